@@ -1,0 +1,43 @@
+//! `landfall completions` and `landfall man`.
+
+use super::{Cli, Exit, Failure, Outcome};
+use clap::{Args, CommandFactory};
+
+/// Print a completion script for a shell
+#[derive(Args)]
+pub(super) struct Completions {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    pub(super) fn run(self) -> Result<Outcome, Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "landfall", &mut script);
+        Ok(Outcome::text(String::from_utf8_lossy(&script)))
+    }
+}
+
+/// Print the manual page, of landfall or of one verb
+#[derive(Args)]
+pub(super) struct Man {
+    /// The verb
+    verb: Option<String>,
+}
+
+impl Man {
+    pub(super) fn run(self) -> Result<Outcome, Failure> {
+        let mut command = Cli::command();
+        command.build();
+        if let Some(verb) = &self.verb {
+            let found = command.find_subcommand(verb).cloned();
+            command = found
+                .ok_or_else(|| Failure::usage(format!("there is no verb '{verb}'; see landfall --help")))?;
+        }
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command)
+            .render(&mut page)
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the page: {error}")))?;
+        Ok(Outcome::text(String::from_utf8_lossy(&page)))
+    }
+}

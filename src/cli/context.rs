@@ -1,0 +1,96 @@
+//! What every verb starts from: the global flags, the site, limits and progress.
+
+use super::{Exit, Failure, Global, Outcome};
+use crate::model::Limits;
+use crate::report::{Progress, Side, progress};
+use crate::rewrite::{Mapping, Target};
+use crate::site::Site;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What every verb starts from.
+pub struct Context {
+    /// The flags that every verb takes.
+    pub global: Global,
+    /// The site, where one is named.
+    pub site: Option<Site>,
+    /// Bounds, with the flags applied.
+    pub limits: Limits,
+    /// Where progress goes.
+    pub progress: Arc<dyn Progress>,
+}
+
+impl Context {
+    /// Reads the site and applies the flags.
+    ///
+    /// # Errors
+    /// When the site cannot be read (exit 2).
+    pub(super) fn new(global: Global) -> Result<Context, Failure> {
+        let site = global.site.as_deref().map(Site::load).transpose()?;
+        let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
+        limits.per_host = limits.per_host.max(global.jobs);
+        let progress = progress(global.progress);
+        Ok(Context { site, limits, progress, global })
+    }
+
+    /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
+    ///
+    /// # Errors
+    /// When none of them is known (exit 2).
+    pub fn store_dir(&self) -> Result<PathBuf, Failure> {
+        if let Some(dir) = &self.global.store {
+            return Ok(dir.clone());
+        }
+        let env = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
+        let missing =
+            || Failure::usage("there is no cache folder (HOME is not set); name a store with --store DIR");
+        Ok(cache.ok_or_else(missing)?.join("landfall/store"))
+    }
+
+    /// The mapping to `--to`, or to the site's `registry.address` where `--to` is left out.
+    ///
+    /// # Errors
+    /// When neither is given (exit 2).
+    pub fn mapping(&self, to: Option<&Target>) -> Result<Mapping, Failure> {
+        let address = self.site.as_ref().and_then(|site| site.registry.as_ref()).map(|r| &r.address);
+        let target = match (to, address) {
+            (Some(target), _) => target.clone(),
+            (None, Some(address)) => address
+                .parse()
+                .map_err(|error| Failure::usage(format!("registry.address of the site: {error}")))?,
+            (None, None) => {
+                return Err(Failure::usage(
+                    "where to? name a registry with --to HOST[:PORT][/PREFIX], or a site file with registry.address",
+                ));
+            }
+        };
+        Ok(Mapping::new(target, self.site.as_ref()))
+    }
+
+    /// Runs `work` on a runtime of its own; SIGINT ends it with exit 130.
+    ///
+    /// # Errors
+    /// Those of `work`; an interruption.
+    pub fn run<F>(&self, work: F) -> Result<Outcome, Failure>
+    where
+        F: Future<Output = Result<Outcome, Failure>>,
+    {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))?;
+        let result = runtime.block_on(async {
+            tokio::select! {
+                result = work => result,
+                _ = tokio::signal::ctrl_c() => {
+                    Err(Failure::new(Exit::Interrupted, "interrupted; run it again to go on from here"))
+                }
+            }
+        });
+        // blocking reads in flight are not waited for
+        runtime.shutdown_background();
+        result
+    }
+}

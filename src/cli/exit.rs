@@ -1,0 +1,172 @@
+//! Exit codes, and how a result or a failure is printed.
+
+use super::{Global, OutputMode};
+use crate::document::Diagnostic;
+use crate::lock::LockError;
+use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::site::SiteError;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The documented exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All done.
+    Done = 0,
+    /// Nothing succeeded.
+    Failed = 1,
+    /// Wrong use, or a bad input file of the user's.
+    Usage = 2,
+    /// Partly done.
+    Partial = 3,
+    /// A check said no.
+    Refused = 4,
+    /// Stopped by SIGINT.
+    Interrupted = 130,
+}
+
+impl Exit {
+    fn status(self) -> RunStatus {
+        match self {
+            Exit::Done => RunStatus::Done,
+            Exit::Partial => RunStatus::Partial,
+            Exit::Refused => RunStatus::Refused,
+            Exit::Failed | Exit::Usage | Exit::Interrupted => RunStatus::Failed,
+        }
+    }
+}
+
+/// What a verb gives back when it ran to its end.
+#[derive(Debug)]
+pub struct Outcome {
+    /// For `--output json` and `--report`.
+    pub report: Report,
+    /// For stdout in text mode, with its last newline.
+    pub text: String,
+    /// The exit code.
+    pub exit: Exit,
+}
+
+impl Outcome {
+    /// Exit 0 with this text and an empty report.
+    pub fn text(text: impl Into<String>) -> Outcome {
+        Outcome { report: Report::default(), text: text.into(), exit: Exit::Done }
+    }
+
+    /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
+    pub fn of(report: Report, text: impl Into<String>) -> Outcome {
+        let exit = match (report.has_losses(), report.has_successes()) {
+            (false, _) => Exit::Done,
+            (true, true) => Exit::Partial,
+            (true, false) => Exit::Failed,
+        };
+        Outcome { report, text: text.into(), exit }
+    }
+}
+
+/// Why a verb stopped before its end.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// Which side, where there are sides.
+    pub side: Option<Side>,
+    /// Which item.
+    pub item: Option<String>,
+    /// What happened and what to do.
+    pub message: String,
+    /// What was known when it stopped.
+    pub report: Box<Report>,
+}
+
+impl Failure {
+    /// A failure with this exit code and message.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, side: None, item: None, message: message.into(), report: Box::default() }
+    }
+
+    /// Exit 2: what the user gave is wrong.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { side: Some(Side::Input), ..Failure::new(Exit::Usage, message) }
+    }
+
+    /// Exit 4: a check said no.
+    pub fn refused(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Refused, message)
+    }
+
+    /// The same with a side.
+    pub fn on(self, side: Side) -> Failure {
+        Failure { side: Some(side), ..self }
+    }
+
+    /// The same about an item.
+    pub fn about(self, item: impl Into<String>) -> Failure {
+        Failure { item: Some(item.into()), ..self }
+    }
+}
+
+impl From<Box<Diagnostic>> for Failure {
+    fn from(diagnostic: Box<Diagnostic>) -> Failure {
+        Failure::usage(diagnostic.to_string())
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+/// Prints what there is to print and gives the process's exit code.
+pub(super) fn finish(command: &str, global: &Global, result: Result<Outcome, Failure>) -> ExitCode {
+    let (report, text, exit, error) = match result {
+        Ok(outcome) => (outcome.report, outcome.text, outcome.exit, None),
+        Err(failure) => {
+            let Failure { exit, side, item, message, report } = failure;
+            (*report, String::new(), exit, Some(ErrorInfo { side, item, message }))
+        }
+    };
+    if let Some(error) = &error {
+        let side = error.side.filter(|side| *side != Side::Input).map(|side| format!("{side}: "));
+        let item = error.item.as_ref().map(|item| format!("{item}: "));
+        let (side, item) = (side.unwrap_or_default(), item.unwrap_or_default());
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "landfall: {side}{}",
+            escape(&format!("{item}{}", error.message))
+        );
+    }
+    let document = || {
+        let value = report.to_json(command, exit.status(), error.as_ref());
+        serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+    };
+    let mut code = exit as u8;
+    let shown = match global.output {
+        OutputMode::Text => text,
+        OutputMode::Json => document(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => code = code.max(Exit::Failed as u8),
+        _ => {}
+    }
+    if let Some(path) = &global.report
+        && let Err(error) = std::fs::write(path, document())
+    {
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "landfall: cannot write the report {}: {error}",
+            path.display()
+        );
+        code = code.max(Exit::Failed as u8);
+    }
+    ExitCode::from(code)
+}

@@ -1,0 +1,109 @@
+//! The command line: one file a verb, and the only place that prints.
+
+mod completions;
+mod context;
+mod exit;
+
+pub use context::Context;
+pub use exit::{Exit, Failure, Outcome};
+
+use crate::report::ProgressMode;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Carry pinned software across an air gap: pin, pull, pack, carry, push, rewrite.
+#[derive(Parser)]
+#[command(name = "landfall", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// One variant a verb, in the order of the data's way.
+#[derive(Subcommand)]
+enum Verb {
+    Completions(completions::Completions),
+    Man(completions::Man),
+}
+
+impl Verb {
+    /// The verb and how it is named in reports.
+    fn run(self, _context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+        match self {
+            Verb::Completions(verb) => ("completions", verb.run()),
+            Verb::Man(verb) => ("man", verb.run()),
+        }
+    }
+}
+
+/// Flags that every verb takes.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Global {
+    /// The store [default: landfall/store in the user's cache folder]
+    #[arg(long, global = true, env = "LANDFALL_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// The site file: registry, destination paths, proxy, upstreams
+    #[arg(long, global = true, env = "LANDFALL_SITE", value_name = "FILE")]
+    pub site: Option<PathBuf>,
+    /// Speak plain http with this host (may be repeated)
+    #[arg(long, global = true, value_name = "HOST[:PORT]")]
+    pub plain_http: Vec<String>,
+    /// Transfers in flight
+    #[arg(long, global = true, value_name = "N", default_value_t = 12, value_parser = jobs)]
+    pub jobs: usize,
+    /// Longest wait that a server may ask for, as in 90s, 15m or 2h
+    #[arg(long, global = true, value_name = "TIME", default_value = "15m", value_parser = seconds)]
+    pub max_wait: u64,
+    /// How progress is shown on stderr
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub progress: ProgressMode,
+    /// What stdout carries
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub output: OutputMode,
+    /// Write the JSON report to this file too
+    #[arg(long, global = true, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// The choice of `--output`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputMode {
+    /// Text for people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(jobs @ 1..=256) => Ok(jobs),
+        _ => Err("a number from 1 to 256 is needed".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1),
+        Some(b'm') => (&text[..text.len() - 1], 60),
+        Some(b'h') => (&text[..text.len() - 1], 3600),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| "write a number with s, m or h, as in 15m".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "that is too long".into())
+}
+
+/// Parses, runs, prints, and gives the exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = match Context::new(cli.global.clone()) {
+        Ok(context) => context,
+        Err(failure) => return exit::finish("landfall", &cli.global, Err(failure)),
+    };
+    let (name, result) = cli.verb.run(&context);
+    exit::finish(name, &cli.global, result)
+}

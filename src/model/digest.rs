@@ -1,0 +1,197 @@
+//! Content digests: `algorithm:hex`, and the hashers that make them.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256, Sha512};
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+/// Hash algorithms that the OCI image specification registers (descriptor.md, "Registered Algorithms").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// SHA-256, 64 hex digits.
+    Sha256,
+    /// SHA-512, 128 hex digits.
+    Sha512,
+}
+
+impl Algorithm {
+    /// The name as it stands before the colon and as a folder under `blobs/`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Algorithm::Sha256 => "sha256",
+            Algorithm::Sha512 => "sha512",
+        }
+    }
+
+    fn hex_len(self) -> usize {
+        match self {
+            Algorithm::Sha256 => 64,
+            Algorithm::Sha512 => 128,
+        }
+    }
+}
+
+/// A digest that was parsed or computed; it is always well formed and lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest {
+    algorithm: Algorithm,
+    hex: String,
+}
+
+/// Why a text is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DigestError {
+    /// No colon, or nothing on one side of it.
+    #[error("'{0}' is no digest: write algorithm:hex, as in sha256:<64 hex digits>")]
+    Form(String),
+    /// An algorithm that landfall cannot compute.
+    #[error("digest '{0}' uses an algorithm that is not supported (sha256 and sha512 are)")]
+    Algorithm(String),
+    /// Wrong length or a character that is no lower-case hex digit.
+    #[error("digest '{0}' needs {1} lower-case hex digits after the colon")]
+    Hex(String, usize),
+}
+
+impl Digest {
+    /// The SHA-256 of `bytes`.
+    pub fn sha256(bytes: &[u8]) -> Digest {
+        Digest::of(Algorithm::Sha256, bytes)
+    }
+
+    /// The digest of `bytes` by `algorithm`.
+    pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+        let mut hasher = Hasher::new(algorithm);
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    /// Which algorithm made it.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The hex digits without the algorithm.
+    pub fn hex(&self) -> &str {
+        &self.hex
+    }
+
+    /// The first `n` hex digits (all of them if there are fewer).
+    pub fn short(&self, n: usize) -> &str {
+        &self.hex[..n.min(self.hex.len())]
+    }
+
+    /// The path below an OCI layout: `blobs/<algorithm>/<hex>` (image-layout.md, "Blobs").
+    pub fn layout_path(&self) -> String {
+        format!("blobs/{}/{}", self.algorithm.as_str(), self.hex)
+    }
+
+    /// Whether `bytes` have this digest.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        Digest::of(self.algorithm, bytes) == *self
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm.as_str(), self.hex)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, hex) = text.split_once(':').ok_or_else(|| DigestError::Form(text.into()))?;
+        let algorithm = match name {
+            "sha256" => Algorithm::Sha256,
+            "sha512" => Algorithm::Sha512,
+            "" => return Err(DigestError::Form(text.into())),
+            _ => return Err(DigestError::Algorithm(text.into())),
+        };
+        let good = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if hex.len() != algorithm.hex_len() || !hex.bytes().all(good) {
+            return Err(DigestError::Hex(text.into(), algorithm.hex_len()));
+        }
+        Ok(Digest { algorithm, hex: hex.into() })
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+/// Computes a [`Digest`] piece by piece.
+#[derive(Clone)]
+pub struct Hasher(State);
+
+#[derive(Clone)]
+enum State {
+    Sha256(Sha256),
+    Sha512(Box<Sha512>),
+}
+
+impl Hasher {
+    /// A hasher that has seen nothing.
+    pub fn new(algorithm: Algorithm) -> Hasher {
+        Hasher(match algorithm {
+            Algorithm::Sha256 => State::Sha256(Sha256::new()),
+            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
+        })
+    }
+
+    /// Feeds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Sha256(state) => state.update(bytes),
+            State::Sha512(state) => state.update(bytes),
+        }
+    }
+
+    /// The digest of all bytes fed.
+    pub fn finish(self) -> Digest {
+        match self.0 {
+            State::Sha256(state) => Digest { algorithm: Algorithm::Sha256, hex: hex(&state.finalize()) },
+            State::Sha512(state) => Digest { algorithm: Algorithm::Sha512, hex: hex(&state.finalize()) },
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answers() {
+        assert_eq!(
+            Digest::sha256(b"").to_string(),
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert!(Digest::of(Algorithm::Sha512, b"abc").hex().starts_with("ddaf35a193617aba"));
+    }
+
+    #[test]
+    fn only_well_formed_digests_parse() {
+        let hex = "0".repeat(64);
+        assert!(format!("sha256:{hex}").parse::<Digest>().is_ok());
+        for bad in ["", "sha256", ":aa", "md5:aa", "sha256:00", &format!("sha256:{}", "A".repeat(64))] {
+            assert!(bad.parse::<Digest>().is_err(), "{bad}");
+        }
+    }
+}

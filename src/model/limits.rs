@@ -1,0 +1,40 @@
+//! Every bound in one place.
+
+/// Bounds on memory, concurrency and the size of what others send.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Transfers in flight over all hosts (`--jobs`).
+    pub jobs: usize,
+    /// Requests in flight to one host.
+    pub per_host: usize,
+    /// Largest manifest that is read, in bytes. Most registries refuse more than 4 MiB.
+    pub manifest_bytes: usize,
+    /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
+    pub document_bytes: usize,
+    /// How deep indexes may be nested.
+    pub index_depth: usize,
+    /// How many manifests may stand under one image.
+    pub index_nodes: usize,
+    /// Redirects followed for one request.
+    pub redirects: usize,
+    /// Attempts for one request, the first included.
+    pub attempts: u32,
+    /// Longest wait that a server may ask for, in seconds (`--max-wait`).
+    pub max_wait_secs: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            jobs: 12,
+            per_host: 12,
+            manifest_bytes: 8 << 20,
+            document_bytes: 8 << 20,
+            index_depth: 8,
+            index_nodes: 1024,
+            redirects: 10,
+            attempts: 5,
+            max_wait_secs: 15 * 60,
+        }
+    }
+}

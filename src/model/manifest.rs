@@ -1,0 +1,249 @@
+//! Manifests and indexes as far as landfall must read them. The raw bytes are what is kept and sent;
+//! nothing parsed here is ever written back, the trimmed index apart.
+
+use super::{Digest, DigestError, Platform};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Media types by name.
+pub mod media_type {
+    pub use oci_client::manifest::{
+        IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG, IMAGE_DOCKER_CONFIG_MEDIA_TYPE as DOCKER_CONFIG,
+        IMAGE_MANIFEST_LIST_MEDIA_TYPE as DOCKER_LIST, IMAGE_MANIFEST_MEDIA_TYPE as DOCKER_MANIFEST,
+        OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
+    };
+    /// Docker schema 1, signed: read by name only, so that it can be refused by name.
+    pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
+    /// Docker schema 1, unsigned.
+    pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
+    /// The two bytes `{}` that stand for "no config" (manifest.md, "Guidance for an Empty Descriptor").
+    pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
+    /// A plain file carried as an artifact.
+    pub const OCTETS: &str = "application/octet-stream";
+    /// `artifactType` of a file that landfall carries.
+    pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+
+    /// Whether it is an index (a list of manifests).
+    pub fn is_index(media_type: &str) -> bool {
+        media_type == OCI_INDEX || media_type == DOCKER_LIST
+    }
+
+    /// Whether it is an image manifest or an index.
+    pub fn is_manifest(media_type: &str) -> bool {
+        is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
+    }
+
+    /// Whether it is a config with `os` and `architecture` in it.
+    pub fn is_image_config(media_type: &str) -> bool {
+        media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
+    }
+}
+
+/// What names a piece of content: digest, size in bytes and media type (descriptor.md).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// The content's digest.
+    pub digest: Digest,
+    /// The content's size in bytes.
+    pub size: u64,
+    /// The content's media type.
+    pub media_type: String,
+}
+
+/// An entry of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// What it is.
+    pub descriptor: Descriptor,
+    /// For which platform, where the index says so.
+    pub platform: Option<Platform>,
+    /// The digest of the sibling that an attestation manifest speaks of
+    /// (annotation `vnd.docker.reference.digest`).
+    pub attests: Option<Digest>,
+}
+
+/// A manifest, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manifest {
+    /// An index: a list of manifests (now and then of blobs).
+    Index(Vec<Child>),
+    /// An image or an artifact.
+    Image {
+        /// The config blob.
+        config: Descriptor,
+        /// The layers, in order, repetitions kept.
+        layers: Vec<Descriptor>,
+        /// The manifest that this one is a referrer of.
+        subject: Option<Descriptor>,
+        /// `artifactType`, or the config's media type where that is absent.
+        artifact_type: String,
+        /// The manifest's annotations.
+        annotations: BTreeMap<String, String>,
+    },
+}
+
+/// Why a manifest cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// No JSON, or a field that a manifest must have is absent.
+    #[error("manifest cannot be read: {0}")]
+    Json(String),
+    /// A digest in it is not well formed.
+    #[error("manifest names a bad digest: {0}")]
+    Digest(#[from] DigestError),
+    /// Docker schema 1.
+    #[error(
+        "it is a Docker schema 1 manifest, which today's registries and nodes refuse; use a newer tag of the image"
+    )]
+    Schema1,
+    /// Neither `manifests` nor `config` and `layers`.
+    #[error("it is neither an image manifest nor an index (media type '{0}')")]
+    Kind(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDescriptor {
+    media_type: Option<String>,
+    digest: String,
+    size: u64,
+    platform: Option<RawPlatform>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct RawPlatform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+    variant: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawManifest {
+    schema_version: Option<u64>,
+    media_type: Option<String>,
+    artifact_type: Option<String>,
+    manifests: Option<Vec<RawDescriptor>>,
+    config: Option<RawDescriptor>,
+    layers: Option<Vec<RawDescriptor>>,
+    subject: Option<RawDescriptor>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl RawDescriptor {
+    fn read(&self) -> Result<Descriptor, ManifestError> {
+        Ok(Descriptor {
+            digest: self.digest.parse()?,
+            size: self.size,
+            media_type: self.media_type.clone().unwrap_or_else(|| media_type::OCTETS.into()),
+        })
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
+    /// `content_type` without parameters, else what its shape says (manifest.md, "mediaType").
+    pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
+        let raw: RawManifest =
+            serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
+        let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());
+        let named = raw.media_type.as_deref().or(sent.filter(|value| media_type::is_manifest(value)));
+        let schema1 = [media_type::DOCKER_SCHEMA1, media_type::DOCKER_SCHEMA1_SIGNED];
+        if raw.schema_version == Some(1) || named.is_some_and(|named| schema1.contains(&named)) {
+            return Err(ManifestError::Schema1);
+        }
+        if let Some(children) = &raw.manifests {
+            let kind = named.unwrap_or(media_type::OCI_INDEX).to_owned();
+            let children = children.iter().map(read_child).collect::<Result<_, _>>()?;
+            return Ok((Manifest::Index(children), kind));
+        }
+        let (Some(config), Some(layers)) = (&raw.config, &raw.layers) else {
+            return Err(ManifestError::Kind(named.or(sent).unwrap_or("").into()));
+        };
+        let kind = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
+        let config = config.read()?;
+        let manifest = Manifest::Image {
+            artifact_type: raw.artifact_type.clone().unwrap_or_else(|| config.media_type.clone()),
+            config,
+            layers: layers.iter().map(RawDescriptor::read).collect::<Result<_, _>>()?,
+            subject: raw.subject.as_ref().map(RawDescriptor::read).transpose()?,
+            annotations: raw.annotations.unwrap_or_default(),
+        };
+        Ok((manifest, kind))
+    }
+}
+
+fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
+    let attests = raw.annotations.as_ref().and_then(|notes| notes.get("vnd.docker.reference.digest"));
+    Ok(Child {
+        descriptor: raw.read()?,
+        platform: raw.platform.as_ref().map(|platform| Platform {
+            os: platform.os.clone(),
+            architecture: platform.architecture.clone(),
+            variant: platform.variant.clone().filter(|variant| !variant.is_empty()),
+        }),
+        attests: attests.map(|digest| digest.parse()).transpose()?,
+    })
+}
+
+/// The index with only the children in `keep`: the same members in the same order, written without
+/// white space. The rule is fixed, so that everybody computes the same bytes from the same index.
+///
+/// # Errors
+/// When `index` is no JSON object with a list `manifests`.
+pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, ManifestError> {
+    let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
+    let mut value: serde_json::Value = serde_json::from_slice(index).map_err(json)?;
+    let children = value
+        .get_mut("manifests")
+        .and_then(serde_json::Value::as_array_mut)
+        .ok_or_else(|| ManifestError::Kind("no list `manifests`".into()))?;
+    children.retain(|child| {
+        let digest = child.get("digest").and_then(serde_json::Value::as_str);
+        digest.and_then(|digest| digest.parse().ok()).is_some_and(|digest| keep.contains(&digest))
+    });
+    serde_json::to_vec(&value).map_err(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INDEX: &str = r#"{ "schemaVersion": 2, "manifests": [
+      {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1,"platform":{"os":"linux","architecture":"amd64"}},
+      {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":2,"platform":{"os":"linux","architecture":"arm64","variant":"v8"},"x":1}
+    ], "annotations": {"k":"v"} }"#;
+
+    #[test]
+    fn an_index_without_media_type_is_read() {
+        let (manifest, kind) =
+            Manifest::parse(INDEX.as_bytes(), Some("application/json; charset=x")).unwrap();
+        assert_eq!(kind, media_type::OCI_INDEX);
+        let Manifest::Index(children) = manifest else { panic!("no index") };
+        assert_eq!(children[1].platform.as_ref().unwrap().to_string(), "linux/arm64/v8");
+    }
+
+    #[test]
+    fn trimming_keeps_member_order_and_unknown_members() {
+        let keep = ["sha256:".to_owned() + &"b".repeat(64)].iter().map(|d| d.parse().unwrap()).collect();
+        let trimmed = String::from_utf8(trim_index(INDEX.as_bytes(), &keep).unwrap()).unwrap();
+        assert!(trimmed.starts_with(r#"{"schemaVersion":2,"manifests":[{"mediaType""#), "{trimmed}");
+        assert!(trimmed.contains(r#""x":1"#) && !trimmed.contains("amd64"));
+    }
+
+    #[test]
+    fn schema1_and_other_json_are_refused_by_name() {
+        assert_eq!(
+            Manifest::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#, None),
+            Err(ManifestError::Schema1)
+        );
+        assert!(matches!(Manifest::parse(b"{}", None), Err(ManifestError::Kind(_))));
+        assert!(matches!(Manifest::parse(b"<html>", None), Err(ManifestError::Json(_))));
+    }
+}

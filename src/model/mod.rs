@@ -1,0 +1,16 @@
+//! The words of the trade as types: digest, reference, platform, descriptor, manifest, size, limits.
+//! No I/O happens here.
+
+mod digest;
+mod limits;
+mod manifest;
+mod platform;
+mod reference;
+mod size;
+
+pub use digest::{Algorithm, Digest, DigestError, Hasher};
+pub use limits::Limits;
+pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
+pub use platform::{Platform, PlatformError};
+pub use reference::{ImageRef, ReferenceError, repository_of};
+pub use size::{SizeError, human_size, parse_size};

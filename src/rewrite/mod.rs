@@ -1,0 +1,5 @@
+//! POINT TO IT. Where each locked item goes, and how references to it are rewritten.
+
+mod mapping;
+
+pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};

@@ -1,0 +1,91 @@
+//! One file a kind of item: what an item of that kind is made of, and where its parts come from.
+
+mod file;
+mod image;
+
+use crate::lock::Lock;
+use crate::model::{Descriptor, Digest};
+use crate::report::Kind;
+
+/// A lock entry taken apart: everything that must be there for it to be whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What kind.
+    pub kind: Kind,
+    /// Its name in the lock.
+    pub name: String,
+    /// The digest that the lock gives it.
+    pub digest: Digest,
+    /// What `org.opencontainers.image.ref.name` says in a layout's `index.json`.
+    pub layout_name: String,
+    /// The manifest that stands in a layout's `index.json`.
+    pub top: Descriptor,
+    /// All its parts in dependency order: blobs, then manifests, children before parents, the top
+    /// last. The trimmed index, where there is one, comes before the top.
+    pub parts: Vec<Part>,
+}
+
+/// One blob or manifest of an [`Entry`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub descriptor: Descriptor,
+    /// Where its bytes come from.
+    pub from: From,
+}
+
+/// Where the bytes of a [`Part`] come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    /// A manifest of a registry, asked for by digest in `registry/repository`.
+    Manifest {
+        /// Registry host, as in the lock.
+        registry: String,
+        /// Repository.
+        repository: String,
+    },
+    /// A blob of a registry.
+    Blob {
+        /// Registry host, as in the lock.
+        registry: String,
+        /// Repository.
+        repository: String,
+    },
+    /// A URL.
+    Url(String),
+    /// Nowhere: the bytes follow from the lock.
+    Computed(Vec<u8>),
+    /// The index `of`, less the children that are not in `keep` ([`crate::model::trim_index`]).
+    Trimmed {
+        /// The untouched index; it stands in the same entry.
+        of: Descriptor,
+        /// The digests of its children that are kept.
+        keep: std::collections::BTreeSet<Digest>,
+    },
+}
+
+impl Part {
+    /// Whether it is sent to a registry as a manifest.
+    pub fn is_manifest(&self) -> bool {
+        match &self.from {
+            From::Manifest { .. } | From::Trimmed { .. } => true,
+            From::Blob { .. } | From::Url(_) => false,
+            From::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
+        }
+    }
+}
+
+impl Entry {
+    /// Size in bytes of all parts, each digest once.
+    pub fn size(&self) -> u64 {
+        let unique: std::collections::BTreeMap<_, _> =
+            self.parts.iter().map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+        unique.values().sum()
+    }
+}
+
+/// Every entry of `lock` taken apart, in the lock's order: images, then files.
+pub fn entries(lock: &Lock) -> Vec<Entry> {
+    let images = lock.images.iter().map(image::entry);
+    images.chain(lock.files.iter().map(file::entry)).collect()
+}
