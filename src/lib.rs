@@ -18,6 +18,7 @@ pub mod lock;
 pub mod model;
 pub mod report;
 pub mod rewrite;
+pub mod serve;
 pub mod site;
 pub mod source;
 pub mod store;

@@ -2,4 +2,5 @@
 
 mod mapping;
 
+pub(crate) use mapping::host_component;
 pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};
