@@ -15,6 +15,7 @@
 pub mod cli;
 pub mod document;
 pub mod lock;
+pub mod manifest;
 pub mod model;
 pub mod report;
 pub mod rewrite;

@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn place_line_and_mend_are_shown() {
         let expected = "\
-m.yaml:2:6: error: it is wrong
+m.yaml:2:5: error: it is wrong
   |
 2 | é: [word]
   |     ^^^^
   |
   = help: write it right";
-        assert_eq!(shown("a: 1\né: [word]\n", "word"), expected.replace(":2:6:", ":2:5:"));
+        assert_eq!(shown("a: 1\né: [word]\n", "word"), expected);
     }
 
     #[test]

@@ -163,7 +163,7 @@ mod tests {
         );
         assert_eq!(
             fault("images: []\nupstreams: {a: 1, b: 2, a: 1}\n"),
-            "2:26 \"a\": the key `a` stands twice in this mapping; keep one of the two"
+            "2:25 \"a\": the key `a` stands twice in this mapping; keep one of the two"
         );
     }
 
