@@ -16,6 +16,7 @@ pub mod cli;
 pub mod document;
 pub mod http;
 pub mod lock;
+pub mod manifest;
 pub mod model;
 pub mod pull;
 pub mod registry;
