@@ -4,6 +4,7 @@ use super::{Global, OutputMode};
 use crate::document::Diagnostic;
 use crate::lock::LockError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::serve::ServeError;
 use crate::site::SiteError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -128,6 +129,20 @@ impl From<crate::manifest::Error> for Failure {
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Listen { .. } | ServeError::Writable { .. } | ServeError::Busy { .. } => {
+                Failure::new(Exit::Failed, error.to_string())
+            }
+            ServeError::Address { .. }
+            | ServeError::Exposed { .. }
+            | ServeError::Tls { .. }
+            | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
     }
 }
 

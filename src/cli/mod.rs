@@ -4,6 +4,7 @@ mod completions;
 mod context;
 mod exit;
 mod schema;
+mod serve;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -26,6 +27,7 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Serve(serve::Serve),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -33,8 +35,9 @@ enum Verb {
 
 impl Verb {
     /// The verb and how it is named in reports.
-    fn run(self, _context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+    fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),
