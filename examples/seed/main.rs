@@ -6,31 +6,30 @@
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
 //! seed bench ADDRESS            40 images with shared bases and 940 MB of blobs that do not compress
 //! seed read REFERENCE           pulls everything under a reference and checks every digest
+//! seed upload ADDRESS DIR       the files of DIR, named by their SHA-256, as blobs: 8 connections,
+//!                               POST and PUT, nothing else; what a push costs at the least
 //! ```
 //!
 //! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own client
 //! and server.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout)]
+
+mod content;
+mod upload;
 
 use anyhow::{Context, Result, bail, ensure};
+use content::{
+    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_MANIFEST, Programs, layer,
+    noise, sha256,
+};
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
-use oci_client::manifest::IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG;
 use oci_client::secrets::RegistryAuth::Anonymous;
 use oci_client::{Reference, RegistryOperation};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
-const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
-const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
-const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
-const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
-
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = ClientConfig {
@@ -45,28 +44,10 @@ async fn main() -> Result<()> {
         ["put", address, manifest] => seed.put(address, Path::new(manifest)).await,
         ["bench", address] => seed.bench(address).await,
         ["read", reference] => seed.read(reference).await,
-        _ => bail!("usage: seed put ADDRESS MANIFEST | seed bench ADDRESS | seed read REFERENCE"),
+        ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
+        _ => bail!("usage: seed put ADDRESS MANIFEST | bench ADDRESS | read REFERENCE | upload ADDRESS DIR"),
     }
 }
-
-/// A layer as it is stored, and the digest of the tar in it.
-#[derive(Clone)]
-struct Layer {
-    bytes: Vec<u8>,
-    diff_id: String,
-    media_type: &'static str,
-}
-
-/// The media types of one family.
-#[derive(Clone, Copy)]
-struct Family {
-    index: &'static str,
-    manifest: &'static str,
-    config: &'static str,
-}
-
-const OCI: Family = Family { index: OCI_INDEX, manifest: OCI_MANIFEST, config: OCI_CONFIG };
-const DOCKER: Family = Family { index: DOCKER_LIST, manifest: DOCKER_MANIFEST, config: DOCKER_CONFIG };
 
 struct Seed {
     client: Client,
@@ -109,18 +90,17 @@ impl Seed {
 
     /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their own.
     async fn bench(&mut self, address: &str) -> Result<()> {
-        let noise = |seed: u64, len: usize| {
-            layer(&[(PathBuf::from(format!("data/{seed}")), noise_of(seed, len))], OCI)
-        };
+        let random =
+            |seed: u64, len: usize| layer(&[(PathBuf::from(format!("data/{seed}")), noise(seed, len))], OCI);
         for base in 0..5 {
-            let foundation = noise(1000 + base, 40_000_000)?;
+            let foundation = random(1000 + base, 40_000_000)?;
             for image in 0..8 {
                 let own = |part: u64| 10_000 + base * 1000 + image * 10 + part;
                 let place = format!("{address}/bench/base-{base}/app-{image}");
-                let middle = [foundation.clone(), noise(own(1), 12_000_000)?, noise(own(2), 5_000_000)?];
+                let middle = [foundation.clone(), random(own(1), 12_000_000)?, random(own(2), 5_000_000)?];
                 let mut children = Vec::new();
                 for (part, architecture) in [(3, "amd64"), (4, "arm64")] {
-                    let top = noise(own(part), 750_000)?;
+                    let top = random(own(part), 750_000)?;
                     children
                         .push(self.image(&place, architecture, &[&middle[..], &[top]].concat(), OCI).await?);
                 }
@@ -218,77 +198,4 @@ impl Seed {
         );
         Ok(())
     }
-}
-
-/// The programs of this machine, taken from in the order of their names.
-struct Programs(Vec<PathBuf>);
-
-impl Programs {
-    fn of_this_machine() -> Result<Programs> {
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for folder in ["/usr/bin", "/bin", "/usr/sbin"] {
-            let Ok(entries) = std::fs::read_dir(folder) else { continue };
-            paths.extend(entries.flatten().map(|entry| entry.path()));
-        }
-        let usable = |path: &PathBuf| {
-            std::fs::symlink_metadata(path)
-                .is_ok_and(|data| data.is_file() && (10_000..2_000_000).contains(&data.len()))
-        };
-        paths.retain(usable);
-        paths.sort();
-        paths.reverse();
-        ensure!(!paths.is_empty(), "there are no programs in /usr/bin");
-        Ok(Programs(paths))
-    }
-
-    /// The next files of `size` bytes together, or a few more; fewer where the machine has no more.
-    fn take(&mut self, size: usize) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-        let (mut files, mut total) = (Vec::new(), 0);
-        while total < size
-            && let Some(path) = self.0.pop()
-        {
-            let Ok(content) = std::fs::read(&path) else { continue };
-            total += content.len();
-            files.push((path.strip_prefix("/")?.to_path_buf(), content));
-        }
-        Ok(files)
-    }
-}
-
-/// A layer of these files: zstd for OCI, a plain tar for Docker.
-fn layer(files: &[(PathBuf, Vec<u8>)], family: Family) -> Result<Layer> {
-    let mut tar = tar::Builder::new(Vec::new());
-    for (path, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o755);
-        header.set_mtime(1_700_000_000);
-        tar.append_data(&mut header, path, &content[..])?;
-    }
-    let tar = tar.into_inner()?;
-    let diff_id = sha256(&tar);
-    let (bytes, media_type) = match family.index {
-        OCI_INDEX => (zstd::encode_all(&tar[..], 1)?, OCI_LAYER),
-        _ => (tar, DOCKER_LAYER),
-    };
-    Ok(Layer { bytes, diff_id, media_type })
-}
-
-/// Bytes that do not compress, the same for the same seed (xorshift64*).
-fn noise_of(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(next).take(len.div_ceil(8)).flatten().collect();
-    bytes.truncate(len);
-    bytes
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
 }
