@@ -119,6 +119,12 @@ impl From<LockError> for Failure {
     }
 }
 
+impl From<crate::manifest::Error> for Failure {
+    fn from(error: crate::manifest::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())

@@ -3,6 +3,7 @@
 mod completions;
 mod context;
 mod exit;
+mod schema;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -27,6 +28,7 @@ struct Cli {
 enum Verb {
     Completions(completions::Completions),
     Man(completions::Man),
+    Schema(schema::Schema),
 }
 
 impl Verb {
@@ -35,6 +37,7 @@ impl Verb {
         match self {
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
+            Verb::Schema(verb) => ("schema", verb.run()),
         }
     }
 }
