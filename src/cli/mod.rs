@@ -3,6 +3,8 @@
 mod completions;
 mod context;
 mod exit;
+mod lock;
+mod pull;
 mod schema;
 
 pub use context::Context;
@@ -26,6 +28,8 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Lock(lock::LockVerb),
+    Pull(pull::Pull),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -33,8 +37,10 @@ enum Verb {
 
 impl Verb {
     /// The verb and how it is named in reports.
-    fn run(self, _context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+    fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Lock(verb) => ("lock", verb.run(context)),
+            Verb::Pull(verb) => ("pull", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),
