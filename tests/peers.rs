@@ -2,6 +2,7 @@
 
 mod support;
 
+use support::netns::{Network, REGISTRY};
 use support::{Images, Place, docker_registry, http, need, peers};
 
 #[test]
@@ -66,4 +67,31 @@ fn nginx_hands_out_files() {
     assert_eq!(http::get(&server.address, "/dl.k8s.io/release/kubelet").body, b"binary");
     assert_eq!(http::get(&server.address, "/nothing").status, 404);
     assert_eq!(server.requests("\"GET /dl.k8s.io"), 1, "{}", server.log());
+}
+
+#[test]
+fn a_node_without_routes_pulls_from_the_private_registry() {
+    if !need(&["docker-registry", "skopeo", "containerd", "ctr", "curl"]) {
+        return;
+    }
+    let Some(network) = Network::new() else { return };
+    let place = Place::new();
+    let mut images = Images::new(place.path("layout"));
+    let pause = images.index(&[
+        images.image("linux/amd64", &[images.layer(&[("pause", b"for amd64")])]),
+        images.image("linux/arm64", &[images.layer(&[("pause", b"for arm64")])]),
+    ]);
+    images.tag("pause", &pause);
+    let _registry = network.docker_registry(&place);
+    let mut push = peers::skopeo(&place);
+    push.args(["copy", "--quiet", "--all", "--dest-tls-verify=false"])
+        .arg(format!("oci:{}:pause", images.dir().display()))
+        .arg(format!("docker://{REGISTRY}/kubernetes/pause:3.1"));
+    support::run(&mut network.on("operator", &push));
+
+    let node = network.containerd(&place);
+    let name = format!("{REGISTRY}/kubernetes/pause:3.1");
+    let digest = node.pull(&place, &["--plain-http", "--platform", "linux/amd64"], &name);
+    assert_eq!(pause["digest"], digest.as_str());
+    assert_eq!(node.file(&place, &name, "pause"), b"for amd64");
 }

@@ -3,9 +3,12 @@
 use super::{Global, OutputMode};
 use crate::document::Diagnostic;
 use crate::lock::LockError;
+use crate::pull::PullError;
+use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::serve::ServeError;
 use crate::site::SiteError;
+use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -142,6 +145,26 @@ impl From<ServeError> for Failure {
             | ServeError::Exposed { .. }
             | ServeError::Tls { .. }
             | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<PullError> for Failure {
+    fn from(error: PullError) -> Failure {
+        match error {
+            PullError::Store(error) => error.into(),
         }
     }
 }

@@ -3,6 +3,8 @@
 mod completions;
 mod context;
 mod exit;
+mod lock;
+mod pull;
 mod schema;
 mod serve;
 
@@ -27,6 +29,8 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Lock(lock::LockVerb),
+    Pull(pull::Pull),
     Serve(serve::Serve),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -37,6 +41,8 @@ impl Verb {
     /// The verb and how it is named in reports.
     fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Lock(verb) => ("lock", verb.run(context)),
+            Verb::Pull(verb) => ("pull", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),

@@ -27,7 +27,7 @@ impl Diagnostic {
 }
 
 /// Line and column of the byte `at`, both counted from 1, the column in characters.
-pub(super) fn line_column(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn line_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before[start..].trim_start_matches('\u{feff}');

@@ -5,6 +5,7 @@ mod shape;
 mod spans;
 
 pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::line_column;
 pub use spans::Node;
 
 use serde::de::DeserializeOwned;
@@ -28,7 +29,7 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
 /// The one of `known` that `word` most likely stands for, where one is near enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let near = |name: &str| strsim::jaro_winkler(&word, &name.to_lowercase());
+    let near = |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
     let best = known.into_iter().map(|name| (near(name), name)).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(score, _)| *score >= 0.8).map(|(_, name)| name)
+    best.filter(|(score, _)| *score >= 0.65).map(|(_, name)| name)
 }

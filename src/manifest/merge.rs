@@ -2,6 +2,7 @@
 //! contradictions refused.
 
 use super::check::{Exclude, Item, Items};
+use super::text::Spot;
 use super::{Endpoint, Wanted, WantedFile, WantedImage};
 use crate::document::{Diagnostic, nearest};
 use crate::lock::Accepted;
@@ -92,27 +93,30 @@ fn unite<T, K: Ord>(
 where
     T: Named,
 {
-    let mut united: BTreeMap<K, Item<T>> = BTreeMap::new();
+    // with each item stands where its key was met last: the items of one file come in a row
+    let mut united: BTreeMap<K, (Item<T>, Spot)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {
             Entry::Vacant(entry) => {
-                entry.insert(item);
+                let last = item.spot.clone();
+                entry.insert((item, last));
             }
             Entry::Occupied(mut entry) => {
-                let first = entry.get_mut();
-                if first.spot.same_file(&item.spot) && !item.listed {
-                    return Err(twice(first, &item));
+                let (first, last) = entry.get_mut();
+                if last.same_file(&item.spot) && !item.listed {
+                    return Err(twice(last, &item));
                 }
                 join(first, &item)?;
+                *last = item.spot;
             }
         }
     }
-    Ok(united.into_values().collect())
+    Ok(united.into_values().map(|(item, _)| item).collect())
 }
 
-fn twice<T: Named>(first: &Item<T>, second: &Item<T>) -> Box<Diagnostic> {
+fn twice<T: Named>(first: &Spot, second: &Item<T>) -> Box<Diagnostic> {
     let name = second.value.shown();
-    let place = first.spot.place();
+    let place = first.place();
     if place == second.spot.place() {
         let help = "a list variable of another field must stand here too".into();
         return second.spot.fault(format!("this entry gives {name} more than once"), Some(help));

@@ -201,7 +201,7 @@ fn faults_of_variables() {
 
 #[test]
 fn faults_of_images() {
-    assert!(brief("images: ['https://quay.io/a:1']").contains("without a scheme, as in quay.io/a:1"));
+    assert!(brief("images: ['https://quay.io/a:1']").contains("without a scheme"));
     assert!(
         brief("images: [a:1]\nplatforms: [linux/x86_64]")
             .contains("4:13: error: 'linux/x86_64' is no platform")
@@ -357,6 +357,19 @@ fn contradictions_name_both_places() {
     assert!(clash(&file("mode: '0755'"), &file("mode: '0644'")).contains("is 0644 here, but 0755 at"));
     let lost = |until: &str| format!("missing: [{{ref: x:1, reason: r, until: {until}}}]");
     assert!(clash(&lost("2027-01-31"), &lost("2028-01-31")).contains("is 2028-01-31 here, but 2027-01-31"));
+}
+
+#[test]
+fn an_item_twice_in_one_file_is_found_behind_another_file() {
+    let folder = folder(&[("a.yaml", "images: [x:1]"), ("b.yaml", "images: [x:1, x:1]")]);
+    let fault = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
+    assert!(
+        fault.starts_with(
+            "b.yaml:3:15: error: docker.io/library/x:1 stands in this file twice; first at b.yaml:3:10"
+        ),
+        "{fault}"
+    );
+    assert_eq!(names(&load_files(folder.path(), &["a.yaml", "a.yaml"]).unwrap()).len(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Input files and places in them, from which faults are made.
 
 use super::Place;
-use crate::document::{Diagnostic, Node};
+use crate::document::{Diagnostic, Node, line_column};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -59,7 +59,7 @@ impl Spot {
     }
 
     pub(super) fn place(&self) -> Place {
-        let (line, column) = self.fault("", None).line_column();
+        let (line, column) = line_column(&self.text.text, self.span.start);
         Place { file: self.text.file.clone(), line, column }
     }
 

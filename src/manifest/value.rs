@@ -22,9 +22,9 @@ pub(super) fn pinned(
     digest_at: &Spot,
 ) -> Checked<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
-        let help = match text.split_once("://") {
-            Some((_, rest)) => format!("write an image without a scheme, as in {rest}"),
-            None => "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into(),
+        let help = match text.contains("://") {
+            true => "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into(),
+            false => "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into(),
         };
         at.fault(error.to_string(), Some(help))
     })?;
@@ -73,7 +73,7 @@ pub(super) fn url_of(text: &str, spot: &Spot) -> Checked<String> {
     }
     let url = match Url::parse(text) {
         Ok(url) if text.contains("://") => url,
-        Ok(_) => return refuse(format!("`{text}` is no URL"), "begin it with https://"),
+        Ok(_) => return refuse("this is no URL".into(), "begin it with https://"),
         Err(error) => return refuse(format!("this is no URL: {error}"), "write it as https://host/path"),
     };
     if !matches!(url.scheme(), "http" | "https") {

@@ -188,6 +188,27 @@ impl Disk {
         }
     }
 
+    /// A file in the store's own folder for content whose digest is not known yet.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, StoreError> {
+        let folder = self.0.dir.join(".landfall");
+        tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))
+    }
+
+    /// Takes in a [`Disk::temporary`] file whose content was hashed while it was written.
+    ///
+    /// # Errors
+    /// When it cannot be brought to disk.
+    pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), StoreError> {
+        let path = self.path(digest);
+        file.as_file().sync_all().map_err(io("write", &path))?;
+        let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
+        let metadata = file.metadata().map_err(io("look at", &path))?;
+        self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
+    }
+
     /// Gives the entries their names in `index.json`.
     ///
     /// # Errors
@@ -206,8 +227,7 @@ impl Disk {
     }
 
     fn replace(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
-        let folder = self.0.dir.join(".landfall");
-        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))?;
+        let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
         file.persist(path).map(drop).map_err(|error| io("write", path)(error.error))
     }

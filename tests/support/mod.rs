@@ -8,12 +8,15 @@
 
 pub mod http;
 pub mod images;
+pub mod netns;
 pub mod peers;
 pub mod process;
+pub mod world;
 
 pub use images::Images;
 pub use peers::{docker_registry, landfall_serve, skopeo};
 pub use process::{Guard, free_port, wait_for_http};
+pub use world::World;
 
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -53,10 +53,18 @@ impl Guard {
     /// # Panics
     /// When the process ends first, or after a minute; with what it said.
     pub fn wait_for_http(&mut self, address: SocketAddr) {
+        self.wait_until(&format!("an answer at {address}"), || answers(address));
+    }
+
+    /// Waits until `ready` says so.
+    ///
+    /// # Panics
+    /// When the process ends first, or after a minute; with what it said.
+    pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
-        while !answers(address) {
-            assert!(self.alive(), "{} ended before it answered at {address}:\n{}", self.name, self.log());
-            assert!(Instant::now() < end, "{} does not answer at {address}:\n{}", self.name, self.log());
+        while !ready() {
+            assert!(self.alive(), "{} ended before there was {what}:\n{}", self.name, self.log());
+            assert!(Instant::now() < end, "{}: there is not {what}:\n{}", self.name, self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
