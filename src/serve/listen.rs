@@ -20,8 +20,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// How long a client may take for its TLS handshake, and then for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take for its TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+/// How long a connection may lie idle, or a client take for the head of a request: longer than clients
+/// keep idle connections themselves (90 s with Go and reqwest), so that they hang up first.
+const IDLE: Duration = Duration::from_secs(120);
 /// How long answers under way may take to end when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -96,7 +99,7 @@ async fn accept(stream: TcpStream, tls: Option<TlsAcceptor>, app: Arc<App>, ende
     match tls {
         None => connection(stream, app, ended).await,
         Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(PATIENCE, tls.accept(stream)).await {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
                 connection(stream, app, ended).await;
             }
         }
@@ -115,7 +118,7 @@ where
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(IDLE)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     tokio::select! {
