@@ -1,4 +1,5 @@
 //! `landfall serve` as a registry that takes pushes, over sockets, and with skopeo and curl as clients.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -45,7 +46,7 @@ fn skopeo_writes_lists_inspects_and_reads_back() {
     let amd64 = images.image("linux/amd64", &[base.clone(), images.layer(&[("a", b"amd64")])]);
     let index = images.index(&[
         amd64.clone(),
-        images.image("linux/arm64", &[base.clone()]),
+        images.image("linux/arm64", std::slice::from_ref(&base)),
         images.attestation(&amd64),
     ]);
     images.tag("multi", &index);
@@ -78,7 +79,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
     let layer = images.docker_layer(&[("etc/motd", b"docker\n")]);
     let docker = images.docker_image("linux/amd64", &[layer]);
     let artifact = images.artifact("application/x.test", b"", None);
-    let nested = images.index(&[images.index(&[artifact.clone()]), docker.clone()]);
+    let nested = images.index(&[images.index(std::slice::from_ref(&artifact)), docker.clone()]);
     let server = landfall_serve(&place, &PUSHES);
     images.push(&server.address, "odd", "nested", &nested);
     for child in [&nested, &docker, &artifact] {
