@@ -4,6 +4,7 @@ use super::{Global, OutputMode};
 use crate::document::Diagnostic;
 use crate::lock::LockError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::rewrite::RewriteError;
 use crate::site::SiteError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -115,6 +116,12 @@ impl From<Box<Diagnostic>> for Failure {
 
 impl From<LockError> for Failure {
     fn from(error: LockError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
         Failure::usage(error.to_string())
     }
 }

@@ -3,6 +3,7 @@
 mod completions;
 mod context;
 mod exit;
+mod rewrite;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -25,14 +26,16 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Rewrite(rewrite::Rewrite),
     Completions(completions::Completions),
     Man(completions::Man),
 }
 
 impl Verb {
     /// The verb and how it is named in reports.
-    fn run(self, _context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+    fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
         }
