@@ -165,11 +165,14 @@ impl Rewrite {
             _ => {
                 let verb = if self.mode.check || self.mode.diff { "to rewrite" } else { "rewritten" };
                 let files = good().filter(|(_, file)| !file.changes.is_empty()).count();
-                format!(
-                    "{changes} places {verb} in {files} of {} files; {settled} at their destination already, \
-                     {left} left, {failed} files not read",
-                    done.len()
-                )
+                let rest = [
+                    (settled, "at their destination already"),
+                    (left, "left"),
+                    (failed, "files not rewritten"),
+                ];
+                let rest = rest.iter().filter(|(count, _)| *count > 0);
+                let rest: String = rest.map(|(count, what)| format!("; {count} {what}")).collect();
+                format!("{verb}: {changes} (in {files} of {} files){rest}", done.len())
             }
         });
         // stdout carries the result only: here that is a file or a diff
