@@ -218,19 +218,26 @@ fn line_ends_and_byte_order_mark_stay() {
 }
 
 #[test]
-fn in_place_keeps_the_mode_and_a_second_run_writes_nothing() {
+fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let place =
         Place::new(&[("t/d.yaml", &deployment()), ("t/v/values.yml", KKP), ("t/.git/x.yaml", DEPLOYMENT)]);
     place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
     std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
     std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
+    // only root may give a file away; anybody else keeps the owner that it has
+    let _ = std::os::unix::fs::chown(place.path("t/d.yaml"), Some(1234), Some(4321));
     fs::set_permissions(place.path("t/d.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
+    let about = || {
+        let about = fs::metadata(place.path("t/d.yaml")).unwrap();
+        (about.mode(), about.uid(), about.gid())
+    };
+    let before = about();
 
     let output = place.run(&["t", "--in-place"], 0);
     assert_eq!(place.read("t/d.yaml"), rewritten_deployment());
     assert_eq!(place.read("t/v/values.yml"), rewritten_kkp());
-    assert_eq!(fs::metadata(place.path("t/d.yaml")).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(about(), before);
     assert!(fs::symlink_metadata(place.path("t/values.yaml")).unwrap().is_symlink());
     assert_eq!(place.read("t/.git/x.yaml"), DEPLOYMENT);
     assert_eq!(place.read("outside.yaml"), "image: k8s.gcr.io/pause:3.1\n");

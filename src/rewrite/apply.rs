@@ -26,3 +26,25 @@ pub(super) fn apply(
         false => Err(RewriteError::Unsound),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_reads_otherwise_is_refused() {
+        let source = "a: [b, b]\nc: d\n";
+        let documents = yaml::parse(source).unwrap();
+        let attempt = |bytes: &str, to: &str| {
+            let (from, item, bytes, to) = ("b".into(), String::new(), bytes.into(), to.into());
+            let edit = Edit { line: 1, column: 5, from, to, item, span: 4..5, bytes, scalar: 4 };
+            apply(source, &documents, &[edit])
+        };
+        assert_eq!(attempt("'x:1'", "x:1").unwrap(), "a: ['x:1', b]\nc: d\n");
+        for (bytes, to) in
+            [("x, y", "x, y"), ("x]\nz: [", "x"), ("[x", "[x"), ("", ""), ("x", "y"), ("&b x", "x")]
+        {
+            assert!(matches!(attempt(bytes, to), Err(RewriteError::Unsound)), "{bytes}");
+        }
+    }
+}
