@@ -120,6 +120,12 @@ impl From<LockError> for Failure {
     }
 }
 
+impl From<crate::manifest::Error> for Failure {
+    fn from(error: crate::manifest::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<RewriteError> for Failure {
     fn from(error: RewriteError) -> Failure {
         Failure::usage(error.to_string())

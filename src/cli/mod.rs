@@ -4,6 +4,7 @@ mod completions;
 mod context;
 mod exit;
 mod rewrite;
+mod schema;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -29,6 +30,7 @@ enum Verb {
     Rewrite(rewrite::Rewrite),
     Completions(completions::Completions),
     Man(completions::Man),
+    Schema(schema::Schema),
 }
 
 impl Verb {
@@ -38,6 +40,7 @@ impl Verb {
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
+            Verb::Schema(verb) => ("schema", verb.run()),
         }
     }
 }

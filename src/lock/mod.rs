@@ -6,3 +6,8 @@ mod document;
 pub use document::{
     Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
 };
+
+/// Today, `YYYY-MM-DD`, in UTC: what `until` days are compared with.
+pub fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
