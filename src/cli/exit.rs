@@ -6,6 +6,7 @@ use crate::lock::LockError;
 use crate::pull::PullError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::rewrite::RewriteError;
 use crate::site::SiteError;
 use crate::store::StoreError;
 use std::io::Write;
@@ -124,6 +125,12 @@ impl From<LockError> for Failure {
 
 impl From<crate::manifest::Error> for Failure {
     fn from(error: crate::manifest::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
         Failure::usage(error.to_string())
     }
 }

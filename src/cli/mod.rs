@@ -5,6 +5,7 @@ mod context;
 mod exit;
 mod lock;
 mod pull;
+mod rewrite;
 mod schema;
 
 pub use context::Context;
@@ -30,6 +31,7 @@ struct Cli {
 enum Verb {
     Lock(lock::LockVerb),
     Pull(pull::Pull),
+    Rewrite(rewrite::Rewrite),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -41,6 +43,7 @@ impl Verb {
         match self {
             Verb::Lock(verb) => ("lock", verb.run(context)),
             Verb::Pull(verb) => ("pull", verb.run(context)),
+            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),
