@@ -97,7 +97,11 @@ enum Download {
     Final(Cause),
 }
 
-async fn download_once(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Download> {
+async fn download_once(
+    resolver: &Resolver,
+    url: &str,
+    expected: Option<&Digest>,
+) -> Result<(Digest, u64), Download> {
     let from_http = |error: Error| match error.is_transient() {
         true => Download::Cut(error.into()),
         false => Download::Final(error.into()),
@@ -122,7 +126,9 @@ async fn download_once(resolver: &Resolver, url: &str, expected: Option<&Digest>
         resolver.progress().bytes(bytes.len() as u64);
     }
     if length.is_some_and(|length| length != size) {
-        return Err(Download::Cut(format!("the answer ended after {size} of {} bytes", length.unwrap_or(0)).into()));
+        return Err(Download::Cut(
+            format!("the answer ended after {size} of {} bytes", length.unwrap_or(0)).into(),
+        ));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();

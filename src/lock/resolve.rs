@@ -1,7 +1,7 @@
 //! What resolving works with: registries and web servers, and the store that saves asking twice.
 
-use crate::manifest::WantedImage;
 use crate::http::{Error, ErrorKind};
+use crate::manifest::WantedImage;
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::Progress;
@@ -142,8 +142,7 @@ impl Resolver {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
         let session = self.sessions.upstream(&name.registry).await?;
-        let (_, mut stream) =
-            session.blob(&name.repository, &blob.digest, 0).await?;
+        let (_, mut stream) = session.blob(&name.repository, &blob.digest, 0).await?;
         let mut bytes = Vec::new();
         while let Some(piece) = stream.next().await {
             bytes.extend_from_slice(&piece?);
