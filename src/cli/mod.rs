@@ -2,9 +2,13 @@
 
 mod completions;
 mod context;
+mod delivery;
 mod exit;
 mod lock;
+mod mirror;
 mod pull;
+mod push;
+mod rewrite;
 mod schema;
 mod serve;
 
@@ -31,6 +35,9 @@ struct Cli {
 enum Verb {
     Lock(lock::LockVerb),
     Pull(pull::Pull),
+    Push(push::Push),
+    Rewrite(rewrite::Rewrite),
+    Mirror(mirror::Mirror),
     Serve(serve::Serve),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -43,6 +50,9 @@ impl Verb {
         match self {
             Verb::Lock(verb) => ("lock", verb.run(context)),
             Verb::Pull(verb) => ("pull", verb.run(context)),
+            Verb::Push(verb) => ("push", verb.run(context)),
+            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),

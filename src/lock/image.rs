@@ -1,6 +1,6 @@
 //! Resolving an image: its index, the wanted manifests, and every blob under them.
 
-use super::resolve::Resolver;
+use super::resolve::{Cause, Resolver};
 use super::{Image, LockedManifest, Trimmed};
 use crate::manifest::WantedImage;
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
@@ -17,14 +17,13 @@ pub(super) async fn resolve(
     resolver: &Resolver,
     wanted: &WantedImage,
     reference: &str,
-) -> Result<Image, String> {
+) -> Result<Image, Cause> {
     let name = &wanted.name;
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
-        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest));
+        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest).into());
     }
-    let (manifest, kind) =
-        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(|error| error.to_string())?;
+    let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     let mut image = Image {
         name: name.clone(),
         platforms: wanted.platforms.clone(),
@@ -54,7 +53,7 @@ pub(super) async fn resolve(
             if kept.len() < children.len() {
                 let keep: BTreeSet<Digest> =
                     kept.iter().map(|child| child.descriptor.digest.clone()).collect();
-                let bytes = trim_index(&raw.bytes, &keep).map_err(|error| error.to_string())?;
+                let bytes = trim_index(&raw.bytes, &keep)?;
                 image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
                 let digest = Digest::sha256(&bytes);
                 resolver.keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind }, &bytes);
@@ -112,7 +111,7 @@ async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&Child],
-) -> Result<BTreeMap<Digest, Fetched>, String> {
+) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
     let mut level: Vec<Descriptor> =
@@ -125,7 +124,7 @@ async fn fetch_under(
             return Ok(all);
         }
         if all.len() + level.len() > limits.index_nodes {
-            return Err(format!("more than {} manifests stand under its index", limits.index_nodes));
+            return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
         }
         let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
         let fetched = futures_util::future::try_join_all(fetching).await?;
@@ -139,14 +138,16 @@ async fn fetch_under(
             all.insert(one.descriptor.digest.clone(), one);
         }
     }
-    Err(format!("its indexes are nested deeper than {}", limits.index_depth))
+    Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
 }
 
-async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, String> {
+async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, Cause> {
     let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
     if raw.bytes.len() as u64 != descriptor.size {
         let found = raw.bytes.len();
-        return Err(format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size));
+        return Err(
+            format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
+        );
     }
     let (manifest, _) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
@@ -209,7 +210,7 @@ async fn config_platform(
     name: &ImageRef,
     config: &Descriptor,
     wanted: &[Platform],
-) -> Result<Option<Platform>, String> {
+) -> Result<Option<Platform>, Cause> {
     if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
@@ -235,7 +236,8 @@ async fn config_platform(
     Err(format!(
         "it is for {platform} alone, not for {}; give this image its own `platforms:`",
         lacking.join(", ")
-    ))
+    )
+    .into())
 }
 
 #[cfg(test)]

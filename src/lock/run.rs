@@ -1,6 +1,6 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
-use super::resolve::Resolver;
+use super::resolve::{Cause, Resolver};
 use super::{Accepted, File, Image, Lock, Unresolved, file, image};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
@@ -51,7 +51,7 @@ enum Found<T> {
     Kept(T),
     New(T),
     /// Could not be resolved; the old pin stays where there is one.
-    Lost(Option<T>, String),
+    Lost(Option<T>, Cause),
 }
 
 /// Locks everything that is wanted.
@@ -181,7 +181,7 @@ impl<'a> Sorting<'a> {
                 Some(value)
             }
             Found::Lost(Some(old), cause) => {
-                let reason = format!("{cause}; the old pin is kept");
+                let reason = format!("{}; the old pin is kept", cause.told);
                 self.items.push(item(Status::Failed, Some(digest(&old)), Some(reason)));
                 Some(old)
             }
@@ -190,14 +190,16 @@ impl<'a> Sorting<'a> {
                     Some(accepted) => {
                         let over = accepted.until < super::today();
                         let status = if over { Status::Missing } else { Status::Skipped };
-                        let reason =
-                            format!("{} (accepted until {}): {cause}", accepted.reason, accepted.until);
+                        let reason = format!(
+                            "{} (accepted until {}): {}",
+                            accepted.reason, accepted.until, cause.told
+                        );
                         self.items.push(item(status, None, Some(reason)));
                         self.missing.push((*accepted).clone());
                     }
                     None => {
-                        self.items.push(item(Status::Missing, None, Some(cause.clone())));
-                        self.unresolved.push(Unresolved { kind, name: name.into(), cause });
+                        self.items.push(item(Status::Missing, None, Some(cause.told)));
+                        self.unresolved.push(Unresolved { kind, name: name.into(), cause: cause.recorded });
                     }
                 }
                 None
