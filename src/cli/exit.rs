@@ -8,7 +8,7 @@ use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::RewriteError;
-use crate::serve::ServeError;
+use crate::serve::{ExportError, ServeError};
 use crate::site::SiteError;
 use crate::store::StoreError;
 use std::io::Write;
@@ -140,6 +140,12 @@ impl From<RewriteError> for Failure {
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
     }
 }
 

@@ -4,6 +4,7 @@ mod completions;
 mod context;
 mod delivery;
 mod exit;
+mod export;
 mod lock;
 mod mirror;
 mod pull;
@@ -39,6 +40,7 @@ enum Verb {
     Rewrite(rewrite::Rewrite),
     Mirror(mirror::Mirror),
     Serve(serve::Serve),
+    Export(export::Export),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -54,6 +56,7 @@ impl Verb {
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
+            Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),

@@ -6,7 +6,7 @@ use super::reply::Problem;
 use crate::lock::{Image, Lock};
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
-use crate::rewrite::{Mapping, file_repository, file_tag, host_component};
+use crate::rewrite::{Mapping, file_repository, file_tag, host_component, other_hosts};
 use crate::source::{self, Entry};
 use crate::store::Blobs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,8 +166,12 @@ impl Catalogue {
         let Some(host) = ns.map(str::to_ascii_lowercase).filter(|ns| !self.own.contains(ns)) else {
             return self.repositories.get(name);
         };
-        let known = aliases(&host).iter().find_map(|alias| self.repositories.get(&by_host(alias, name)));
-        known.or_else(|| self.repositories.get(&by_host(&host, name)))
+        let host = match host.as_str() {
+            "index.docker.io" | "registry-1.docker.io" => "docker.io",
+            host => host,
+        };
+        let of = |host: &str| self.repositories.get(&by_host(host, name));
+        of(host).or_else(|| other_hosts(host).find_map(of))
     }
 
     /// The names of all repositories, sorted.
@@ -233,16 +237,6 @@ impl Repository {
 /// `quay.io/a/b`; a port as `host_5001`.
 pub(super) fn by_host(host: &str, repository: &str) -> String {
     format!("{}/{repository}", host_component(host))
-}
-
-/// Other names under which a locked host may be asked for.
-fn aliases(host: &str) -> &'static [&'static str] {
-    match host {
-        "index.docker.io" | "registry-1.docker.io" => &["docker.io"],
-        "k8s.gcr.io" => &["k8s.gcr.io", "registry.k8s.io"],
-        "registry.k8s.io" => &["registry.k8s.io", "k8s.gcr.io"],
-        _ => &[],
-    }
 }
 
 #[cfg(test)]

@@ -93,14 +93,10 @@ pub fn export_files(
     progress.begin("export", plans.len() as u64, plans.iter().map(|plan| plan.size).sum());
     let mut report = Report::default();
     for plan in plans {
-        let result = match dry {
-            true => Ok((Status::Skipped, 0)),
-            false => write(&plan, blobs, dir),
-        };
-        let (status, reason) = match result {
+        let (status, reason) = match write(&plan, blobs, dir, dry) {
             Ok((status, bytes)) => {
                 report.bytes_transferred += bytes;
-                (status, dry.then(|| "dry run".to_owned()))
+                (status, (status == Status::Skipped).then(|| "would be written".to_owned()))
             }
             Err(ExportError::Content(error @ ContentError::Missing { .. })) => {
                 (Status::Missing, Some(error.to_string()))
@@ -189,7 +185,7 @@ fn path_of(url: &str) -> Result<PathBuf, ExportError> {
 }
 
 /// Writes one file to all its places, the content once and links to it. Gives the bytes written.
-fn write(plan: &Plan, blobs: &dyn Blobs, dir: &Path) -> Result<(Status, u64), ExportError> {
+fn write(plan: &Plan, blobs: &dyn Blobs, dir: &Path, dry: bool) -> Result<(Status, u64), ExportError> {
     let (mut status, mut written) = (Status::Present, 0);
     let mut first: Option<PathBuf> = None;
     for place in &plan.places {
@@ -200,6 +196,11 @@ fn write(plan: &Plan, blobs: &dyn Blobs, dir: &Path) -> Result<(Status, u64), Ex
         if is_there(&path, plan).map_err(failed)? {
             first.get_or_insert(path);
             continue;
+        }
+        if dry {
+            let there = blobs.stat(plan.digest)?;
+            there.ok_or_else(|| ContentError::Missing { digest: plan.digest.clone() })?;
+            return Ok((Status::Skipped, 0));
         }
         status = Status::Done;
         fs::create_dir_all(folder).map_err(failed)?;
@@ -319,6 +320,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &Silent).unwrap();
         assert_eq!(statuses(&run(true)), [Status::Skipped; 3]);
+        let nothing = export_files(&lock(), &Memory::default(), dir.path(), true, &Silent).unwrap();
+        assert_eq!(statuses(&nothing), [Status::Missing; 3], "a dry run tells what is not there");
         assert!(!dir.path().join("h.example").exists());
         let report = run(false);
         assert_eq!((statuses(&report), report.bytes_transferred), (vec![Status::Done; 3], 7 + 3 + 5));
@@ -330,8 +333,10 @@ mod tests {
         assert_eq!(fs::read(dir.path().join("dl.k8s.io/v1/kubelet.sha256")).unwrap(), b"sum");
         assert_eq!(fs::read(dir.path().join("h.example/index.html")).unwrap(), b"front");
 
-        let report = run(false);
-        assert_eq!((statuses(&report), report.bytes_transferred), (vec![Status::Present; 3], 0));
+        for dry in [false, true] {
+            let report = run(dry);
+            assert_eq!((statuses(&report), report.bytes_transferred), (vec![Status::Present; 3], 0));
+        }
         fs::write(&kubelet, "kubeleX").unwrap();
         assert_eq!(statuses(&run(false)), [Status::Done, Status::Present, Status::Present]);
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
