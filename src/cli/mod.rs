@@ -3,6 +3,10 @@
 mod completions;
 mod context;
 mod exit;
+mod listing;
+mod ls;
+mod pack;
+mod verify;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -25,14 +29,20 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Pack(pack::Pack),
+    Verify(verify::Verify),
+    Ls(ls::Ls),
     Completions(completions::Completions),
     Man(completions::Man),
 }
 
 impl Verb {
     /// The verb and how it is named in reports.
-    fn run(self, _context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+    fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Pack(verb) => ("pack", verb.run(context)),
+            Verb::Verify(verb) => ("verify", verb.run(context)),
+            Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
         }

@@ -11,6 +11,8 @@ pub struct Limits {
     pub manifest_bytes: usize,
     /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
     pub document_bytes: usize,
+    /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
+    pub contents_bytes: usize,
     /// How deep indexes may be nested.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -30,6 +32,7 @@ impl Default for Limits {
             per_host: 12,
             manifest_bytes: 8 << 20,
             document_bytes: 8 << 20,
+            contents_bytes: 256 << 20,
             index_depth: 8,
             index_nodes: 1024,
             redirects: 10,
