@@ -1,11 +1,11 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
-use super::{Context, Exit, Failure, Outcome};
+use super::{Context, Exit, Failure, Outcome, carried};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::report::Status;
 use crate::serve::export_files;
-use crate::store::Disk;
+use crate::store::{Blobs, Disk};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -30,8 +30,14 @@ struct Files {
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
     /// The lock, where the files come from the store
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
+    #[arg(long, value_name = "FILE", default_value = "landfall.lock", conflicts_with = "bundle")]
     lock: PathBuf,
+    /// The bundle that the files come from
+    #[arg(long, value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
+    /// Take a bundle that says of itself that items are missing
+    #[arg(long, requires = "bundle")]
+    allow_partial: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -46,12 +52,17 @@ impl Export {
 
 impl Files {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = Lock::load(&self.lock)?;
-        let blobs = Disk::open(&context.store_dir()?)?;
+        let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
+            Some(path) => {
+                let bundle = carried::open(context, path, self.allow_partial)?;
+                (bundle.lock()?, Arc::new(bundle))
+            }
+            None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
+        };
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || -> Result<Outcome, Failure> {
-                let report = export_files(&lock, &blobs, &self.out, self.dry_run, &*progress)?;
+                let report = export_files(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
                 let mut text = String::new();
                 for item in report.items.iter().filter(|item| item.reason.is_some()) {
                     let _ = match item.status {

@@ -1,17 +1,22 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod carried;
 mod completions;
 mod context;
 mod delivery;
 mod exit;
 mod export;
+mod listing;
 mod lock;
+mod ls;
 mod mirror;
+mod pack;
 mod pull;
 mod push;
 mod rewrite;
 mod schema;
 mod serve;
+mod verify;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -36,10 +41,13 @@ struct Cli {
 enum Verb {
     Lock(lock::LockVerb),
     Pull(pull::Pull),
+    Pack(pack::Pack),
+    Verify(verify::Verify),
+    Ls(ls::Ls),
     Push(push::Push),
+    Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
     Mirror(mirror::Mirror),
-    Serve(serve::Serve),
     Export(export::Export),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -52,6 +60,9 @@ impl Verb {
         match self {
             Verb::Lock(verb) => ("lock", verb.run(context)),
             Verb::Pull(verb) => ("pull", verb.run(context)),
+            Verb::Pack(verb) => ("pack", verb.run(context)),
+            Verb::Verify(verb) => ("verify", verb.run(context)),
+            Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),

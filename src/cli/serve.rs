@@ -1,18 +1,21 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
-use super::{Context, Exit, Failure, Outcome, OutputMode};
+use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
 use crate::report::Report;
 use crate::rewrite::Target;
-use crate::serve::{Options, Serving, Users, serve};
+use crate::serve::{Options, Serving, Source, Users, serve};
 use clap::Args;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serve as a registry and file server, until SIGINT or SIGTERM
+/// Serve bundles as a registry and file server, until SIGINT or SIGTERM
 #[derive(Args)]
 pub(super) struct Serve {
+    /// Bundles to serve straight from their files; where two hold one name, the later one counts
+    #[arg(value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: String,
@@ -28,6 +31,9 @@ pub(super) struct Serve {
     /// Let everybody push who reaches it
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
+    /// Serve a bundle that says of itself that items are missing
+    #[arg(long)]
+    allow_partial: bool,
     /// Certificate chain in PEM form: speak https
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -38,7 +44,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        if self.writable.is_none() {
+        if self.bundles.is_empty() && self.writable.is_none() {
             return Err(Failure::usage(
                 "there is nothing to serve: name a bundle, or a folder with --writable DIR",
             ));
@@ -47,9 +53,10 @@ impl Serve {
             Some(target) => Some(target),
             None => context.site_target()?,
         };
+        let source = |path: &PathBuf| source(context, path, self.allow_partial);
         let options = Options {
             listen: self.listen,
-            sources: Vec::new(),
+            sources: self.bundles.iter().map(source).collect::<Result<_, _>>()?,
             target,
             site: context.site.as_ref(),
             writable: self.writable,
@@ -76,6 +83,17 @@ impl Serve {
         runtime.shutdown_background();
         result
     }
+}
+
+fn source(context: &Context, path: &Path, allow_partial: bool) -> Result<Source, Failure> {
+    let bundle = carried::open(context, path, allow_partial)?;
+    Ok(Source {
+        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        digest: Some(bundle.digest().clone()),
+        lacks: carried::lacks(&bundle),
+        lock: bundle.lock()?,
+        blobs: Arc::new(bundle),
+    })
 }
 
 /// One line that scripts can wait for. With `--output json` stdout is kept for the document.

@@ -18,8 +18,8 @@ pub struct Source {
     pub name: String,
     /// Its digest, where it has one.
     pub digest: Option<Digest>,
-    /// Whether it lacks something that its lock names, or its lock lacks something that was wanted.
-    pub partial: bool,
+    /// What was wanted but is not in it, by kind and name. Nothing where it is whole.
+    pub lacks: Vec<String>,
     /// What it holds.
     pub lock: Lock,
     /// The bytes.
@@ -41,7 +41,7 @@ pub(super) struct Catalogue {
 pub(super) struct Bundle {
     pub(super) name: String,
     pub(super) digest: Option<Digest>,
-    pub(super) partial: bool,
+    pub(super) lacks: Vec<String>,
     pub(super) items: Vec<Item>,
 }
 
@@ -126,7 +126,7 @@ impl Catalogue {
         self.bundles.push(Bundle {
             name: source.name.clone(),
             digest: source.digest.clone(),
-            partial: source.partial,
+            lacks: source.lacks.clone(),
             items: items.collect(),
         });
     }
@@ -160,18 +160,19 @@ impl Catalogue {
         }
     }
 
-    /// The repository that `name` means; `ns` is containerd's parameter for the source host. A client
-    /// that names this server itself there asks for a plain name.
-    pub(super) fn repository(&self, name: &str, ns: Option<&str>) -> Option<&Repository> {
+    /// The repositories that `name` means, the nearest first; `ns` is containerd's parameter for the
+    /// source host, which may have other names. A client that names this server itself there asks for a
+    /// plain name.
+    pub(super) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&Repository> {
         let Some(host) = ns.map(str::to_ascii_lowercase).filter(|ns| !self.own.contains(ns)) else {
-            return self.repositories.get(name);
+            return self.repositories.get(name).into_iter().collect();
         };
         let host = match host.as_str() {
             "index.docker.io" | "registry-1.docker.io" => "docker.io",
             host => host,
         };
         let of = |host: &str| self.repositories.get(&by_host(host, name));
-        of(host).or_else(|| other_hosts(host).find_map(of))
+        of(host).into_iter().chain(other_hosts(host).filter_map(of)).collect()
     }
 
     /// The names of all repositories, sorted.
@@ -248,7 +249,7 @@ mod tests {
         Source {
             name: "b.tar.zst".into(),
             digest: None,
-            partial: false,
+            lacks: vec![],
             lock,
             blobs: Arc::new(Memory::default()),
         }
@@ -264,18 +265,20 @@ mod tests {
     }
 
     fn digest(catalogue: &Catalogue, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
-        let repository = catalogue.repository(name, ns)?;
-        repository.tag(tag).unwrap().map(|descriptor| descriptor.digest.clone())
+        let repositories = catalogue.repositories(name, ns);
+        let found = repositories.iter().find_map(|repository| repository.tag(tag).unwrap());
+        found.map(|descriptor| descriptor.digest.clone())
     }
 
     #[test]
     fn an_image_answers_to_its_destination_and_to_its_source() {
         let nginx = image("docker.io/library/nginx:1.27", b"nginx");
         let local = image("localhost:5001/a/b:1", b"local");
-        let old = image("registry.k8s.io/pause:3.10", b"pause");
+        let pause = image("registry.k8s.io/pause:3.10", b"pause");
+        let older = image("k8s.gcr.io/pause:3.1", b"older");
         let (of_nginx, of_local) = (Some(nginx.digest.clone()), Some(local.digest.clone()));
-        let of_pause = Some(old.digest.clone());
-        let catalogue = catalogue(vec![lock(vec![nginx, local, old])]);
+        let (of_pause, of_older) = (Some(pause.digest.clone()), Some(older.digest.clone()));
+        let catalogue = catalogue(vec![lock(vec![nginx, local, pause, older])]);
         assert_eq!(digest(&catalogue, "library/nginx", None, "1.27"), of_nginx);
         assert_eq!(digest(&catalogue, "docker.io/library/nginx", None, "1.27"), of_nginx);
         assert_eq!(digest(&catalogue, "library/nginx", Some("docker.io"), "1.27"), of_nginx);
@@ -284,7 +287,8 @@ mod tests {
         assert_eq!(digest(&catalogue, "library/nginx", Some("quay.io"), "1.27"), None);
         assert_eq!(digest(&catalogue, "localhost_5001/a/b", None, "1"), of_local);
         assert_eq!(digest(&catalogue, "a/b", Some("localhost:5001"), "1"), of_local);
-        assert_eq!(digest(&catalogue, "pause", Some("k8s.gcr.io"), "3.10"), of_pause);
+        assert_eq!(digest(&catalogue, "pause", Some("k8s.gcr.io"), "3.10"), of_pause, "by its other host");
+        assert_eq!(digest(&catalogue, "pause", Some("registry.k8s.io"), "3.1"), of_older);
     }
 
     #[test]
@@ -293,7 +297,7 @@ mod tests {
         let of_a = Some(a.digest.clone());
         let same = [image("quay.io/x/same:1", b"s"), image("ghcr.io/x/same:1", b"s")];
         let catalogue = catalogue(vec![lock([vec![a, b], same.to_vec()].concat())]);
-        let both = catalogue.repository("x/app", None).unwrap().tag("1").unwrap_err().message;
+        let both = catalogue.repositories("x/app", None)[0].tag("1").unwrap_err().message;
         assert!(both.contains("quay.io/x/app:1") && both.contains("ghcr.io/x/app:1"), "{both}");
         assert_eq!(digest(&catalogue, "quay.io/x/app", None, "1"), of_a);
         assert_eq!(digest(&catalogue, "x/app", Some("quay.io"), "1"), of_a);
@@ -307,7 +311,7 @@ mod tests {
         let (of_old, of_new) = (old.digest.clone(), new.digest.clone());
         let catalogue = catalogue(vec![lock(vec![old]), lock(vec![new])]);
         assert_eq!(digest(&catalogue, "x/app", None, "1"), Some(of_new));
-        assert!(catalogue.repository("x/app", None).unwrap().manifest(&of_old).is_some());
+        assert!(catalogue.repositories("x/app", None)[0].manifest(&of_old).is_some());
         assert_eq!(catalogue.notes.len(), 1, "{:?}", catalogue.notes);
     }
 

@@ -53,10 +53,12 @@ fn write_bundle(out: &mut String, here: &str, bundle: &Bundle) {
     if let Some(digest) = &bundle.digest {
         let _ = writeln!(out, "<p>bundle digest <code>{digest}</code></p>");
     }
-    if bundle.partial {
-        out.push_str(
-            "<p><strong>This bundle is partial: something that was wanted is not in it.</strong></p>\n",
-        );
+    if !bundle.lacks.is_empty() {
+        out.push_str("<p><strong>This bundle is partial.</strong> It lacks</p>\n<ul>\n");
+        for item in &bundle.lacks {
+            let _ = writeln!(out, "<li>{}</li>", escaped(item));
+        }
+        out.push_str("</ul>\n");
     }
     let of = |kind| bundle.items.iter().filter(move |item: &&Item| item.kind == kind);
     if of(Kind::Image).next().is_some() {
@@ -119,12 +121,20 @@ mod tests {
             size: 1,
             incomplete: true,
         };
-        let bundle = Bundle { name: "<b>.tar.zst".into(), digest: None, partial: true, items: vec![item] };
+        let bundle = Bundle {
+            name: "<b>.tar.zst".into(),
+            digest: None,
+            lacks: vec!["image <x>".into()],
+            items: vec![item],
+        };
         let mut out = String::new();
         write_bundle(&mut out, "127.0.0.1:5000", &bundle);
         assert!(!out.contains("<script>") && !out.contains("<b>"), "{out}");
         assert!(
-            out.contains("&lt;b&gt;.tar.zst") && out.contains("is partial") && out.contains("incomplete")
+            out.contains("&lt;b&gt;.tar.zst")
+                && out.contains("is partial")
+                && out.contains("<li>image &lt;x&gt;</li>")
+                && out.contains("incomplete")
         );
         assert!(is_host("[::1]:5000") && !is_host("x\"y") && !is_host(""));
     }

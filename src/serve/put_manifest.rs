@@ -37,8 +37,8 @@ pub(super) async fn put(
     if let Some(bad) = tags.iter().find(|tag| !is_tag(tag)) {
         return Err(Problem::bad("TAG_INVALID", format!("'{bad}' is no tag")));
     }
-    let of_bundle = app.catalogue.repository(&name, None);
-    let taken = |tag: &&String| of_bundle.is_some_and(|held| !matches!(held.tag(tag), Ok(None)));
+    let of_bundle = app.catalogue.repositories(&name, None);
+    let taken = |tag: &&String| of_bundle.iter().any(|held| !matches!(held.tag(tag), Ok(None)));
     if let Some(tag) = tags.iter().find(taken) {
         return Err(Problem::denied(format!(
             "{name}:{tag} comes from a bundle and cannot be overwritten; push under another name"

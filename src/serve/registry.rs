@@ -54,16 +54,18 @@ pub(super) fn read(app: &App, parts: &Parts, route: &Route) -> Result<Reply, Pro
 
 /// The manifest that `reference` means in the repository: of the bundles first, then of what was pushed.
 fn manifest(app: &App, name: &str, reference: &Reference, ns: Option<&str>) -> Result<Descriptor, Problem> {
-    let repository = app.catalogue.repository(name, ns);
-    let held = match (repository, reference) {
-        (Some(repository), Reference::Tag(tag)) => repository.tag(tag)?,
-        (Some(repository), Reference::Digest(digest)) => repository.manifest(digest),
-        _ => None,
-    };
-    if let Some(descriptor) = held {
-        return Ok(descriptor.clone());
+    let repositories = app.catalogue.repositories(name, ns);
+    for repository in &repositories {
+        let held = match reference {
+            Reference::Tag(tag) => repository.tag(tag)?,
+            Reference::Digest(digest) => repository.manifest(digest),
+            Reference::Neither(_) => None,
+        };
+        if let Some(descriptor) = held {
+            return Ok(descriptor.clone());
+        }
     }
-    let mut known = repository.is_some();
+    let mut known = !repositories.is_empty();
     if let Some(pushed) = &app.pushed {
         for name in pushed_names(name, ns) {
             let digest = match reference {
@@ -91,10 +93,10 @@ fn manifest(app: &App, name: &str, reference: &Reference, ns: Option<&str>) -> R
 }
 
 fn tags(app: &App, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>, Problem> {
-    let repository = app.catalogue.repository(name, ns);
-    let mut known = repository.is_some();
+    let repositories = app.catalogue.repositories(name, ns);
+    let mut known = !repositories.is_empty();
     let mut tags: BTreeSet<String> =
-        repository.into_iter().flat_map(|repository| repository.tags().cloned()).collect();
+        repositories.iter().flat_map(|repository| repository.tags().cloned()).collect();
     if let Some(pushed) = &app.pushed {
         for name in pushed_names(name, ns) {
             let more = pushed.tags(&name).map_err(disk)?;
@@ -116,7 +118,7 @@ fn referring(
     ns: Option<&str>,
 ) -> Result<Vec<serde_json::Value>, Problem> {
     let mut entries = Vec::new();
-    if let Some(repository) = app.catalogue.repository(name, ns) {
+    for repository in app.catalogue.repositories(name, ns) {
         let read = |descriptor: &Descriptor| match app.contents.find(&descriptor.digest) {
             Ok((place, size)) if size <= app.limits.manifest_bytes as u64 => {
                 Ok(Some(place.read(descriptor)?))
