@@ -19,6 +19,7 @@ pub mod lock;
 pub mod manifest;
 pub mod model;
 pub mod pull;
+pub mod push;
 pub mod registry;
 pub mod report;
 pub mod rewrite;

@@ -4,8 +4,10 @@ use super::{Global, OutputMode};
 use crate::document::Diagnostic;
 use crate::lock::LockError;
 use crate::pull::PullError;
+use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::rewrite::RewriteError;
 use crate::site::SiteError;
 use crate::store::StoreError;
 use std::io::Write;
@@ -128,6 +130,12 @@ impl From<crate::manifest::Error> for Failure {
     }
 }
 
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())
@@ -151,6 +159,22 @@ impl From<PullError> for Failure {
         match error {
             PullError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Failure {
+        let exit = match &error {
+            PushError::Collision(_) => Exit::Usage,
+            PushError::Unreachable(_) | PushError::Probe(_) => Exit::Failed,
+            PushError::Sparse(_) => Exit::Refused,
+        };
+        let side = match &error {
+            PushError::Collision(_) => Side::Input,
+            PushError::Probe(error) => error.side,
+            PushError::Unreachable(_) | PushError::Sparse(_) => Side::Destination,
+        };
+        Failure::new(exit, error.to_string()).on(side)
     }
 }
 

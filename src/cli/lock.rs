@@ -37,7 +37,9 @@ impl LockVerb {
         let old = if self.lock.exists() { Some(Lock::load(&self.lock)?) } else { None };
         if self.check && old.is_none() {
             let path = self.lock.display();
-            return Err(Failure::usage(format!("there is no {path} to check; write it first, without --check")));
+            return Err(Failure::usage(format!(
+                "there is no {path} to check; write it first, without --check"
+            )));
         }
         let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
         context.run(async {
@@ -58,7 +60,8 @@ impl LockVerb {
         for change in &locked.changes {
             let _ = writeln!(text, "{}", shown(change));
         }
-        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)) {
+        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        {
             let _ = writeln!(text, "{}", lost(item));
         }
         let writes = !self.check && !self.dry_run;
@@ -68,7 +71,8 @@ impl LockVerb {
         let verb = if writes { "locked" } else { "would lock" };
         let counted: Vec<Item> = report.items.iter().filter(|item| item.digest.is_some()).cloned().collect();
         let path = self.lock.display();
-        let _ = writeln!(text, "{verb} {} in {path}, fingerprint {}", count_kinds(&counted), lock.fingerprint());
+        let _ =
+            writeln!(text, "{verb} {} in {path}, fingerprint {}", count_kinds(&counted), lock.fingerprint());
         let mut outcome = Outcome::of(report, text);
         if self.check && outcome.exit == Exit::Done && !locked.changes.is_empty() {
             outcome.exit = Exit::Refused;
@@ -79,7 +83,9 @@ impl LockVerb {
 
 /// One line for a change.
 fn shown(change: &Change) -> String {
-    let short = |digest: &Option<crate::model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned());
+    let short = |digest: &Option<crate::model::Digest>| {
+        digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
+    };
     match change.change {
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
@@ -103,7 +109,9 @@ fn write(path: &Path, text: &str, old: Option<&Lock>) -> Result<(), Failure> {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+    };
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);

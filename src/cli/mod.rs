@@ -2,9 +2,13 @@
 
 mod completions;
 mod context;
+mod delivery;
 mod exit;
 mod lock;
+mod mirror;
 mod pull;
+mod push;
+mod rewrite;
 mod schema;
 
 pub use context::Context;
@@ -30,6 +34,9 @@ struct Cli {
 enum Verb {
     Lock(lock::LockVerb),
     Pull(pull::Pull),
+    Push(push::Push),
+    Rewrite(rewrite::Rewrite),
+    Mirror(mirror::Mirror),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -41,6 +48,9 @@ impl Verb {
         match self {
             Verb::Lock(verb) => ("lock", verb.run(context)),
             Verb::Pull(verb) => ("pull", verb.run(context)),
+            Verb::Push(verb) => ("push", verb.run(context)),
+            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),

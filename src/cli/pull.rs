@@ -35,7 +35,9 @@ impl Pull {
             let items = pull(&lock, source, &disk, context.limits.jobs, self.rehash, progress).await?;
             let report = context.report(&sessions, items);
             let mut text = String::new();
-            for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)) {
+            for item in
+                report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+            {
                 let _ = writeln!(text, "{}", super::lock::lost(item));
             }
             let totals = report.totals();

@@ -22,7 +22,9 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
             let found = lines.iter().find(|(_, written)| written.as_ref().is_some_and(|w| base(w) == name));
             match (found, lines) {
                 (Some((digest, _)), _) => Ok(digest.clone()),
-                (None, [(_, Some(other))]) => Err(format!("is about '{}', not '{name}'", crate::report::escape(other))),
+                (None, [(_, Some(other))]) => {
+                    Err(format!("is about '{}', not '{name}'", crate::report::escape(other)))
+                }
                 (None, _) => Err(format!("has no line for '{name}'")),
             }
         }

@@ -1,7 +1,7 @@
 //! Resolving a plain file: its digest and size, checked against what the manifest says.
 
 use super::checksum;
-use super::resolve::Resolver;
+use super::resolve::{Cause, Resolver};
 use super::{File, Sidecar};
 use crate::http::Error;
 use crate::manifest::{Checksum, WantedFile};
@@ -12,7 +12,7 @@ use reqwest::Method;
 use std::io::Write;
 
 /// Resolves `wanted`. A SHA-256 that is known beforehand saves the download; `pull` checks it.
-pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<File, String> {
+pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<File, Cause> {
     let mut file = File {
         name: wanted.url.clone(),
         digest: Digest::sha256(b""),
@@ -49,12 +49,12 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
     Ok(file)
 }
 
-async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, String> {
+async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
     let fetch = async {
         let response = expect_file(get(resolver.sessions(), Method::GET, url, 0).await?, url)?;
         response.bytes(resolver.limits().document_bytes).await
     };
-    let bytes = fetch.await.map_err(|error: Error| format!("checksum file: {error}"))?.to_vec();
+    let bytes = fetch.await.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -66,22 +66,22 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, String> {
 
 /// The size that the server names: by HEAD, or by the first byte where HEAD is refused (signed URLs of
 /// object stores are good for GET only). `None` where it names none.
-async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, String> {
+async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
-    let head = get(sessions, Method::HEAD, url, 0).await.map_err(|error| error.to_string())?;
+    let head = get(sessions, Method::HEAD, url, 0).await?;
     if head.status.is_success() {
         let size = head.header("content-length").and_then(|length| length.parse().ok());
-        expect_file(head, url).map_err(|error| error.to_string())?;
+        expect_file(head, url)?;
         return Ok(size);
     }
     let full = get(sessions, Method::GET, url, 0).await.and_then(|response| expect_file(response, url));
-    let full = full.map_err(|error| error.to_string())?;
+    let full = full?;
     Ok(full.header("content-length").and_then(|length| length.parse().ok()))
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
-async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), String> {
-    let mut last = String::new();
+async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
+    let mut last = Cause::from("");
     for _ in 0..3 {
         match download_once(resolver, url, expected).await {
             Err(Download::Cut(why)) => last = why,
@@ -93,16 +93,20 @@ async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> 
 }
 
 enum Download {
-    Cut(String),
-    Final(String),
+    Cut(Cause),
+    Final(Cause),
 }
 
-async fn download_once(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Download> {
+async fn download_once(
+    resolver: &Resolver,
+    url: &str,
+    expected: Option<&Digest>,
+) -> Result<(Digest, u64), Download> {
     let from_http = |error: Error| match error.is_transient() {
-        true => Download::Cut(error.to_string()),
-        false => Download::Final(error.to_string()),
+        true => Download::Cut(error.into()),
+        false => Download::Final(error.into()),
     };
-    let local = |error: String| Download::Final(error);
+    let local = |error: String| Download::Final(error.into());
     let response = get(resolver.sessions(), Method::GET, url, 0).await.map_err(from_http)?;
     let response = expect_file(response, url).map_err(from_http)?;
     let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
@@ -122,7 +126,9 @@ async fn download_once(resolver: &Resolver, url: &str, expected: Option<&Digest>
         resolver.progress().bytes(bytes.len() as u64);
     }
     if length.is_some_and(|length| length != size) {
-        return Err(Download::Cut(format!("the answer ended after {size} of {} bytes", length.unwrap_or(0))));
+        return Err(Download::Cut(
+            format!("the answer ended after {size} of {} bytes", length.unwrap_or(0)).into(),
+        ));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();

@@ -1,6 +1,6 @@
 //! Resolving an image: its index, the wanted manifests, and every blob under them.
 
-use super::resolve::Resolver;
+use super::resolve::{Cause, Resolver};
 use super::{Image, LockedManifest, Trimmed};
 use crate::manifest::WantedImage;
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
@@ -13,14 +13,17 @@ struct Fetched {
 }
 
 /// Resolves `wanted` at `reference`: its tag, or a digest.
-pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedImage, reference: &str) -> Result<Image, String> {
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wanted: &WantedImage,
+    reference: &str,
+) -> Result<Image, Cause> {
     let name = &wanted.name;
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
-        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest));
+        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest).into());
     }
-    let (manifest, kind) =
-        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(|error| error.to_string())?;
+    let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     let mut image = Image {
         name: name.clone(),
         platforms: wanted.platforms.clone(),
@@ -44,11 +47,13 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedImage, reference
             let under = fetch_under(resolver, name, &kept).await?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
-            let platforms = kept.iter().map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
+            let platforms =
+                kept.iter().map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
             image.manifests = in_order(&kept, &under, &platforms.collect());
             if kept.len() < children.len() {
-                let keep: BTreeSet<Digest> = kept.iter().map(|child| child.descriptor.digest.clone()).collect();
-                let bytes = trim_index(&raw.bytes, &keep).map_err(|error| error.to_string())?;
+                let keep: BTreeSet<Digest> =
+                    kept.iter().map(|child| child.descriptor.digest.clone()).collect();
+                let bytes = trim_index(&raw.bytes, &keep)?;
                 image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
                 let digest = Digest::sha256(&bytes);
                 resolver.keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind }, &bytes);
@@ -71,12 +76,17 @@ fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a C
     let named = |child: &&Child| child.platform.as_ref().is_some_and(|platform| !platform.is_unknown());
     let lacking: Vec<String> = platforms
         .iter()
-        .filter(|wanted| !children.iter().any(|child| child.platform.as_ref().is_some_and(|p| p.satisfies(wanted))))
+        .filter(|wanted| {
+            !children.iter().any(|child| child.platform.as_ref().is_some_and(|p| p.satisfies(wanted)))
+        })
         .map(Platform::to_string)
         .collect();
     if !lacking.is_empty() && children.iter().any(|child| named(&child)) {
-        let has: BTreeSet<String> =
-            children.iter().filter(named).filter_map(|child| Some(child.platform.as_ref()?.to_string())).collect();
+        let has: BTreeSet<String> = children
+            .iter()
+            .filter(named)
+            .filter_map(|child| Some(child.platform.as_ref()?.to_string()))
+            .collect();
         let has: Vec<String> = has.into_iter().collect();
         return Err(format!(
             "it has no {}, only {}; give this image its own `platforms:`",
@@ -101,7 +111,7 @@ async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&Child],
-) -> Result<BTreeMap<Digest, Fetched>, String> {
+) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
     let mut level: Vec<Descriptor> =
@@ -114,26 +124,30 @@ async fn fetch_under(
             return Ok(all);
         }
         if all.len() + level.len() > limits.index_nodes {
-            return Err(format!("more than {} manifests stand under its index", limits.index_nodes));
+            return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
         }
         let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
         let fetched = futures_util::future::try_join_all(fetching).await?;
         level = Vec::new();
         for one in fetched {
             if let Manifest::Index(children) = &one.manifest {
-                level.extend(children.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()));
+                level.extend(
+                    children.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()),
+                );
             }
             all.insert(one.descriptor.digest.clone(), one);
         }
     }
-    Err(format!("its indexes are nested deeper than {}", limits.index_depth))
+    Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
 }
 
-async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, String> {
+async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, Cause> {
     let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
     if raw.bytes.len() as u64 != descriptor.size {
         let found = raw.bytes.len();
-        return Err(format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size));
+        return Err(
+            format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
+        );
     }
     let (manifest, _) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
@@ -196,7 +210,7 @@ async fn config_platform(
     name: &ImageRef,
     config: &Descriptor,
     wanted: &[Platform],
-) -> Result<Option<Platform>, String> {
+) -> Result<Option<Platform>, Cause> {
     if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
@@ -207,7 +221,8 @@ async fn config_platform(
         variant: Option<String>,
     }
     let bytes = resolver.small_blob(name, config).await?;
-    let config: Config = serde_json::from_slice(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
+    let config: Config =
+        serde_json::from_slice(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
     let platform = Platform {
         os: config.os,
         architecture: config.architecture,
@@ -218,7 +233,11 @@ async fn config_platform(
     if lacking.is_empty() {
         return Ok(Some(platform));
     }
-    Err(format!("it is for {platform} alone, not for {}; give this image its own `platforms:`", lacking.join(", ")))
+    Err(format!(
+        "it is for {platform} alone, not for {}; give this image its own `platforms:`",
+        lacking.join(", ")
+    )
+    .into())
 }
 
 #[cfg(test)]

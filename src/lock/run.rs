@@ -1,6 +1,6 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
-use super::resolve::Resolver;
+use super::resolve::{Cause, Resolver};
 use super::{Accepted, File, Image, Lock, Unresolved, file, image};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
@@ -51,7 +51,7 @@ enum Found<T> {
     Kept(T),
     New(T),
     /// Could not be resolved; the old pin stays where there is one.
-    Lost(Option<T>, String),
+    Lost(Option<T>, Cause),
 }
 
 /// Locks everything that is wanted.
@@ -59,8 +59,10 @@ pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Re
     let total = (wanted.images.len() + wanted.files.len()) as u64;
     let progress = resolver.progress();
     progress.begin("lock", total, 0);
-    let old_images: BTreeMap<_, _> = old.iter().flat_map(|lock| &lock.images).map(|image| (&image.name, image)).collect();
-    let old_files: BTreeMap<_, _> = old.iter().flat_map(|lock| &lock.files).map(|file| (&file.name, file)).collect();
+    let old_images: BTreeMap<_, _> =
+        old.iter().flat_map(|lock| &lock.images).map(|image| (&image.name, image)).collect();
+    let old_files: BTreeMap<_, _> =
+        old.iter().flat_map(|lock| &lock.files).map(|file| (&file.name, file)).collect();
     let jobs = resolver.limits().jobs;
     let images = wanted.images.iter().map(|wanted| {
         let old = old_images.get(&wanted.name).copied();
@@ -102,7 +104,12 @@ pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Re
     Locked { lock, items: sorting.items, changes }
 }
 
-async fn find_image(resolver: &Resolver, wanted: &WantedImage, old: Option<&Image>, pins: Pins) -> Found<Image> {
+async fn find_image(
+    resolver: &Resolver,
+    wanted: &WantedImage,
+    old: Option<&Image>,
+    pins: Pins,
+) -> Found<Image> {
     let same = |old: &&Image| old.platforms == wanted.platforms && old.pin == wanted.pin;
     if let Some(old) = old.filter(same) {
         match pins {
@@ -110,7 +117,9 @@ async fn find_image(resolver: &Resolver, wanted: &WantedImage, old: Option<&Imag
             Pins::Refresh => match resolver.head(wanted).await {
                 Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
                 Ok(Some(_)) => {}
-                Ok(None) => return Found::Lost(Some(old.clone()), "upstream does not have it any more".into()),
+                Ok(None) => {
+                    return Found::Lost(Some(old.clone()), "upstream does not have it any more".into());
+                }
                 Err(cause) => return Found::Lost(Some(old.clone()), cause),
             },
         }
@@ -153,8 +162,15 @@ impl<'a> Sorting<'a> {
         Sorting { accepted, items: Vec::new(), missing: Vec::new(), unresolved: Vec::new() }
     }
 
-    fn settle<T>(&mut self, kind: Kind, name: &str, found: Found<T>, digest: impl Fn(&T) -> Digest) -> Option<T> {
-        let item = |status, digest, reason| Item { kind, name: name.into(), digest, bytes: None, status, reason };
+    fn settle<T>(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        found: Found<T>,
+        digest: impl Fn(&T) -> Digest,
+    ) -> Option<T> {
+        let item =
+            |status, digest, reason| Item { kind, name: name.into(), digest, bytes: None, status, reason };
         match found {
             Found::Kept(value) => {
                 self.items.push(item(Status::Present, Some(digest(&value)), None));
@@ -165,7 +181,7 @@ impl<'a> Sorting<'a> {
                 Some(value)
             }
             Found::Lost(Some(old), cause) => {
-                let reason = format!("{cause}; the old pin is kept");
+                let reason = format!("{}; the old pin is kept", cause.told);
                 self.items.push(item(Status::Failed, Some(digest(&old)), Some(reason)));
                 Some(old)
             }
@@ -174,13 +190,16 @@ impl<'a> Sorting<'a> {
                     Some(accepted) => {
                         let over = accepted.until < super::today();
                         let status = if over { Status::Missing } else { Status::Skipped };
-                        let reason = format!("{} (accepted until {}): {cause}", accepted.reason, accepted.until);
+                        let reason = format!(
+                            "{} (accepted until {}): {}",
+                            accepted.reason, accepted.until, cause.told
+                        );
                         self.items.push(item(status, None, Some(reason)));
                         self.missing.push((*accepted).clone());
                     }
                     None => {
-                        self.items.push(item(Status::Missing, None, Some(cause.clone())));
-                        self.unresolved.push(Unresolved { kind, name: name.into(), cause });
+                        self.items.push(item(Status::Missing, None, Some(cause.told)));
+                        self.unresolved.push(Unresolved { kind, name: name.into(), cause: cause.recorded });
                     }
                 }
                 None
@@ -191,9 +210,12 @@ impl<'a> Sorting<'a> {
 
 /// How `new` differs from `old`.
 pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
-    let image = |image: &Image| ((Kind::Image, image.name.to_string()), (image.digest.clone(), format!("{image:?}")));
+    let image =
+        |image: &Image| ((Kind::Image, image.name.to_string()), (image.digest.clone(), format!("{image:?}")));
     let file = |file: &File| ((Kind::File, file.name.clone()), (file.digest.clone(), format!("{file:?}")));
-    let all = |lock: &Lock| -> BTreeMap<_, _> { lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect() };
+    let all = |lock: &Lock| -> BTreeMap<_, _> {
+        lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()
+    };
     let (old, new) = (all(old), all(new));
     let mut changes = Vec::new();
     let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
@@ -206,7 +228,13 @@ pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
             _ => continue,
         };
         let digest = |side: &BTreeMap<_, (Digest, String)>| side.get(key).map(|(digest, _)| digest.clone());
-        changes.push(Change { kind: key.0, name: key.1.clone(), change, from: digest(&old), to: digest(&new) });
+        changes.push(Change {
+            kind: key.0,
+            name: key.1.clone(),
+            change,
+            from: digest(&old),
+            to: digest(&new),
+        });
     }
     changes
 }

@@ -45,6 +45,10 @@ impl Source for Upstreams {
             }
         })
     }
+
+    fn is_checked(&self) -> bool {
+        false
+    }
 }
 
 /// Asks for a plain file from `offset` on, with the account of its host where there is one.

@@ -3,12 +3,14 @@
 mod disk;
 mod layout;
 mod records;
+mod through;
 mod transfer;
 mod writer;
 
 pub use disk::{Disk, StoreError};
 pub use layout::{LayoutIndex, OCI_LAYOUT};
-pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, whole};
+pub use through::{Keep, Through};
+pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
 pub use writer::Writer;
 
 use crate::model::{Descriptor, Digest};

@@ -17,6 +17,23 @@ pub trait Source: Send + Sync {
     /// The part from `offset` on, and the offset at which the stream really starts: 0 where the source
     /// cannot start elsewhere. The bytes need not have been checked.
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>>;
+
+    /// Whether the bytes were checked when they came in, and are guarded since.
+    fn is_checked(&self) -> bool;
+}
+
+/// The whole of a small part, such as a manifest, checked.
+///
+/// # Errors
+/// When the source has it not, or has other bytes.
+pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error> {
+    let (_, stream) = source.open(part, 0).await?;
+    let mut stream = checked(stream, &part.descriptor);
+    let mut all = Vec::new();
+    while let Some(bytes) = stream.next().await {
+        all.extend_from_slice(&bytes?);
+    }
+    Ok(all.into())
 }
 
 /// A part that could not be moved: whose fault it was, and why.
@@ -69,6 +86,10 @@ impl Source for Local {
             let reader = opening.await.map_err(|error| local(error.to_string()))?;
             Ok((offset, read_blocking(reader.map_err(|error| local(error.to_string()))?)))
         })
+    }
+
+    fn is_checked(&self) -> bool {
+        true
     }
 }
 
@@ -205,6 +226,8 @@ pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
     let state = State { stream, hasher, held: None, seen: 0, descriptor: descriptor.clone() };
     futures_util::stream::unfold(state, |mut state| async move {
         loop {
+            // the end was seen already; a stream is not asked again after that
+            state.hasher.as_ref()?;
             match state.stream.next().await {
                 Some(Ok(bytes)) => {
                     let hasher = state.hasher.as_mut()?;
