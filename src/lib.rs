@@ -15,8 +15,13 @@
 pub mod bundle;
 pub mod cli;
 pub mod document;
+pub mod http;
 pub mod lock;
+pub mod manifest;
 pub mod model;
+pub mod pull;
+pub mod push;
+pub mod registry;
 pub mod report;
 pub mod rewrite;
 pub mod site;

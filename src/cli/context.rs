@@ -1,8 +1,10 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
 use super::{Exit, Failure, Global, Outcome};
+use crate::http::{Transport, TransportConfig};
 use crate::model::Limits;
-use crate::report::{Progress, Side, progress};
+use crate::registry::{Keychain, Sessions, host_rules, proxy_rules};
+use crate::report::{Item, Progress, Report, Side, progress};
 use crate::rewrite::{Mapping, Target};
 use crate::site::Site;
 use std::future::Future;
@@ -67,6 +69,45 @@ impl Context {
             }
         };
         Ok(Mapping::new(target, self.site.as_ref()))
+    }
+
+    /// The sessions with registries and web servers, by flags, site and environment.
+    ///
+    /// # Errors
+    /// A setting, an auth file or a proxy that cannot be used (exit 2).
+    pub fn sessions(&self) -> Result<Arc<Sessions>, Failure> {
+        let site = self.site.as_ref();
+        let get = |name: &str| std::env::var(name).ok();
+        let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
+        let hosts = host_rules(site, &self.global.plain_http, &keychain);
+        for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
+            self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
+        }
+        let transport = Transport::new(TransportConfig {
+            limits: self.limits,
+            proxies: proxy_rules(site, get)?,
+            proxy_ca: site.and_then(|site| Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))),
+            hosts,
+            progress: self.progress.clone(),
+        });
+        let mut plain = self.global.plain_http.clone();
+        let registry = site.and_then(|site| site.registry.as_ref()).filter(|registry| registry.plain_http);
+        plain.extend(registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry)));
+        let upstreams = site.iter().flat_map(|site| &site.upstreams);
+        plain.extend(upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone()));
+        Ok(Arc::new(Sessions::new(transport, Arc::new(keychain), site, plain)?))
+    }
+
+    /// A report of these items with the traffic of `sessions`.
+    pub fn report(&self, sessions: &Sessions, items: Vec<Item>) -> Report {
+        let hosts = sessions.transport().ledger().hosts();
+        Report {
+            items,
+            bytes_transferred: hosts.iter().map(|host| host.bytes).sum(),
+            requests: hosts.iter().map(|host| host.requests).sum(),
+            hosts,
+            ..Report::default()
+        }
     }
 
     /// Runs `work` on a runtime of its own; SIGINT ends it with exit 130.

@@ -4,8 +4,13 @@ use super::{Global, OutputMode};
 use crate::bundle;
 use crate::document::Diagnostic;
 use crate::lock::LockError;
+use crate::pull::PullError;
+use crate::push::PushError;
+use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::rewrite::RewriteError;
 use crate::site::SiteError;
+use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -120,6 +125,18 @@ impl From<LockError> for Failure {
     }
 }
 
+impl From<crate::manifest::Error> for Failure {
+    fn from(error: crate::manifest::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<bundle::Error> for Failure {
     fn from(error: bundle::Error) -> Failure {
         use bundle::Error;
@@ -140,6 +157,42 @@ impl From<bundle::Error> for Failure {
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<PullError> for Failure {
+    fn from(error: PullError) -> Failure {
+        match error {
+            PullError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Failure {
+        let exit = match &error {
+            PushError::Collision(_) => Exit::Usage,
+            PushError::Unreachable(_) | PushError::Probe(_) => Exit::Failed,
+            PushError::Sparse(_) => Exit::Refused,
+        };
+        let side = match &error {
+            PushError::Collision(_) => Side::Input,
+            PushError::Probe(error) => error.side,
+            PushError::Unreachable(_) | PushError::Sparse(_) => Side::Destination,
+        };
+        Failure::new(exit, error.to_string()).on(side)
     }
 }
 

@@ -2,10 +2,17 @@
 
 mod completions;
 mod context;
+mod delivery;
 mod exit;
 mod listing;
+mod lock;
 mod ls;
+mod mirror;
 mod pack;
+mod pull;
+mod push;
+mod rewrite;
+mod schema;
 mod verify;
 
 pub use context::Context;
@@ -29,22 +36,34 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Lock(lock::LockVerb),
+    Pull(pull::Pull),
     Pack(pack::Pack),
     Verify(verify::Verify),
+    Push(push::Push),
+    Rewrite(rewrite::Rewrite),
+    Mirror(mirror::Mirror),
     Ls(ls::Ls),
     Completions(completions::Completions),
     Man(completions::Man),
+    Schema(schema::Schema),
 }
 
 impl Verb {
     /// The verb and how it is named in reports.
     fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
         match self {
+            Verb::Lock(verb) => ("lock", verb.run(context)),
+            Verb::Pull(verb) => ("pull", verb.run(context)),
             Verb::Pack(verb) => ("pack", verb.run(context)),
             Verb::Verify(verb) => ("verify", verb.run(context)),
+            Verb::Push(verb) => ("push", verb.run(context)),
+            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
+            Verb::Schema(verb) => ("schema", verb.run()),
         }
     }
 }

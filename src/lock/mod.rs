@@ -1,8 +1,20 @@
 //! WHAT IT IS EXACTLY. The lock names every item of a manifest by digest; whatever follows works
 //! from the lock alone.
 
+mod checksum;
 mod document;
+mod file;
+mod image;
+mod resolve;
+mod run;
 
 pub use document::{
     Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
 };
+pub use resolve::Resolver;
+pub use run::{Change, Locked, Pins, diff, lock};
+
+/// Today, `YYYY-MM-DD`, in UTC: what `until` days are compared with.
+pub fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}

@@ -12,5 +12,5 @@ pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub use limits::Limits;
 pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
 pub use platform::{Platform, PlatformError};
-pub use reference::{ImageRef, ReferenceError, repository_of};
+pub use reference::{ImageRef, ReferenceError, names_host, repository_of};
 pub use size::{SizeError, human_size, parse_size};

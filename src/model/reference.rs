@@ -83,6 +83,11 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     is_host.then_some((first, rest))
 }
 
+/// Whether a reference written as `text` names its host, rather than leaving `docker.io` out.
+pub fn names_host(text: &str) -> bool {
+    split_host(text).is_some()
+}
+
 /// Whether `host` is `[v6]` or `[v6]:port`.
 fn is_ipv6_host(host: &str) -> bool {
     let Some((address, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {

@@ -2,6 +2,9 @@
 
 mod file;
 mod image;
+mod upstream;
+
+pub use upstream::{Upstreams, expect_file, get};
 
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest};

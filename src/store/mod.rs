@@ -1,5 +1,18 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
+mod disk;
+mod layout;
+mod records;
+mod through;
+mod transfer;
+mod writer;
+
+pub use disk::{Disk, StoreError};
+pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use through::{Keep, Through};
+pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
+pub use writer::Writer;
+
 use crate::model::{Descriptor, Digest};
 use std::io::Read;
 

@@ -1,0 +1,107 @@
+//! What the images are made of: programs of this machine, or bytes that do not compress.
+
+use anyhow::{Result, ensure};
+use oci_client::manifest::IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG;
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+
+pub(crate) const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+pub(crate) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
+pub(crate) const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+pub(crate) const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+pub(crate) const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+pub(crate) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+
+/// The media types of one family.
+#[derive(Clone, Copy)]
+pub(crate) struct Family {
+    pub(crate) index: &'static str,
+    pub(crate) manifest: &'static str,
+    pub(crate) config: &'static str,
+}
+
+pub(crate) const OCI: Family = Family { index: OCI_INDEX, manifest: OCI_MANIFEST, config: OCI_CONFIG };
+pub(crate) const DOCKER: Family =
+    Family { index: DOCKER_LIST, manifest: DOCKER_MANIFEST, config: DOCKER_CONFIG };
+
+/// A layer as it is stored, and the digest of the tar in it.
+#[derive(Clone)]
+pub(crate) struct Layer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) diff_id: String,
+    pub(crate) media_type: &'static str,
+}
+
+/// The programs of this machine, taken from in the order of their names.
+pub(crate) struct Programs(Vec<PathBuf>);
+
+impl Programs {
+    pub(crate) fn of_this_machine() -> Result<Programs> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for folder in ["/usr/bin", "/bin", "/usr/sbin"] {
+            let Ok(entries) = std::fs::read_dir(folder) else { continue };
+            paths.extend(entries.flatten().map(|entry| entry.path()));
+        }
+        let usable = |path: &PathBuf| {
+            std::fs::symlink_metadata(path)
+                .is_ok_and(|data| data.is_file() && (10_000..2_000_000).contains(&data.len()))
+        };
+        paths.retain(usable);
+        paths.sort();
+        paths.reverse();
+        ensure!(!paths.is_empty(), "there are no programs in /usr/bin");
+        Ok(Programs(paths))
+    }
+
+    /// The next files of `size` bytes together, or a few more; fewer where the machine has no more.
+    pub(crate) fn take(&mut self, size: usize) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+        let (mut files, mut total) = (Vec::new(), 0);
+        while total < size
+            && let Some(path) = self.0.pop()
+        {
+            let Ok(content) = std::fs::read(&path) else { continue };
+            total += content.len();
+            files.push((path.strip_prefix("/")?.to_path_buf(), content));
+        }
+        Ok(files)
+    }
+}
+
+/// A layer of these files: zstd for OCI, a plain tar for Docker.
+pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], family: Family) -> Result<Layer> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o755);
+        header.set_mtime(1_700_000_000);
+        tar.append_data(&mut header, path, &content[..])?;
+    }
+    let tar = tar.into_inner()?;
+    let diff_id = sha256(&tar);
+    let (bytes, media_type) = match family.index {
+        OCI_INDEX => (zstd::encode_all(&tar[..], 1)?, OCI_LAYER),
+        _ => (tar, DOCKER_LAYER),
+    };
+    Ok(Layer { bytes, diff_id, media_type })
+}
+
+/// Bytes that do not compress, the same for the same seed (xorshift64*).
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(next).take(len.div_ceil(8)).flatten().collect();
+    bytes.truncate(len);
+    bytes
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

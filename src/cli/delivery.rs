@@ -1,0 +1,112 @@
+//! What `push` and `mirror` share: flags, and how the result is shown.
+
+use super::{Context, Exit, Failure, Outcome};
+use crate::lock::Lock;
+use crate::model::human_size;
+use crate::pull::count_kinds;
+use crate::push::{Options, Pushed, push};
+use crate::registry::Sessions;
+use crate::report::{Report, Status};
+use crate::rewrite::{Mapping, Target};
+use crate::store::Source;
+use clap::Args;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Flags of deliveries.
+#[derive(Args)]
+pub(super) struct Delivery {
+    /// The registry to deliver to [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    pub(super) to: Option<Target>,
+    /// Replace tags that stand at another digest
+    #[arg(long)]
+    move_tags: bool,
+    /// Write down what stands at the registry afterwards
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Ask what stands there already, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Delivery {
+    /// The mapping to `--to` or the site's registry.
+    pub(super) fn mapping(&self, context: &Context) -> Result<Mapping, Failure> {
+        context.mapping(self.to.as_ref())
+    }
+
+    /// Delivers `lock` from `source`.
+    pub(super) async fn run(
+        &self,
+        context: &Context,
+        sessions: &Sessions,
+        lock: &Lock,
+        mapping: &Mapping,
+        source: Arc<dyn Source>,
+    ) -> Result<Outcome, Failure> {
+        let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
+        let options = Options {
+            jobs: context.limits.jobs,
+            move_tags: self.move_tags,
+            dry_run: self.dry_run,
+            index: registry.map(|registry| registry.index).unwrap_or_default(),
+        };
+        let pushed = push(lock, mapping, source, sessions, options, context.progress.clone()).await;
+        let pushed = pushed.map_err(|error| {
+            let report = Box::new(context.report(sessions, Vec::new()));
+            Failure { report, ..Failure::from(error) }
+        })?;
+        let report = context.report(sessions, pushed.items.clone());
+        if let Some(path) = self.receipt.as_ref().filter(|_| !self.dry_run) {
+            let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
+            std::fs::write(path, text).map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+            })?;
+        }
+        Ok(Outcome::of(self.told(report, &pushed, mapping), self.text(context, sessions, &pushed, mapping)))
+    }
+
+    fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+        report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
+        report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+        report
+    }
+
+    fn text(&self, context: &Context, sessions: &Sessions, pushed: &Pushed, mapping: &Mapping) -> String {
+        let mut text = String::new();
+        for replaced in &pushed.trimmed {
+            let (from, to) = (&replaced.from, &replaced.to);
+            let _ = writeln!(
+                text,
+                "trimmed  {}: the registry takes no index with missing children\n         {from} -> {to}",
+                replaced.name
+            );
+        }
+        for item in pushed.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        {
+            let _ = match (item.status, self.dry_run) {
+                (Status::Skipped, true) => {
+                    writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default())
+                }
+                _ => writeln!(text, "{}", super::lock::lost(item)),
+            };
+        }
+        let report = context.report(sessions, pushed.items.clone());
+        let totals = report.totals();
+        let _ = writeln!(
+            text,
+            "{} {} to {}: {} new, {} there, {} in {} requests",
+            if self.dry_run { "would deliver" } else { "delivered" },
+            count_kinds(&pushed.items),
+            mapping.target(),
+            if self.dry_run { totals.skipped } else { totals.done },
+            totals.present,
+            human_size(totals.bytes_transferred),
+            totals.requests
+        );
+        text
+    }
+}

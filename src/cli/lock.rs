@@ -1,0 +1,121 @@
+//! `landfall lock`.
+
+use super::{Context, Exit, Failure, Outcome};
+use crate::lock::{Change, Lock, Locked, Pins, Resolver, lock};
+use crate::manifest;
+use crate::pull::count_kinds;
+use crate::report::{Item, Report, Status};
+use crate::store::Disk;
+use clap::Args;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Resolve everything that manifests ask for to digests, and write the lock
+#[derive(Args)]
+pub(super) struct LockVerb {
+    /// A manifest, or a folder of manifests (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", required = true, num_args = 1..)]
+    manifests: Vec<PathBuf>,
+    /// The lock
+    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
+    lock: PathBuf,
+    /// Compare with upstream and write nothing; exit 4 if something moved
+    #[arg(long)]
+    check: bool,
+    /// Ask for every tag again, also where the manifest is unchanged
+    #[arg(long, conflicts_with = "check")]
+    refresh: bool,
+    /// Show what would change and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl LockVerb {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let wanted = manifest::load(&self.manifests)?;
+        let old = if self.lock.exists() { Some(Lock::load(&self.lock)?) } else { None };
+        if self.check && old.is_none() {
+            let path = self.lock.display();
+            return Err(Failure::usage(format!(
+                "there is no {path} to check; write it first, without --check"
+            )));
+        }
+        let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
+        context.run(async {
+            let sessions = context.sessions()?;
+            let disk = Disk::open(&context.store_dir()?)?;
+            let resolver = Resolver::new(sessions.clone(), disk, context.progress.clone());
+            let locked = lock(&wanted, old.as_ref(), pins, &resolver).await;
+            let report = context.report(&sessions, locked.items.clone());
+            self.finish(locked, old.as_ref(), report)
+        })
+    }
+
+    fn finish(&self, locked: Locked, old: Option<&Lock>, mut report: Report) -> Result<Outcome, Failure> {
+        let mut text = String::new();
+        let lock = &locked.lock;
+        report.extra.insert("lock".into(), serde_json::json!(lock.fingerprint()));
+        report.extra.insert("changes".into(), serde_json::json!(locked.changes));
+        for change in &locked.changes {
+            let _ = writeln!(text, "{}", shown(change));
+        }
+        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        {
+            let _ = writeln!(text, "{}", lost(item));
+        }
+        let writes = !self.check && !self.dry_run;
+        if writes {
+            write(&self.lock, &lock.to_text(), old)?;
+        }
+        let verb = if writes { "locked" } else { "would lock" };
+        let counted: Vec<Item> = report.items.iter().filter(|item| item.digest.is_some()).cloned().collect();
+        let path = self.lock.display();
+        let _ =
+            writeln!(text, "{verb} {} in {path}, fingerprint {}", count_kinds(&counted), lock.fingerprint());
+        let mut outcome = Outcome::of(report, text);
+        if self.check && outcome.exit == Exit::Done && !locked.changes.is_empty() {
+            outcome.exit = Exit::Refused;
+        }
+        Ok(outcome)
+    }
+}
+
+/// One line for a change.
+fn shown(change: &Change) -> String {
+    let short = |digest: &Option<crate::model::Digest>| {
+        digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
+    };
+    match change.change {
+        "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
+        other => format!("{other:8} {}", change.name),
+    }
+}
+
+/// One line for an item that is not whole.
+pub(super) fn lost(item: &Item) -> String {
+    let word = match item.status {
+        Status::Missing => "missing",
+        Status::Failed => "failed",
+        Status::Skipped => "accepted",
+        Status::Done | Status::Present => "good",
+    };
+    let reason = item.reason.as_deref().map(crate::report::escape).unwrap_or_default();
+    format!("{word:8} {} {}: {reason}", item.kind, item.name)
+}
+
+fn write(path: &Path, text: &str, old: Option<&Lock>) -> Result<(), Failure> {
+    if old.is_some_and(|old| old.to_text() == text) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(mode).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
+}

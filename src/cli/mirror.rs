@@ -1,0 +1,57 @@
+//! `landfall mirror`.
+
+use super::delivery::Delivery;
+use super::{Context, Exit, Failure, Outcome};
+use crate::lock::{Lock, Pins, Resolver, lock};
+use crate::manifest;
+use crate::source::Upstreams;
+use crate::store::{Disk, Keep, Through};
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Mirror from upstream into a registry, both reached from here, without a bundle
+#[derive(Args)]
+pub(super) struct Mirror {
+    /// A manifest, or a folder of manifests (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", num_args = 1.., conflicts_with = "lock", required_unless_present = "lock")]
+    manifests: Vec<PathBuf>,
+    /// A lock, in place of manifests
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+impl Mirror {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let mapping = self.delivery.mapping(context)?;
+        let given = self.lock.as_deref().map(Lock::load).transpose()?;
+        let wanted = if given.is_none() { Some(manifest::load(&self.manifests)?) } else { None };
+        // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
+        let scratch;
+        let (dir, keep) = match &context.global.store {
+            Some(dir) => (dir.clone(), Keep::Everything),
+            None => {
+                scratch = tempfile::tempdir().map_err(|error| {
+                    Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
+                })?;
+                (scratch.path().to_path_buf(), Keep::Nothing)
+            }
+        };
+        let disk = Disk::open(&dir)?;
+        context.run(async {
+            let sessions = context.sessions()?;
+            let lock = match (given, &wanted) {
+                (Some(lock), _) => lock,
+                (None, wanted) => {
+                    let resolver = Resolver::new(sessions.clone(), disk.clone(), context.progress.clone());
+                    let wanted = wanted.as_ref().cloned().unwrap_or_default();
+                    lock(&wanted, None, Pins::Keep, &resolver).await.lock
+                }
+            };
+            let source = Arc::new(Through::new(disk, Arc::new(Upstreams(sessions.clone())), keep));
+            self.delivery.run(context, &sessions, &lock, &mapping, source).await
+        })
+    }
+}

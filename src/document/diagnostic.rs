@@ -1,0 +1,139 @@
+//! A fault in an input file, and how it is shown: place, line, mend.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+
+/// A fault in an input file: place, line shown, mend named. Shown by commands that exit with 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file as the user named it.
+    pub file: String,
+    /// The whole text of the file.
+    pub text: String,
+    /// Byte range in `text` that is at fault.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// Line and column of the fault, both counted from 1, the column in characters.
+    pub fn line_column(&self) -> (usize, usize) {
+        line_column(&self.text, self.span.start)
+    }
+}
+
+/// Line and column of the byte `at`, both counted from 1, the column in characters.
+pub(crate) fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before[start..].trim_start_matches('\u{feff}');
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.line_column();
+        let masked = Masked::new(&self.text);
+        let start = masked.moved(self.span.start);
+        // a list or mapping is shown by its first line
+        let first_line = masked.text[start..].find(['\r', '\n']).map_or(masked.text.len(), |at| start + at);
+        let end = masked.moved(self.span.end).clamp(start, first_line);
+        let snippet = Snippet::source(&masked.text)
+            .path(None::<String>)
+            .annotation(AnnotationKind::Primary.span(start..end));
+        let message = Masked::new(&self.message).text;
+        let mut group = Level::ERROR.primary_title(&message).element(snippet);
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help));
+        }
+        write!(f, "{}:{line}:{column}: {}", self.file, Renderer::plain().render(&[group]))
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// A text whose URLs show no user names and passwords: a fault near one must not print it.
+struct Masked {
+    text: String,
+    /// What was cut: byte range in the original.
+    cuts: Vec<Range<usize>>,
+}
+
+const MASK: &str = "***";
+
+impl Masked {
+    fn new(text: &str) -> Masked {
+        let mut masked = Masked { text: String::with_capacity(text.len()), cuts: Vec::new() };
+        let mut done = 0;
+        for (scheme, _) in text.match_indices("://") {
+            let start = scheme + 3;
+            let stop = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'');
+            let authority = text[start..].split(stop).next().unwrap_or_default();
+            if let Some(at) = authority.rfind('@')
+                && start >= done
+            {
+                masked.text.push_str(&text[done..start]);
+                masked.text.push_str(MASK);
+                done = start + at;
+                masked.cuts.push(start..done);
+            }
+        }
+        masked.text.push_str(&text[done..]);
+        masked
+    }
+
+    /// Where the original's byte `at` stands now.
+    fn moved(&self, at: usize) -> usize {
+        let mut moved = at;
+        for cut in self.cuts.iter().take_while(|cut| cut.start < at) {
+            moved = moved - (at.min(cut.end) - cut.start) + MASK.len();
+        }
+        (0..=moved.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, word: &str) -> String {
+        let start = text.find(word).unwrap();
+        let span = start..start + word.len();
+        let (message, help) = ("it is wrong".into(), Some("write it right".into()));
+        Diagnostic { file: "m.yaml".into(), text: text.into(), span, message, help }.to_string()
+    }
+
+    #[test]
+    fn place_line_and_mend_are_shown() {
+        let expected = "\
+m.yaml:2:5: error: it is wrong
+  |
+2 | é: [word]
+  |     ^^^^
+  |
+  = help: write it right";
+        assert_eq!(shown("a: 1\né: [word]\n", "word"), expected);
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let text = "a: http://joe:s3cr:t@h/x\nb: {u: \"https://k@y:pw@h/é@é\", word: 1}\n";
+        let shown = shown(text, "word");
+        assert!(shown.contains("b: {u: \"https://***@h/é@é\", word: 1}"), "{shown}");
+        let (line, marks) = (shown.lines().nth(2).unwrap(), shown.lines().nth(3).unwrap());
+        assert_eq!(marks.find('^'), Some(line.chars().position(|c| c == 'w').unwrap()), "{shown}");
+        for inside in ["s3cr", "joe:s3cr:t@h", "http://joe"] {
+            assert!(!super::tests::shown(text, inside).contains("s3cr"));
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_shown_by_its_first_line() {
+        let shown = shown("k:\r\n- a: 1\r\n  b: 2\r\n", "a: 1\r\n  b: 2");
+        assert!(shown.contains("2 | - a: 1") && !shown.contains("b: 2"), "{shown}");
+    }
+}

@@ -1,0 +1,35 @@
+//! YAML documents that people wrote: typed reading, with errors that say where and what to do.
+
+mod diagnostic;
+mod shape;
+mod spans;
+
+pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::line_column;
+pub use spans::Node;
+
+use serde::de::DeserializeOwned;
+
+/// Reads one YAML document into `T`.
+///
+/// # Errors
+/// A [`Diagnostic`] with the place, where the document is no YAML, says a key twice, or has not the
+/// shape of `T`.
+pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
+    let root = Node::parse(text);
+    // maps would take the last of two equal keys without a word
+    if let Some((key, span)) = root.as_ref().and_then(Node::repeated_key) {
+        let message = format!("the key `{key}` stands twice in this mapping");
+        let help = Some("keep one of the two".into());
+        return Err(Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help }));
+    }
+    serde_yaml::from_str(text).map_err(|error| Box::new(shape::explain(file, text, root.as_ref(), &error)))
+}
+
+/// The one of `known` that `word` most likely stands for, where one is near enough.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let near = |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
+    let best = known.into_iter().map(|name| (near(name), name)).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.filter(|(score, _)| *score >= 0.65).map(|(_, name)| name)
+}

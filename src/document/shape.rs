@@ -1,0 +1,182 @@
+//! What serde and libyaml say of a document, in words for people: one sentence, one place, one mend.
+
+use super::{Diagnostic, Node, nearest};
+
+/// The [`Diagnostic`] for `error`, met while `text` was read.
+pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde_yaml::Error) -> Diagnostic {
+    let start = error.location().map_or(0, |at| at.index().min(text.len()));
+    let start = (0..=start).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let span = root.and_then(|root| root.starting_at(start)).unwrap_or_else(|| {
+        let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
+        start..word.map_or(text.len(), |length| start + length)
+    });
+    let (message, help) = humanised(&error.to_string());
+    Diagnostic { file: file.into(), text: text.into(), span, message, help }
+}
+
+/// Message and mend.
+fn humanised(message: &str) -> (String, Option<String>) {
+    let message = without_place(without_path(message));
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    if let Some((_, known)) = message.split_once(", expected ") {
+        let choices: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        if message.starts_with("unknown field") {
+            return (format!("unknown key `{}`", quoted[0]), choice(quoted[0], &choices));
+        }
+        if message.starts_with("unknown variant") {
+            return (format!("`{}` is not known here", quoted[0]), choice(quoted[0], &choices));
+        }
+    }
+    if message.starts_with("missing field") {
+        return (format!("the key `{}` is missing here", quoted[0]), Some(format!("add `{}: …`", quoted[0])));
+    }
+    if let Some(wanted) = message.split_once(", expected ").map(|(_, wanted)| words(wanted))
+        && (message.starts_with("invalid type") || message.starts_with("invalid value"))
+    {
+        return (format!("this should be {wanted}"), None);
+    }
+    if message.starts_with("data did not match any variant") {
+        return ("this has not the shape that is needed here".into(), None);
+    }
+    if message.contains("more than one document") {
+        return (
+            "the file holds more than one YAML document".into(),
+            Some("write one document a file".into()),
+        );
+    }
+    (message, None)
+}
+
+fn choice(word: &str, known: &[&str]) -> Option<String> {
+    match nearest(word, known.iter().copied()) {
+        Some(name) => Some(format!("did you mean `{name}`?")),
+        None if known.is_empty() => None,
+        None => Some(format!("known here: {}", known.join(", "))),
+    }
+}
+
+/// Rust's names of types, in words.
+fn words(wanted: &str) -> String {
+    match wanted {
+        "a sequence" => "a list".into(),
+        "a map" => "a mapping of keys and values".into(),
+        "a boolean" => "true or false".into(),
+        "unit" | "unit value" => "empty".into(),
+        _ if wanted.starts_with("struct ") => "a mapping of keys and values".into(),
+        _ if ["u8", "u16", "u32", "u64", "usize", "i64"].contains(&wanted) => "a whole number".into(),
+        _ => wanted.into(),
+    }
+}
+
+/// `images[0].ref: what` -> `what`: the line shown says where.
+fn without_path(message: &str) -> &str {
+    match message.split_once(": ") {
+        Some((path, what))
+            if !path.starts_with("invalid ") && !path.contains(|c: char| c.is_whitespace() || c == '`') =>
+        {
+            what
+        }
+        _ => message,
+    }
+}
+
+/// `what at line 3 column 1, while … at line 2 column 1` -> `what, while … that begins in line 2`.
+fn without_place(message: &str) -> String {
+    let Some((what, rest)) = message.split_once(" at line ") else { return message.into() };
+    let Some((place, context)) = rest.split_once(", ") else { return what.into() };
+    match context.split_once(" at line ").map(|(context, at)| (context, at.split(' ').next())) {
+        Some((context, Some(line))) if place.split(' ').next() != Some(line) => {
+            format!("{what}, {context} that begins in line {line}")
+        }
+        Some((context, _)) => format!("{what}, {context}"),
+        None => format!("{what}, {context}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::document::read;
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Sample {
+        images: Vec<Item>,
+        #[serde(default)]
+        upstreams: BTreeMap<String, u16>,
+        #[serde(default)]
+        kind: Kind,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Item {
+        platforms: Vec<String>,
+        digest: Option<String>,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    enum Kind {
+        #[default]
+        Manifest,
+    }
+
+    /// `line:column word: message; help`
+    fn fault(text: &str) -> String {
+        let fault = read::<Sample>("x.yaml", text).unwrap_err();
+        let (line, column) = fault.line_column();
+        let help = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        format!("{line}:{column} {:?}: {}{help}", &text[fault.span.clone()], fault.message)
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_told_in_one_sentence() {
+        let known = "did you mean `platforms`?";
+        assert_eq!(
+            fault("images:\n- platfroms: []\n"),
+            format!("2:3 \"platfroms\": unknown key `platfroms`; {known}")
+        );
+        assert_eq!(
+            fault("\u{feff}# ééé\r\nimages:\r\n- platforms: []\r\n  zzz: 1\r\n"),
+            "4:3 \"zzz\": unknown key `zzz`; known here: platforms, digest"
+        );
+        assert_eq!(
+            fault("images:\n- digest: x\n"),
+            "2:3 \"digest\": the key `platforms` is missing here; add `platforms: …`"
+        );
+        assert_eq!(fault("images: x\n"), "1:9 \"x\": this should be a list");
+        assert_eq!(fault("images: [x]\n"), "1:10 \"x\": this should be a mapping of keys and values");
+        assert_eq!(
+            fault("images: []\nupstreams: {quay.io: no}\n"),
+            "2:22 \"no\": this should be a whole number"
+        );
+        assert_eq!(
+            fault("images: []\nkind: Manifset\n"),
+            "2:7 \"Manifset\": `Manifset` is not known here; did you mean `Manifest`?"
+        );
+        assert_eq!(
+            fault("images: []\nimages: []\n"),
+            "2:1 \"images\": the key `images` stands twice in this mapping; keep one of the two"
+        );
+        assert_eq!(
+            fault("images: []\nupstreams: {a: 1, b: 2, a: 1}\n"),
+            "2:25 \"a\": the key `a` stands twice in this mapping; keep one of the two"
+        );
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told_without_a_second_place() {
+        assert_eq!(
+            fault("images:\n\t- a\n"),
+            "2:1 \"\": found character that cannot start any token, while scanning for the next token"
+        );
+        assert_eq!(
+            fault("images: [\"a\n"),
+            "2:1 \"\": found unexpected end of stream, while scanning a quoted scalar that begins in line 1"
+        );
+        assert!(fault("images: []\n---\nimages: []\n").contains("one document a file"));
+    }
+}

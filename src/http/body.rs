@@ -1,0 +1,152 @@
+//! Bodies: what is sent can be sent again, what is received is counted and may not stall.
+
+use super::error::{Error, ErrorKind};
+use super::ledger::{Entry, Ledger};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, StreamExt};
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use url::Url;
+
+/// Bytes as they come.
+pub type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
+
+/// A request's body. It can be opened as often as attempts need it.
+#[derive(Clone)]
+pub enum Body {
+    /// No body. `Content-Length: 0` is sent where the method usually has one.
+    Empty,
+    /// A small body in memory.
+    Bytes(Bytes),
+    /// A large body of known length.
+    Stream {
+        /// Its length in bytes.
+        length: u64,
+        /// Opens it from its beginning.
+        open: Arc<dyn Fn() -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>,
+    },
+}
+
+/// An answer whose body has not been read.
+pub struct Response {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Where it came from after redirects.
+    pub url: Url,
+    pub(super) inner: reqwest::Response,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) entry: Entry,
+    pub(super) idle: Duration,
+    pub(super) slot: OwnedSemaphorePermit,
+}
+
+impl Response {
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The body as a stream. A stall longer than the idle limit is an error of class `Network`.
+    pub fn stream(self) -> ByteStream {
+        let Response { inner, ledger, entry, idle, slot, url, .. } = self;
+        let state = (inner.bytes_stream().boxed(), ledger, entry, slot, url, false);
+        futures_util::stream::unfold(state, move |(mut body, ledger, entry, slot, url, over)| async move {
+            if over {
+                return None;
+            }
+            let host = || url.host_str().unwrap_or("?").to_owned();
+            match tokio::time::timeout(idle, body.next()).await {
+                Ok(None) => None,
+                Ok(Some(Ok(bytes))) => {
+                    ledger.bytes(&entry, bytes.len() as u64);
+                    Some((Ok(bytes), (body, ledger, entry, slot, url, false)))
+                }
+                Ok(Some(Err(error))) => {
+                    let message = format!("{}: connection broke while receiving: {}", host(), causes(&error));
+                    Some((
+                        Err(Error::new(ErrorKind::Network, message)),
+                        (body, ledger, entry, slot, url, true),
+                    ))
+                }
+                Err(_) => {
+                    let message = format!("{}: nothing received for {} s", host(), idle.as_secs());
+                    Some((
+                        Err(Error::new(ErrorKind::Network, message)),
+                        (body, ledger, entry, slot, url, true),
+                    ))
+                }
+            }
+        })
+        .boxed()
+    }
+
+    /// Reads a short body to its end, so that the connection can be used again.
+    pub async fn discard(self) {
+        const SHORT: usize = 64 << 10;
+        let _ = self.bytes(SHORT).await;
+    }
+
+    /// The whole body, up to `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`Response::stream`]; and when there is more than `limit`.
+    pub async fn bytes(self, limit: usize) -> Result<Bytes, Error> {
+        let shown = super::shown_url(&self.url);
+        let mut stream = self.stream();
+        let mut all = Vec::new();
+        while let Some(bytes) = stream.next().await {
+            let bytes = bytes?;
+            if all.len() + bytes.len() > limit {
+                let message =
+                    format!("{shown}: the answer is larger than {limit} bytes, which nothing of its kind is");
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            all.extend_from_slice(&bytes);
+        }
+        Ok(all.into())
+    }
+}
+
+/// The causes of an error on one line. The outermost message is left out where there is a cause: it
+/// holds the URL with its query, and says no more than that a request failed.
+pub(super) fn causes(error: &reqwest::Error) -> String {
+    use std::error::Error as _;
+    let Some(first) = error.source() else { return "the request failed".into() };
+    let mut text = first.to_string();
+    let mut source = first.source();
+    while let Some(cause) = source {
+        let next = cause.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Where an answer to `Range: bytes=offset-` really starts: at `offset` for a fitting 206, at 0 for a
+/// 200 (RFC 9110, 14.2: a server may ignore a range).
+///
+/// # Errors
+/// A 206 that starts elsewhere.
+pub fn range_start(response: &Response, offset: u64) -> Result<u64, Error> {
+    if response.status != StatusCode::PARTIAL_CONTENT {
+        return Ok(0);
+    }
+    let range = response.header("content-range").and_then(|range| range.strip_prefix("bytes "));
+    let start = range.and_then(|range| range.split('-').next()?.trim().parse::<u64>().ok());
+    if start == Some(offset) {
+        return Ok(offset);
+    }
+    let shown = super::shown_url(&response.url);
+    Err(Error::new(
+        ErrorKind::Invalid,
+        format!("{shown}: asked for bytes from {offset} on, another part came"),
+    ))
+}

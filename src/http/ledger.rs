@@ -1,0 +1,92 @@
+//! Every host contacted: port, why, bytes, requests, proxy, and the origin that a mirror stood in for.
+
+use crate::report::HostUse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+/// Why a host is contacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Distribution API.
+    Registry,
+    /// A plain file.
+    File,
+    /// A token realm.
+    Token,
+    /// It was named in a redirect.
+    Redirect,
+}
+
+impl Why {
+    fn as_str(self) -> &'static str {
+        match self {
+            Why::Registry => "registry",
+            Why::File => "file",
+            Why::Token => "token",
+            Why::Redirect => "redirect",
+        }
+    }
+}
+
+type Key = (String, u16, Option<String>, Option<String>);
+
+/// The record of all traffic of one run.
+#[derive(Debug, Default)]
+pub struct Ledger(Mutex<BTreeMap<Key, Line>>);
+
+#[derive(Debug, Default)]
+struct Line {
+    bytes: u64,
+    requests: u64,
+    why: BTreeSet<Why>,
+}
+
+/// Names a line of the ledger, so that body bytes can be added to it.
+#[derive(Debug, Clone)]
+pub struct Entry(Key);
+
+impl Ledger {
+    /// Records one request.
+    pub fn request(
+        &self,
+        host: &str,
+        port: u16,
+        origin: Option<String>,
+        via: Option<String>,
+        why: Why,
+    ) -> Entry {
+        let key = (host.to_owned(), port, origin, via);
+        if let Ok(mut lines) = self.0.lock() {
+            let line = lines.entry(key.clone()).or_default();
+            line.requests += 1;
+            line.why.insert(why);
+        }
+        Entry(key)
+    }
+
+    /// Records body bytes, sent or received.
+    pub fn bytes(&self, entry: &Entry, count: u64) {
+        if let Ok(mut lines) = self.0.lock()
+            && let Some(line) = lines.get_mut(&entry.0)
+        {
+            line.bytes += count;
+        }
+    }
+
+    /// The record, sorted by host.
+    pub fn hosts(&self) -> Vec<HostUse> {
+        let lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lines
+            .iter()
+            .map(|((host, port, origin, via), line)| HostUse {
+                host: host.clone(),
+                port: *port,
+                origin: origin.clone(),
+                via: via.clone(),
+                bytes: line.bytes,
+                requests: line.requests,
+                why: line.why.iter().map(|why| why.as_str()).collect::<Vec<_>>().join(","),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,51 @@
+//! When to try again, and how long to wait before.
+
+use std::time::{Duration, SystemTime};
+
+/// Whether a request that was answered with this status may succeed later.
+pub(super) fn is_transient(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// The wait before attempt `attempt + 1` (counted from 1): exponential from 0.3 s, up to 30 s, each
+/// with a jitter of its own so that workers do not come back together.
+pub(super) fn backoff(attempt: u32) -> Duration {
+    let base = 0.3 * 2f64.powi(attempt.saturating_sub(1).min(10) as i32);
+    Duration::from_secs_f64(base.min(30.0) * (0.5 + jitter()))
+}
+
+/// A number from 0 to 1 that differs from call to call. It needs no quality.
+fn jitter() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    let state = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    (state >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
+pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    match value.parse::<u64>() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => Some(httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_retry_after() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(retry_after("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
+        assert_eq!(retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now), Some(Duration::ZERO));
+        assert_eq!(retry_after("soon", now), None);
+    }
+
+    #[test]
+    fn waits_grow_and_stay_bounded() {
+        assert!(backoff(1) >= Duration::from_millis(150) && backoff(1) <= Duration::from_millis(450));
+        assert!(backoff(40) <= Duration::from_secs(45));
+    }
+}

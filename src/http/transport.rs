@@ -1,0 +1,446 @@
+//! Sends requests: one client for each way of trust and route, retries, redirects hop by hop.
+
+use super::body::{Body, Response, causes};
+use super::error::{Error, ErrorKind, shown_url};
+use super::gate::Gate;
+use super::ledger::{Entry, Ledger, Why};
+use super::probe::{Spoken, may_probe, probe};
+use super::proxy::{ProxyRules, ProxyUrl};
+use super::retry;
+use super::tls::TlsProfile;
+use crate::model::Limits;
+use crate::report::Progress;
+use futures_util::StreamExt;
+use reqwest::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use reqwest::{Method, StatusCode};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::sync::OnceCell;
+use url::Url;
+
+/// What is configured for one `host` or `host:port`.
+#[derive(Debug, Clone, Default)]
+pub struct HostRule {
+    /// Trust and client certificate.
+    pub tls: TlsProfile,
+    /// Speak plain http; the user said so.
+    pub plain_http: bool,
+    /// Credentials are configured for it, so it is never probed for plain http.
+    pub has_credentials: bool,
+    /// Requests in flight.
+    pub max_concurrent: Option<usize>,
+}
+
+/// What a [`Transport`] is made from.
+pub struct TransportConfig {
+    /// Bounds.
+    pub limits: Limits,
+    /// Proxies.
+    pub proxies: ProxyRules,
+    /// Certificate authority added for every host reached through a proxy.
+    pub proxy_ca: Option<PathBuf>,
+    /// Rules by `host` or `host:port`.
+    pub hosts: BTreeMap<String, HostRule>,
+    /// Where warnings and waits are shown.
+    pub progress: Arc<dyn Progress>,
+}
+
+/// One request.
+#[derive(Clone)]
+pub struct Request {
+    /// Method.
+    pub method: Method,
+    /// URL.
+    pub url: Url,
+    /// Headers, `Authorization` included; that one is dropped at a redirect to another host.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Body,
+    /// For the ledger.
+    pub why: Why,
+    /// The origin that a mirror stands in for.
+    pub origin: Option<String>,
+}
+
+impl Request {
+    /// A request without headers and body.
+    pub fn new(method: Method, url: Url, why: Why) -> Request {
+        Request { method, url, headers: HeaderMap::new(), body: Body::Empty, why, origin: None }
+    }
+
+    /// The same with a header.
+    pub fn header(mut self, name: reqwest::header::HeaderName, value: &str) -> Request {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}
+
+/// The transport. Cheap to clone; all clones share connections, gates and the ledger.
+#[derive(Clone)]
+pub struct Transport(Arc<Inner>);
+
+struct Inner {
+    config: TransportConfig,
+    ledger: Arc<Ledger>,
+    clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
+    gates: Mutex<HashMap<String, Arc<Gate>>>,
+    spoken: Mutex<HashMap<String, Arc<OnceCell<Spoken>>>>,
+}
+
+const CONNECT: Duration = Duration::from_secs(30);
+/// To the first byte of an answer, without and with a proxy (which may scan the body first).
+const FIRST_BYTE: Duration = Duration::from_secs(120);
+const FIRST_BYTE_PROXIED: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_secs(60);
+/// A registry may hash and move a large blob before it answers the last byte of its upload.
+const UPLOAD_STALL: Duration = Duration::from_secs(600);
+
+impl Transport {
+    /// A transport that has contacted nobody.
+    pub fn new(config: TransportConfig) -> Transport {
+        Transport(Arc::new(Inner {
+            config,
+            ledger: Arc::default(),
+            clients: Mutex::default(),
+            gates: Mutex::default(),
+            spoken: Mutex::default(),
+        }))
+    }
+
+    /// The record of hosts.
+    pub fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
+    /// Bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.0.config.limits
+    }
+
+    /// Where warnings are shown.
+    pub fn progress(&self) -> &Arc<dyn Progress> {
+        &self.0.config.progress
+    }
+
+    /// Sends `request`; follows redirects of GET and HEAD; tries again where that may help.
+    ///
+    /// # Errors
+    /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
+    /// returned, 4xx and 5xx included.
+    pub async fn send(&self, request: &Request) -> Result<Response, Error> {
+        let attempts = self.limits().attempts;
+        let mut attempt = 1;
+        loop {
+            let result = self.follow(request).await;
+            let last = attempt >= attempts;
+            let pause = match &result {
+                Ok(response) if retry::is_transient(response.status.as_u16()) => {
+                    let asked = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+                    let asked = asked.and_then(|value| retry::retry_after(value, SystemTime::now()));
+                    let limited = matches!(
+                        response.status,
+                        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+                    );
+                    match asked {
+                        Some(wait) if wait.as_secs() > self.limits().max_wait_secs => {
+                            return Err(self.come_back(response, wait));
+                        }
+                        // a wait that the server asked for is no failed attempt, within reason
+                        Some(wait) if limited && attempt < attempts * 4 => {
+                            self.gate(&response.url).close_for(wait);
+                            wait
+                        }
+                        _ if last => return result,
+                        _ => retry::backoff(attempt),
+                    }
+                }
+                Err(error) if error.is_transient() && !last => retry::backoff(attempt),
+                _ => return result,
+            };
+            drop(result);
+            if pause >= Duration::from_secs(5) {
+                let host = request.url.host_str().unwrap_or("?");
+                self.progress().note(&format!("{host} asks to wait: going on in {} s", pause.as_secs()));
+            }
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    fn come_back(&self, response: &Response, wait: Duration) -> Error {
+        let when = SystemTime::now() + wait;
+        let host = response.url.host_str().unwrap_or("?");
+        let message = format!(
+            "{host} asks to come back in {} s ({}), which is longer than --max-wait {} s; run it again then",
+            wait.as_secs(),
+            httpdate::fmt_http_date(when),
+            self.limits().max_wait_secs,
+        );
+        Error::new(ErrorKind::ComeBack(wait), message)
+    }
+
+    async fn follow(&self, request: &Request) -> Result<Response, Error> {
+        let mut hop = request.clone();
+        for _ in 0..=self.limits().redirects {
+            let response = self.once(&hop).await?;
+            let follows =
+                response.status.is_redirection() && matches!(hop.method, Method::GET | Method::HEAD);
+            let Some(location) = response.header(LOCATION.as_str()).filter(|_| follows) else {
+                return Ok(response);
+            };
+            let target = hop.url.join(location).map_err(|_| {
+                let message = format!("{}: redirect to something that is no URL", shown_url(&hop.url));
+                Error::new(ErrorKind::Invalid, message)
+            })?;
+            if hop.url.scheme() == "https" && target.scheme() != "https" {
+                let message = format!(
+                    "{} redirects to {}, from https to {}; refused",
+                    shown_url(&hop.url),
+                    shown_url(&target),
+                    target.scheme()
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            if target.origin() != hop.url.origin() {
+                hop.headers.remove(AUTHORIZATION);
+                hop.why = Why::Redirect;
+            }
+            hop.url = target;
+            response.discard().await;
+        }
+        let message = format!("{}: more than {} redirects", shown_url(&request.url), self.limits().redirects);
+        Err(Error::new(ErrorKind::Invalid, message))
+    }
+
+    async fn once(&self, request: &Request) -> Result<Response, Error> {
+        let url = &request.url;
+        let route = self.0.config.proxies.decide(url);
+        let client = self.client(url, route)?;
+        let slot = self.gate(url).enter().await;
+        let port = url.port_or_known_default().unwrap_or(0);
+        let host = url.host_str().unwrap_or("?");
+        let entry = self.0.ledger.request(
+            host,
+            port,
+            request.origin.clone(),
+            route.map(ProxyUrl::shown),
+            request.why,
+        );
+        let mut builder = client
+            .request(request.method.clone(), url.clone())
+            .headers(request.headers.clone())
+            .header(ACCEPT_ENCODING, "identity");
+        let limit = if route.is_some() { FIRST_BYTE_PROXIED } else { FIRST_BYTE };
+        let sent = match &request.body {
+            Body::Empty => {
+                if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+                    builder = builder.header(CONTENT_LENGTH, 0);
+                }
+                tokio::time::timeout(limit, builder.send()).await
+            }
+            Body::Bytes(bytes) => {
+                self.0.ledger.bytes(&entry, bytes.len() as u64);
+                tokio::time::timeout(limit, builder.body(bytes.clone()).send()).await
+            }
+            Body::Stream { length, open } => {
+                let (body, watch) = self.upload(open().await?, entry.clone());
+                let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
+                tokio::select! {
+                    sent = sending => match watch.failure() {
+                        Some(error) => return Err(error),
+                        None => Ok(sent),
+                    },
+                    () = watch.stalled() => {
+                        let message = format!("{}: the upload stalled", shown_url(url));
+                        return Err(Error::new(ErrorKind::Network, message));
+                    }
+                }
+            }
+        };
+        let inner = match sent {
+            Ok(Ok(inner)) => inner,
+            Ok(Err(error)) => return Err(self.explain(url, route, &error)),
+            Err(_) => {
+                return Err(Error::new(ErrorKind::Network, format!("{}: no answer in time", shown_url(url))));
+            }
+        };
+        if inner.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            return Err(self.explain_407(url, route));
+        }
+        Ok(Response {
+            status: inner.status(),
+            headers: inner.headers().clone(),
+            url: url.clone(),
+            inner,
+            ledger: self.0.ledger.clone(),
+            entry,
+            idle: IDLE,
+            slot,
+        })
+    }
+
+    /// An upload's body with a watch on it: what failed at its source, and when it last moved.
+    fn upload(&self, stream: super::ByteStream, entry: Entry) -> (reqwest::Body, Watch) {
+        let watch = Watch(Arc::new(Mutex::new((None, tokio::time::Instant::now()))));
+        let (seen, ledger) = (watch.clone(), self.0.ledger.clone());
+        let stream = stream.map(move |bytes| {
+            if let Ok(mut state) = seen.0.lock() {
+                state.1 = tokio::time::Instant::now();
+                if let Err(error) = &bytes {
+                    state.0 = Some(error.clone());
+                }
+            }
+            if let Ok(bytes) = &bytes {
+                ledger.bytes(&entry, bytes.len() as u64);
+            }
+            bytes
+        });
+        (reqwest::Body::wrap_stream(stream), watch)
+    }
+
+    fn explain_407(&self, url: &Url, route: Option<&ProxyUrl>) -> Error {
+        let proxy = route.map(ProxyUrl::shown).unwrap_or_else(|| "a proxy".into());
+        let message = format!(
+            "{}: {proxy} wants a user name and a password it accepts; put them into the proxy's URL, or name them \
+             in the site under proxy.credentials",
+            shown_url(url)
+        );
+        Error::new(ErrorKind::Denied, message)
+    }
+
+    fn explain(&self, url: &Url, route: Option<&ProxyUrl>, error: &reqwest::Error) -> Error {
+        let causes = causes(error);
+        if causes.contains("407") || causes.contains("proxy authorization") {
+            return self.explain_407(url, route);
+        }
+        let via = route.map(|proxy| format!(" through the proxy {}", proxy.shown())).unwrap_or_default();
+        let mut message = format!("{}{via}: {causes}", shown_url(url));
+        let mut kind = ErrorKind::Network;
+        if causes.contains("InvalidContentType") || causes.contains("InvalidMessage") {
+            kind = ErrorKind::Local;
+            message +=
+                &format!("; it does not speak TLS: if http is meant, say --plain-http {}", host_port(url));
+        }
+        if causes.contains("certificate") || causes.contains("UnknownIssuer") {
+            kind = ErrorKind::Local;
+            message += match route {
+                Some(_) => {
+                    "; if the proxy opens TLS, name its certificate authority in the site under proxy.ca"
+                }
+                None => "; name the certificate authority in the site (registry.ca, or upstreams.HOST.ca)",
+            };
+        }
+        Error::new(kind, message)
+    }
+
+    /// Whether the certificate of this URL's host is checked.
+    pub fn checks_certificate(&self, url: &Url) -> bool {
+        !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
+    }
+
+    fn gate(&self, url: &Url) -> Arc<Gate> {
+        let key = host_port(url);
+        let limits = self.limits();
+        let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
+        let mut gates = self.0.gates.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        gates.entry(key).or_insert_with(|| Arc::new(Gate::new(slots))).clone()
+    }
+
+    fn rule(&self, url: &Url) -> Option<&HostRule> {
+        let hosts = &self.0.config.hosts;
+        hosts.get(&host_port(url)).or_else(|| hosts.get(url.host_str()?))
+    }
+
+    fn client(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<reqwest::Client, Error> {
+        let mut tls = self.rule(url).map(|rule| rule.tls.clone()).unwrap_or_default();
+        if route.is_some() {
+            tls.ca.extend(self.0.config.proxy_ca.clone());
+        }
+        let key = (tls, route.map(|proxy| format!("{}|{}", proxy.url, proxy.credentials.is_some())));
+        let mut clients = self.0.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let local = |why: String| Error::new(ErrorKind::Local, why);
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(key.0.config().map_err(local)?)
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
+        if let Some(proxy) = route {
+            let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(|error| local(causes(&error)))?;
+            if let Some((user, password)) = &proxy.credentials {
+                all = all.basic_auth(user, password);
+            }
+            builder = builder.proxy(all);
+        }
+        let client = builder.build().map_err(|error| local(causes(&error)))?;
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+
+    /// The scheme and port to use for a registry host as it stands in a reference: the flag and the
+    /// site decide; a private literal without any setting is probed once.
+    ///
+    /// # Errors
+    /// When a probe finds neither TLS nor HTTP.
+    pub async fn base_url(&self, host: &str) -> Result<Url, Error> {
+        let local = |why: String| Error::new(ErrorKind::Local, why);
+        let https = Url::parse(&format!("https://{host}/")).map_err(|why| local(format!("{host}: {why}")))?;
+        let http = || Url::parse(&format!("http://{host}/")).map_err(|why| local(format!("{host}: {why}")));
+        let rule = self.0.config.hosts.get(host).or_else(|| self.0.config.hosts.get(https.host_str()?));
+        if rule.is_some_and(|rule| rule.plain_http) {
+            return http();
+        }
+        let settled = rule.is_some_and(|rule| !rule.tls.is_default() || rule.has_credentials);
+        let name = https.host_str().unwrap_or_default().to_owned();
+        if settled || !may_probe(&name) || self.0.config.proxies.decide(&https).is_some() {
+            return Ok(https);
+        }
+        let cell = {
+            let mut spoken = self.0.spoken.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            spoken.entry(host.to_owned()).or_default().clone()
+        };
+        let port = https.port_or_known_default().unwrap_or(443);
+        let found = cell.get_or_try_init(|| probe(&name, port, CONNECT)).await;
+        match found.map_err(|why| Error::new(ErrorKind::Network, format!("{host}: {why}")))? {
+            Spoken::Tls => Ok(https),
+            Spoken::PlainHttp => http(),
+        }
+    }
+}
+
+/// A watch on an upload's source.
+#[derive(Clone)]
+struct Watch(Arc<Mutex<(Option<Error>, tokio::time::Instant)>>);
+
+impl Watch {
+    fn failure(&self) -> Option<Error> {
+        self.0.lock().ok()?.0.clone()
+    }
+
+    async fn stalled(&self) {
+        loop {
+            let last = self.0.lock().map(|state| state.1).unwrap_or_else(|_| tokio::time::Instant::now());
+            let end = last + UPLOAD_STALL;
+            if end <= tokio::time::Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(end).await;
+        }
+    }
+}
+
+/// `host:port` with the scheme's default port filled in.
+fn host_port(url: &Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
+}

@@ -1,0 +1,142 @@
+//! Resolving a plain file: its digest and size, checked against what the manifest says.
+
+use super::checksum;
+use super::resolve::{Cause, Resolver};
+use super::{File, Sidecar};
+use crate::http::Error;
+use crate::manifest::{Checksum, WantedFile};
+use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
+use crate::source::{expect_file, get};
+use futures_util::StreamExt;
+use reqwest::Method;
+use std::io::Write;
+
+/// Resolves `wanted`. A SHA-256 that is known beforehand saves the download; `pull` checks it.
+pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<File, Cause> {
+    let mut file = File {
+        name: wanted.url.clone(),
+        digest: Digest::sha256(b""),
+        size: 0,
+        checksum: wanted.checksum.as_ref().map(Checksum::to_string),
+        sidecars: Vec::new(),
+        also: wanted.also.clone(),
+        mode: wanted.mode.clone(),
+    };
+    let expected = match &wanted.checksum {
+        None => None,
+        Some(Checksum::Digest(digest)) => Some(digest.clone()),
+        Some(Checksum::Sidecar(url)) => {
+            let bytes = sidecar(resolver, url).await?;
+            let digest = checksum::find(&String::from_utf8_lossy(&bytes), &wanted.url)
+                .map_err(|why| format!("the checksum file {url} {why}"))?;
+            file.sidecars.push(Sidecar {
+                url: url.clone(),
+                digest: Digest::sha256(&bytes),
+                size: bytes.len() as u64,
+            });
+            Some(digest)
+        }
+    };
+    let known = expected.as_ref().filter(|digest| digest.algorithm() == Algorithm::Sha256);
+    let size = match known {
+        Some(_) => size_of(resolver, &wanted.url).await?,
+        None => None,
+    };
+    match (known, size) {
+        (Some(digest), Some(size)) => (file.digest, file.size) = (digest.clone(), size),
+        _ => (file.digest, file.size) = download(resolver, &wanted.url, expected.as_ref()).await?,
+    }
+    Ok(file)
+}
+
+async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
+    let fetch = async {
+        let response = expect_file(get(resolver.sessions(), Method::GET, url, 0).await?, url)?;
+        response.bytes(resolver.limits().document_bytes).await
+    };
+    let bytes = fetch.await.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
+    let descriptor = Descriptor {
+        digest: Digest::sha256(&bytes),
+        size: bytes.len() as u64,
+        media_type: media_type::OCTETS.into(),
+    };
+    resolver.keep(&descriptor, &bytes);
+    Ok(bytes)
+}
+
+/// The size that the server names: by HEAD, or by the first byte where HEAD is refused (signed URLs of
+/// object stores are good for GET only). `None` where it names none.
+async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
+    let sessions = resolver.sessions();
+    let head = get(sessions, Method::HEAD, url, 0).await?;
+    if head.status.is_success() {
+        let size = head.header("content-length").and_then(|length| length.parse().ok());
+        expect_file(head, url)?;
+        return Ok(size);
+    }
+    let full = get(sessions, Method::GET, url, 0).await.and_then(|response| expect_file(response, url));
+    let full = full?;
+    Ok(full.header("content-length").and_then(|length| length.parse().ok()))
+}
+
+/// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
+async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
+    let mut last = Cause::from("");
+    for _ in 0..3 {
+        match download_once(resolver, url, expected).await {
+            Err(Download::Cut(why)) => last = why,
+            Err(Download::Final(why)) => return Err(why),
+            Ok(found) => return Ok(found),
+        }
+    }
+    Err(last)
+}
+
+enum Download {
+    Cut(Cause),
+    Final(Cause),
+}
+
+async fn download_once(
+    resolver: &Resolver,
+    url: &str,
+    expected: Option<&Digest>,
+) -> Result<(Digest, u64), Download> {
+    let from_http = |error: Error| match error.is_transient() {
+        true => Download::Cut(error.into()),
+        false => Download::Final(error.into()),
+    };
+    let local = |error: String| Download::Final(error.into());
+    let response = get(resolver.sessions(), Method::GET, url, 0).await.map_err(from_http)?;
+    let response = expect_file(response, url).map_err(from_http)?;
+    let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
+    let mut temporary = resolver.disk().temporary().map_err(|error| local(error.to_string()))?;
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut check = expected.map(|digest| Hasher::new(digest.algorithm()));
+    let mut size = 0;
+    let mut stream = response.stream();
+    while let Some(bytes) = stream.next().await {
+        let bytes = bytes.map_err(from_http)?;
+        hasher.update(&bytes);
+        if let Some(check) = &mut check {
+            check.update(&bytes);
+        }
+        size += bytes.len() as u64;
+        temporary.write_all(&bytes).map_err(|error| local(format!("cannot write to the store: {error}")))?;
+        resolver.progress().bytes(bytes.len() as u64);
+    }
+    if length.is_some_and(|length| length != size) {
+        return Err(Download::Cut(
+            format!("the answer ended after {size} of {} bytes", length.unwrap_or(0)).into(),
+        ));
+    }
+    if let (Some(expected), Some(check)) = (expected, check) {
+        let found = check.finish();
+        if found != *expected {
+            return Err(local(format!("its checksum says {expected}, the file that came is {found}")));
+        }
+    }
+    let digest = hasher.finish();
+    resolver.disk().adopt(temporary, &digest).map_err(|error| local(error.to_string()))?;
+    Ok((digest, size))
+}

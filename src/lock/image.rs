@@ -1,0 +1,280 @@
+//! Resolving an image: its index, the wanted manifests, and every blob under them.
+
+use super::resolve::{Cause, Resolver};
+use super::{Image, LockedManifest, Trimmed};
+use crate::manifest::WantedImage;
+use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A manifest that was fetched and read.
+struct Fetched {
+    descriptor: Descriptor,
+    manifest: Manifest,
+}
+
+/// Resolves `wanted` at `reference`: its tag, or a digest.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wanted: &WantedImage,
+    reference: &str,
+) -> Result<Image, Cause> {
+    let name = &wanted.name;
+    let raw = resolver.manifest(name, reference, None).await?;
+    if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
+        return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest).into());
+    }
+    let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
+    let mut image = Image {
+        name: name.clone(),
+        platforms: wanted.platforms.clone(),
+        pin: wanted.pin.clone(),
+        digest: raw.digest.clone(),
+        media_type: kind.clone(),
+        size: raw.bytes.len() as u64,
+        platform: None,
+        manifests: Vec::new(),
+        blobs: Vec::new(),
+        trimmed: None,
+        referrers: Vec::new(),
+    };
+    match &manifest {
+        Manifest::Image { config, .. } => {
+            image.platform = config_platform(resolver, name, config, &wanted.platforms).await?;
+            image.blobs = blobs_of([&manifest], &[]);
+        }
+        Manifest::Index(children) => {
+            let kept = choose(children, &wanted.platforms)?;
+            let under = fetch_under(resolver, name, &kept).await?;
+            let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
+            image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
+            let platforms =
+                kept.iter().map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
+            image.manifests = in_order(&kept, &under, &platforms.collect());
+            if kept.len() < children.len() {
+                let keep: BTreeSet<Digest> =
+                    kept.iter().map(|child| child.descriptor.digest.clone()).collect();
+                let bytes = trim_index(&raw.bytes, &keep)?;
+                image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
+                let digest = Digest::sha256(&bytes);
+                resolver.keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind }, &bytes);
+            }
+        }
+    }
+    Ok(image)
+}
+
+fn is_manifest(child: &Child) -> bool {
+    media_type::is_manifest(&child.descriptor.media_type)
+}
+
+/// The children that `platforms` asks for: those that satisfy one of them, those that name no platform
+/// (nested indexes and artifacts), and the attestations of what is kept.
+fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a Child>, String> {
+    if platforms.is_empty() {
+        return Ok(children.iter().collect());
+    }
+    let named = |child: &&Child| child.platform.as_ref().is_some_and(|platform| !platform.is_unknown());
+    let lacking: Vec<String> = platforms
+        .iter()
+        .filter(|wanted| {
+            !children.iter().any(|child| child.platform.as_ref().is_some_and(|p| p.satisfies(wanted)))
+        })
+        .map(Platform::to_string)
+        .collect();
+    if !lacking.is_empty() && children.iter().any(|child| named(&child)) {
+        let has: BTreeSet<String> = children
+            .iter()
+            .filter(named)
+            .filter_map(|child| Some(child.platform.as_ref()?.to_string()))
+            .collect();
+        let has: Vec<String> = has.into_iter().collect();
+        return Err(format!(
+            "it has no {}, only {}; give this image its own `platforms:`",
+            lacking.join(" and no "),
+            has.join(", ")
+        ));
+    }
+    let wanted = |child: &&Child| match &child.platform {
+        Some(platform) if !platform.is_unknown() => platforms.iter().any(|wanted| platform.satisfies(wanted)),
+        _ => child.attests.is_none(),
+    };
+    let kept: BTreeSet<&Digest> =
+        children.iter().filter(wanted).map(|child| &child.descriptor.digest).collect();
+    let keeps = |child: &&Child| {
+        kept.contains(&child.descriptor.digest) || child.attests.as_ref().is_some_and(|of| kept.contains(of))
+    };
+    Ok(children.iter().filter(keeps).collect())
+}
+
+/// Fetches every manifest under the kept children, level by level.
+async fn fetch_under(
+    resolver: &Resolver,
+    name: &ImageRef,
+    kept: &[&Child],
+) -> Result<BTreeMap<Digest, Fetched>, Cause> {
+    let limits = resolver.limits();
+    let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
+    let mut level: Vec<Descriptor> =
+        kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
+    for _ in 0..limits.index_depth {
+        level.retain(|descriptor| !all.contains_key(&descriptor.digest));
+        level.sort();
+        level.dedup_by(|a, b| a.digest == b.digest);
+        if level.is_empty() {
+            return Ok(all);
+        }
+        if all.len() + level.len() > limits.index_nodes {
+            return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
+        }
+        let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
+        let fetched = futures_util::future::try_join_all(fetching).await?;
+        level = Vec::new();
+        for one in fetched {
+            if let Manifest::Index(children) = &one.manifest {
+                level.extend(
+                    children.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()),
+                );
+            }
+            all.insert(one.descriptor.digest.clone(), one);
+        }
+    }
+    Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
+}
+
+async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, Cause> {
+    let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
+    if raw.bytes.len() as u64 != descriptor.size {
+        let found = raw.bytes.len();
+        return Err(
+            format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
+        );
+    }
+    let (manifest, _) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
+        .map_err(|error| format!("{}: {error}", descriptor.digest))?;
+    Ok(Fetched { descriptor: descriptor.clone(), manifest })
+}
+
+/// The manifests, children before parents, in the order of the index.
+fn in_order(
+    kept: &[&Child],
+    under: &BTreeMap<Digest, Fetched>,
+    platforms: &BTreeMap<Digest, Option<Platform>>,
+) -> Vec<LockedManifest> {
+    fn visit(
+        digest: &Digest,
+        under: &BTreeMap<Digest, Fetched>,
+        platforms: &BTreeMap<Digest, Option<Platform>>,
+        seen: &mut BTreeSet<Digest>,
+        out: &mut Vec<LockedManifest>,
+    ) {
+        let Some(fetched) = under.get(digest) else { return };
+        if !seen.insert(digest.clone()) {
+            return;
+        }
+        if let Manifest::Index(children) = &fetched.manifest {
+            children.iter().for_each(|child| visit(&child.descriptor.digest, under, platforms, seen, out));
+        }
+        let platform = platforms.get(digest).cloned().flatten().map(|platform| platform.to_string());
+        let Descriptor { digest, size, media_type } = fetched.descriptor.clone();
+        out.push(LockedManifest { digest, size, media_type, platform });
+    }
+    let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
+    kept.iter().for_each(|child| visit(&child.descriptor.digest, under, platforms, &mut seen, &mut out));
+    out
+}
+
+/// Configs and layers of the manifests and blobs that stand in an index itself, once each.
+fn blobs_of<'a>(manifests: impl IntoIterator<Item = &'a Manifest>, loose: &[&Child]) -> Vec<Descriptor> {
+    let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();
+    let mut add = |descriptor: &Descriptor| {
+        blobs.entry(descriptor.digest.clone()).or_insert_with(|| descriptor.clone());
+    };
+    for manifest in manifests {
+        match manifest {
+            Manifest::Image { config, layers, .. } => {
+                add(config);
+                layers.iter().for_each(&mut add);
+            }
+            Manifest::Index(children) => {
+                children.iter().filter(|child| !is_manifest(child)).for_each(|child| add(&child.descriptor));
+            }
+        }
+    }
+    loose.iter().for_each(|child| add(&child.descriptor));
+    blobs.into_values().collect()
+}
+
+/// The platform of an image without an index, read from its config, where platforms are asked for.
+async fn config_platform(
+    resolver: &Resolver,
+    name: &ImageRef,
+    config: &Descriptor,
+    wanted: &[Platform],
+) -> Result<Option<Platform>, Cause> {
+    if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
+        return Ok(None);
+    }
+    #[derive(serde::Deserialize)]
+    struct Config {
+        os: String,
+        architecture: String,
+        variant: Option<String>,
+    }
+    let bytes = resolver.small_blob(name, config).await?;
+    let config: Config =
+        serde_json::from_slice(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
+    let platform = Platform {
+        os: config.os,
+        architecture: config.architecture,
+        variant: config.variant.filter(|variant| !variant.is_empty()),
+    };
+    let lacking: Vec<String> =
+        wanted.iter().filter(|wanted| !platform.satisfies(wanted)).map(Platform::to_string).collect();
+    if lacking.is_empty() {
+        return Ok(Some(platform));
+    }
+    Err(format!(
+        "it is for {platform} alone, not for {}; give this image its own `platforms:`",
+        lacking.join(", ")
+    )
+    .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> Child {
+        Child {
+            descriptor: Descriptor {
+                digest: Digest::sha256(name.as_bytes()),
+                size: 1,
+                media_type: media_type::OCI_MANIFEST.into(),
+            },
+            platform: platform.map(|platform| platform.parse().unwrap()),
+            attests: attests.map(|of| Digest::sha256(of.as_bytes())),
+        }
+    }
+
+    fn kept(children: &[Child], platforms: &[&str]) -> Result<Vec<usize>, String> {
+        let platforms: Vec<Platform> = platforms.iter().map(|platform| platform.parse().unwrap()).collect();
+        let kept = choose(children, &platforms)?;
+        Ok(children.iter().enumerate().filter(|(_, child)| kept.contains(child)).map(|(at, _)| at).collect())
+    }
+
+    #[test]
+    fn platforms_choose_children_and_their_attestations() {
+        let children = [
+            child("amd", Some("linux/amd64"), None),
+            child("arm", Some("linux/arm64/v8"), None),
+            child("att-amd", Some("unknown/unknown"), Some("amd")),
+            child("att-arm", Some("unknown/unknown"), Some("arm")),
+            child("artifact", None, None),
+        ];
+        assert_eq!(kept(&children, &[]), Ok(vec![0, 1, 2, 3, 4]));
+        assert_eq!(kept(&children, &["linux/amd64"]), Ok(vec![0, 2, 4]));
+        assert_eq!(kept(&children, &["linux/arm64"]), Ok(vec![1, 3, 4]));
+        let error = kept(&children, &["linux/amd64", "linux/s390x"]).unwrap_err();
+        assert!(error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"), "{error}");
+    }
+}

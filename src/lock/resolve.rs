@@ -1,0 +1,159 @@
+//! What resolving works with: registries and web servers, and the store that saves asking twice.
+
+use crate::http::{Error, ErrorKind};
+use crate::manifest::WantedImage;
+use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
+use crate::registry::{RawManifest, Sessions};
+use crate::report::Progress;
+use crate::store::{Blobs, ContentError, Disk};
+use futures_util::StreamExt;
+use std::sync::Arc;
+
+/// Why an item cannot be resolved: what the lock records, which names no mirror, no redirect and no
+/// time, and what people are told.
+#[derive(Debug, Clone)]
+pub(super) struct Cause {
+    pub(super) recorded: String,
+    pub(super) told: String,
+}
+
+impl Cause {
+    /// The same about a part of the item.
+    pub(super) fn of(self, part: &str) -> Cause {
+        Cause { recorded: format!("{part}: {}", self.recorded), told: format!("{part}: {}", self.told) }
+    }
+}
+
+impl From<String> for Cause {
+    fn from(why: String) -> Cause {
+        Cause { recorded: why.clone(), told: why }
+    }
+}
+
+impl From<&str> for Cause {
+    fn from(why: &str) -> Cause {
+        why.to_owned().into()
+    }
+}
+
+impl From<Error> for Cause {
+    fn from(error: Error) -> Cause {
+        let recorded = match error.kind {
+            ErrorKind::NotFound => "upstream does not have it",
+            ErrorKind::Denied => "upstream refuses access",
+            ErrorKind::ComeBack(_) => "upstream asked to come back later",
+            ErrorKind::Network => "upstream was not reached",
+            ErrorKind::Status(_) => "upstream answered with an error",
+            ErrorKind::Invalid => "upstream's answer was not valid",
+            ErrorKind::Local => "it could not be asked for",
+        };
+        Cause { recorded: recorded.into(), told: error.message }
+    }
+}
+
+impl From<ManifestError> for Cause {
+    fn from(error: ManifestError) -> Cause {
+        error.to_string().into()
+    }
+}
+
+impl From<ContentError> for Cause {
+    fn from(error: ContentError) -> Cause {
+        error.to_string().into()
+    }
+}
+
+/// Resolves names to digests.
+pub struct Resolver {
+    sessions: Arc<Sessions>,
+    disk: Disk,
+    progress: Arc<dyn Progress>,
+}
+
+impl Resolver {
+    /// A resolver that keeps what it fetches in `disk`, so that `pull` need not ask again.
+    pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
+        Resolver { sessions, disk, progress }
+    }
+
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    pub(super) fn progress(&self) -> &dyn Progress {
+        &*self.progress
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        self.sessions.transport().limits()
+    }
+
+    /// Keeps a small piece for `pull`. A store that cannot take it is no reason to fail here: `pull`
+    /// will say so.
+    pub(super) fn keep(&self, descriptor: &Descriptor, bytes: &[u8]) {
+        if let Err(error) = self.disk.put(descriptor, bytes) {
+            self.progress.note(&format!("not kept for pull: {error}"));
+        }
+    }
+
+    /// A manifest by tag or digest; one by digest comes from the store where it is there.
+    pub(super) async fn manifest(
+        &self,
+        name: &ImageRef,
+        reference: &str,
+        known: Option<&Descriptor>,
+    ) -> Result<RawManifest, Cause> {
+        if let Some(descriptor) = known
+            && self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false)
+            && let Ok(bytes) = self.disk.read(descriptor)
+        {
+            let content_type = Some(descriptor.media_type.clone());
+            return Ok(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() });
+        }
+        let session = self.sessions.upstream(&name.registry).await?;
+        let raw = session.manifest(&name.repository, reference).await?;
+        let descriptor = Descriptor {
+            digest: raw.digest.clone(),
+            size: raw.bytes.len() as u64,
+            media_type: raw.content_type.clone().unwrap_or_default(),
+        };
+        self.keep(&descriptor, &raw.bytes);
+        Ok(raw)
+    }
+
+    /// The digest at which an image's tag stands upstream now.
+    pub(super) async fn head(&self, wanted: &WantedImage) -> Result<Option<Digest>, Cause> {
+        let Some(tag) = &wanted.name.tag else { return Ok(wanted.name.digest.clone()) };
+        let session = self.sessions.upstream(&wanted.name.registry).await?;
+        session.head_manifest(&wanted.name.repository, tag, false).await.map_err(Cause::from)
+    }
+
+    /// A blob that is read, such as a config: checked, and kept for `pull`.
+    pub(super) async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
+        if self.disk.has(&blob.digest, blob.size).unwrap_or(false) {
+            return self.disk.read(blob).map_err(Cause::from);
+        }
+        let limit = self.limits().document_bytes as u64;
+        if blob.size > limit {
+            return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
+        }
+        let session = self.sessions.upstream(&name.registry).await?;
+        let (_, mut stream) = session.blob(&name.repository, &blob.digest, 0).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = stream.next().await {
+            bytes.extend_from_slice(&piece?);
+            if bytes.len() as u64 > blob.size {
+                break;
+            }
+        }
+        if bytes.len() as u64 != blob.size || !blob.digest.matches(&bytes) {
+            return Err(format!("the bytes that came are not {}", blob.digest).into());
+        }
+        self.keep(blob, &bytes);
+        Ok(bytes)
+    }
+}

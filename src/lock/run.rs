@@ -1,0 +1,240 @@
+//! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
+
+use super::resolve::{Cause, Resolver};
+use super::{Accepted, File, Image, Lock, Unresolved, file, image};
+use crate::manifest::{Wanted, WantedFile, WantedImage};
+use crate::model::Digest;
+use crate::report::{Item, Kind, Status};
+use futures_util::StreamExt;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What came of locking.
+#[derive(Debug)]
+pub struct Locked {
+    /// The new lock.
+    pub lock: Lock,
+    /// One item for each wanted one.
+    pub items: Vec<Item>,
+    /// How it differs from the old lock.
+    pub changes: Vec<Change>,
+}
+
+/// One difference between two locks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What kind of item.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// `added`, `removed`, `moved` (another digest), or `changed` (the same digest, other parts).
+    pub change: &'static str,
+    /// The old digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
+    /// The new digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Digest>,
+}
+
+/// Whether pins are asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pins {
+    /// An entry whose manifest text is unchanged keeps its pin without a request.
+    Keep,
+    /// Every tag is asked for again.
+    Refresh,
+}
+
+enum Found<T> {
+    /// Unchanged, without being asked for.
+    Kept(T),
+    New(T),
+    /// Could not be resolved; the old pin stays where there is one.
+    Lost(Option<T>, Cause),
+}
+
+/// Locks everything that is wanted.
+pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
+    let total = (wanted.images.len() + wanted.files.len()) as u64;
+    let progress = resolver.progress();
+    progress.begin("lock", total, 0);
+    let old_images: BTreeMap<_, _> =
+        old.iter().flat_map(|lock| &lock.images).map(|image| (&image.name, image)).collect();
+    let old_files: BTreeMap<_, _> =
+        old.iter().flat_map(|lock| &lock.files).map(|file| (&file.name, file)).collect();
+    let jobs = resolver.limits().jobs;
+    let images = wanted.images.iter().map(|wanted| {
+        let old = old_images.get(&wanted.name).copied();
+        async move {
+            let found = find_image(resolver, wanted, old, pins).await;
+            progress.item(&wanted.name.to_string());
+            found
+        }
+    });
+    // collected first: a stream over borrowing closures would not be Send
+    let images: Vec<_> = images.collect();
+    let images: Vec<Found<Image>> = futures_util::stream::iter(images).buffered(jobs).collect().await;
+    let files = wanted.files.iter().map(|wanted| {
+        let old = old_files.get(&wanted.url).copied();
+        async move {
+            let found = find_file(resolver, wanted, old, pins).await;
+            progress.item(&wanted.url);
+            found
+        }
+    });
+    let files: Vec<_> = files.collect();
+    let files: Vec<Found<File>> = futures_util::stream::iter(files).buffered(jobs).collect().await;
+    progress.end();
+
+    let mut sorting = Sorting::new(wanted);
+    let mut lock = Lock { version: 1, ..Lock::default() };
+    for (wanted, found) in wanted.images.iter().zip(images) {
+        let digest = |image: &Image| image.digest.clone();
+        lock.images.extend(sorting.settle(Kind::Image, &wanted.name.to_string(), found, digest));
+    }
+    for (wanted, found) in wanted.files.iter().zip(files) {
+        lock.files.extend(sorting.settle(Kind::File, &wanted.url, found, |file| file.digest.clone()));
+    }
+    lock.images.sort_by(|a, b| a.name.cmp(&b.name));
+    lock.files.sort_by(|a, b| a.name.cmp(&b.name));
+    lock.missing = sorting.missing;
+    lock.unresolved = sorting.unresolved;
+    let changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
+    Locked { lock, items: sorting.items, changes }
+}
+
+async fn find_image(
+    resolver: &Resolver,
+    wanted: &WantedImage,
+    old: Option<&Image>,
+    pins: Pins,
+) -> Found<Image> {
+    let same = |old: &&Image| old.platforms == wanted.platforms && old.pin == wanted.pin;
+    if let Some(old) = old.filter(same) {
+        match pins {
+            Pins::Keep => return Found::Kept(old.clone()),
+            Pins::Refresh => match resolver.head(wanted).await {
+                Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    return Found::Lost(Some(old.clone()), "upstream does not have it any more".into());
+                }
+                Err(cause) => return Found::Lost(Some(old.clone()), cause),
+            },
+        }
+    }
+    // other platforms of the same name stay at the digest that is locked: a moved tag is not taken
+    let locked = old.filter(|_| pins == Pins::Keep && wanted.pin.is_none()).map(|old| old.digest.to_string());
+    let pinned = wanted.pin.as_ref().or(wanted.name.digest.as_ref()).map(Digest::to_string);
+    let tag = || wanted.name.tag.clone().filter(|_| wanted.pin.is_none() || pins == Pins::Refresh);
+    let reference = locked.or_else(tag).or(pinned).unwrap_or_else(|| "latest".into());
+    match image::resolve(resolver, wanted, &reference).await {
+        Ok(image) => Found::New(image),
+        Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+    }
+}
+
+async fn find_file(resolver: &Resolver, wanted: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {
+    let checksum = wanted.checksum.as_ref().map(ToString::to_string);
+    let same = |old: &&File| old.checksum == checksum;
+    if let (Some(old), Pins::Keep) = (old.filter(same), pins) {
+        // aliases and mode are not asked for upstream: they follow the manifest
+        return Found::Kept(File { also: wanted.also.clone(), mode: wanted.mode.clone(), ..old.clone() });
+    }
+    match file::resolve(resolver, wanted).await {
+        Ok(file) => Found::New(file),
+        Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+    }
+}
+
+/// Sorts what was found into lock, losses and report.
+struct Sorting<'a> {
+    accepted: BTreeMap<&'a str, &'a Accepted>,
+    items: Vec<Item>,
+    missing: Vec<Accepted>,
+    unresolved: Vec<Unresolved>,
+}
+
+impl<'a> Sorting<'a> {
+    fn new(wanted: &'a Wanted) -> Sorting<'a> {
+        let accepted = wanted.missing.iter().map(|lost| (lost.name.as_str(), lost)).collect();
+        Sorting { accepted, items: Vec::new(), missing: Vec::new(), unresolved: Vec::new() }
+    }
+
+    fn settle<T>(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        found: Found<T>,
+        digest: impl Fn(&T) -> Digest,
+    ) -> Option<T> {
+        let item =
+            |status, digest, reason| Item { kind, name: name.into(), digest, bytes: None, status, reason };
+        match found {
+            Found::Kept(value) => {
+                self.items.push(item(Status::Present, Some(digest(&value)), None));
+                Some(value)
+            }
+            Found::New(value) => {
+                self.items.push(item(Status::Done, Some(digest(&value)), None));
+                Some(value)
+            }
+            Found::Lost(Some(old), cause) => {
+                let reason = format!("{}; the old pin is kept", cause.told);
+                self.items.push(item(Status::Failed, Some(digest(&old)), Some(reason)));
+                Some(old)
+            }
+            Found::Lost(None, cause) => {
+                match self.accepted.get(name) {
+                    Some(accepted) => {
+                        let over = accepted.until < super::today();
+                        let status = if over { Status::Missing } else { Status::Skipped };
+                        let reason = format!(
+                            "{} (accepted until {}): {}",
+                            accepted.reason, accepted.until, cause.told
+                        );
+                        self.items.push(item(status, None, Some(reason)));
+                        self.missing.push((*accepted).clone());
+                    }
+                    None => {
+                        self.items.push(item(Status::Missing, None, Some(cause.told)));
+                        self.unresolved.push(Unresolved { kind, name: name.into(), cause: cause.recorded });
+                    }
+                }
+                None
+            }
+        }
+    }
+}
+
+/// How `new` differs from `old`.
+pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
+    let image =
+        |image: &Image| ((Kind::Image, image.name.to_string()), (image.digest.clone(), format!("{image:?}")));
+    let file = |file: &File| ((Kind::File, file.name.clone()), (file.digest.clone(), format!("{file:?}")));
+    let all = |lock: &Lock| -> BTreeMap<_, _> {
+        lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()
+    };
+    let (old, new) = (all(old), all(new));
+    let mut changes = Vec::new();
+    let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for key in names {
+        let change = match (old.get(key), new.get(key)) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            (Some(a), Some(b)) if a.0 != b.0 => "moved",
+            (Some(a), Some(b)) if a.1 != b.1 => "changed",
+            _ => continue,
+        };
+        let digest = |side: &BTreeMap<_, (Digest, String)>| side.get(key).map(|(digest, _)| digest.clone());
+        changes.push(Change {
+            kind: key.0,
+            name: key.1.clone(),
+            change,
+            from: digest(&old),
+            to: digest(&new),
+        });
+    }
+    changes
+}

@@ -1,0 +1,163 @@
+//! Files and folders named on the command line, read into [`Wanted`].
+
+use super::schema::{Document, List, ListFormat};
+use super::text::{Spot, Text};
+use super::{Wanted, check, merge};
+use crate::document::{self, Diagnostic, nearest};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Why manifests cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Open {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A folder without a manifest.
+    #[error(
+        "there is no manifest in {0}: it is searched for *.yaml and *.yml with `kind: Manifest`, \
+         folders below it are not"
+    )]
+    NoManifest(PathBuf),
+    /// Something in a file is wrong.
+    #[error(transparent)]
+    Document(#[from] Box<Diagnostic>),
+}
+
+/// What a file says that it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(default)]
+    api_version: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+const API_VERSION: &str = "landfall/v1";
+const KIND: &str = "Manifest";
+/// Documents of landfall's own that may stand beside manifests in a folder.
+const OTHER_KINDS: [&str; 1] = ["Site"];
+/// Keys of manifests that are designed but not built yet.
+const LATER: [&str; 2] = ["charts", "packages"];
+
+/// Reads and merges the manifests at `paths`: files, and folders of which every `*.yaml` and `*.yml`
+/// is read (folders below them are not). A folder may hold other documents of landfall's; they are
+/// passed over. The order of `paths` does not change the result, places apart.
+///
+/// # Errors
+/// When a file or folder cannot be read, a folder has no manifest, or something in a file is wrong.
+pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            all.extend(read(path, false)?);
+            continue;
+        }
+        let before = all.len();
+        for file in folder(path)? {
+            all.extend(read(&file, true)?);
+        }
+        if all.len() == before {
+            return Err(Error::NoManifest(path.clone()));
+        }
+    }
+    Ok(merge::merge(all)?)
+}
+
+/// The YAML files of a folder, sorted.
+fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let open = |source| Error::Open { path: path.into(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(open)? {
+        let file = entry.map_err(open)?.path();
+        let is_yaml = file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+        if is_yaml && !file.is_dir() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads one manifest; `None` for another document of landfall's, where `may_be_other`.
+fn read(path: &Path, may_be_other: bool) -> Result<Option<check::Items>, Error> {
+    let open = |source| Error::Open { path: path.into(), source };
+    let content = std::fs::read_to_string(path).map_err(open)?;
+    let text = Text::yaml(path.display().to_string(), content);
+    let head: Head = document::read(&text.file, &text.text)?;
+    if !is_manifest(&head, &text, may_be_other)? {
+        return Ok(None);
+    }
+    for key in LATER {
+        if let Some(span) = text.root.key_span(key) {
+            let message = format!("this release of landfall does not know `{key}` yet");
+            let help = Some(format!("take `{key}` out, or use a release that carries {key}"));
+            return Err(Spot::new(&text, span).fault(message, help).into());
+        }
+    }
+    let document: Document = document::read(&text.file, &text.text)?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    let lists: Vec<(ListFormat, Rc<Text>)> = document
+        .lists
+        .iter()
+        .enumerate()
+        .map(|(index, list)| {
+            let at = Spot::new(&text, text.root.get("lists").item(index).get("file").span());
+            read_list(list, base, &at)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Some(check::check(&document, &text, &lists)?))
+}
+
+fn read_list(list: &List, base: &Path, at: &Spot) -> Result<(ListFormat, Rc<Text>), Box<Diagnostic>> {
+    let path = base.join(&list.file);
+    let content = std::fs::read_to_string(&path).map_err(|error| {
+        let help = "the path starts from the folder of this manifest".into();
+        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+    })?;
+    Ok((list.format, Text::plain(path.display().to_string(), content)))
+}
+
+/// Whether it is a manifest; else it is another known document, and `may_be_other`.
+fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
+    let at = |key: &str| Spot::new(text, text.root.get(key).span());
+    let begin = Some(format!("begin it with `apiVersion: {API_VERSION}` and `kind: {KIND}`"));
+    match head.api_version.as_deref() {
+        Some(API_VERSION) => {}
+        Some(other) => {
+            let message = match other.starts_with("landfall/") {
+                true => format!("this release of landfall reads {API_VERSION}, not {other}"),
+                false => format!("this is no manifest of landfall: its apiVersion is `{other}`"),
+            };
+            return Err(at("apiVersion").fault(message, begin));
+        }
+        None => {
+            let start = Spot::new(text, 0..0);
+            return Err(start.fault("this is no manifest: it has no `apiVersion`", begin));
+        }
+    }
+    match head.kind.as_deref() {
+        Some(KIND) => Ok(true),
+        Some(other) if OTHER_KINDS.contains(&other) => match may_be_other {
+            true => Ok(false),
+            false => {
+                let help =
+                    Some(format!("a {} is named with --{}", other.to_lowercase(), other.to_lowercase()));
+                Err(at("kind").fault(format!("this is a {other}, not a {KIND}"), help))
+            }
+        },
+        Some(other) => {
+            let known = std::iter::once(KIND).chain(OTHER_KINDS);
+            let help = nearest(other, known).map(|near| format!("did you mean `{near}`?")).or(begin);
+            Err(at("kind").fault(format!("`{other}` is no kind of document that landfall knows"), help))
+        }
+        None => Err(Spot::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
+    }
+}

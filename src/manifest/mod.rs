@@ -1,0 +1,22 @@
+//! WHAT IS WANTED. People write manifests; here they are read, expanded, checked and merged into one
+//! list of pinned items.
+//!
+//! [`load`] is the way in. Each file is read by its schema, its variables are filled in and its lists
+//! read (`check`), and what all files want is put together (`merge`).
+
+mod check;
+mod list;
+mod load;
+mod merge;
+mod schema;
+mod text;
+mod value;
+mod vars;
+mod wanted;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::{Error, load};
+pub use schema::Document;
+pub use wanted::{Checksum, Endpoint, Place, Wanted, WantedFile, WantedImage};

@@ -1,0 +1,5 @@
+//! GET IT. Everything that a lock names, into the store.
+
+mod run;
+
+pub use run::{PullError, count_kinds, losses, pull};

@@ -1,0 +1,274 @@
+//! The pull: each digest once for the whole run, biggest first, with a lane for manifests.
+
+use crate::http::ErrorKind;
+use crate::lock::{Accepted, Lock};
+use crate::model::{Digest, trim_index};
+use crate::report::{Item, Kind, Progress, Side, Status};
+use crate::source::{Entry, From, Part, entries};
+use crate::store::{Blobs, Disk, Source, StoreError, TransferError, fetch};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Why a pull stopped before its end. Items that fail do not stop it.
+#[derive(Debug, thiserror::Error)]
+pub enum PullError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Requests for manifests in flight beside the blobs.
+const MANIFEST_LANE: usize = 4;
+/// How many places a blob is asked for at, where it stands in several repositories.
+const ORIGINS: usize = 4;
+
+/// Brings everything that `lock` names into `disk`. What is there is not asked for again.
+///
+/// # Errors
+/// When the store cannot be used. What fails at the source is an item of the report.
+pub async fn pull(
+    lock: &Lock,
+    source: Arc<dyn Source>,
+    disk: &Disk,
+    jobs: usize,
+    rehash: bool,
+    progress: Arc<dyn Progress>,
+) -> Result<Vec<Item>, PullError> {
+    let entries = entries(lock);
+    let plan = Plan::new(&entries, disk, rehash)?;
+    progress.begin("pull", entries.len() as u64, plan.bytes());
+    let mut watch = Watch::new(&entries, &plan);
+    let mut outcome = Outcome::of(&plan);
+    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
+    let mut tasks = JoinSet::new();
+    for task in plan.tasks {
+        let lane = if task.parts[0].is_manifest() { &manifests } else { &blobs };
+        // the slot is taken here, in order: the biggest blob begins first
+        while let Some(done) = tasks.try_join_next() {
+            watch.settle(done, &mut outcome, &*progress);
+        }
+        let slot = loop {
+            match lane.clone().try_acquire_owned() {
+                Ok(slot) => break slot,
+                Err(_) => {
+                    if let Some(done) = tasks.join_next().await {
+                        watch.settle(done, &mut outcome, &*progress);
+                    }
+                }
+            }
+        };
+        let (source, disk, progress) = (source.clone(), disk.clone(), progress.clone());
+        tasks.spawn(async move {
+            let result = fetch_any(&*source, &disk, &task.parts, &*progress).await;
+            drop(slot);
+            (task.parts[0].descriptor.digest.clone(), result)
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        watch.settle(done, &mut outcome, &*progress);
+    }
+    for entry in &entries {
+        outcome.compute_trimmed(entry, disk);
+    }
+    progress.end();
+    let items: Vec<Item> = entries.iter().map(|entry| outcome.item(entry)).collect();
+    let whole = entries.iter().zip(&items).filter(|(_, item)| item.status != Status::Failed);
+    disk.name(whole.map(|(entry, _)| entry))?;
+    Ok(items.into_iter().chain(losses(lock)).collect())
+}
+
+/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
+/// until a day.
+pub fn losses(lock: &Lock) -> Vec<Item> {
+    let today = crate::lock::today();
+    let item = |kind, name: &str, status, reason: String| Item {
+        kind,
+        name: name.into(),
+        digest: None,
+        bytes: None,
+        status,
+        reason: Some(reason),
+    };
+    let unresolved =
+        lock.unresolved.iter().map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
+    let accepted = lock.missing.iter().map(|lost: &Accepted| {
+        let status = if lost.until >= today { Status::Skipped } else { Status::Missing };
+        item(lost.kind, &lost.name, status, format!("{} (accepted until {})", lost.reason, lost.until))
+    });
+    unresolved.chain(accepted).collect()
+}
+
+/// One digest to fetch, with the places that it can come from.
+struct Task {
+    parts: Vec<Part>,
+}
+
+struct Plan {
+    tasks: Vec<Task>,
+}
+
+impl Plan {
+    /// What is not there yet: manifests first, then blobs, the biggest first. What follows from the lock
+    /// is written at once.
+    fn new(entries: &[Entry], disk: &Disk, rehash: bool) -> Result<Plan, StoreError> {
+        let mut wanted: BTreeMap<&Digest, Vec<&Part>> = BTreeMap::new();
+        for part in entries.iter().flat_map(|entry| &entry.parts) {
+            match &part.from {
+                From::Trimmed { .. } => {}
+                From::Computed(bytes) => disk.put(&part.descriptor, bytes)?,
+                _ => wanted.entry(&part.descriptor.digest).or_default().push(part),
+            }
+        }
+        let mut tasks = Vec::new();
+        for (digest, mut parts) in wanted {
+            let size = parts[0].descriptor.size;
+            let there = if rehash { disk.rehash(digest, size)? } else { disk.has(digest, size)? };
+            if !there {
+                parts.dedup_by(|a, b| a.from == b.from);
+                tasks.push(Task { parts: parts.into_iter().take(ORIGINS).cloned().collect() });
+            }
+        }
+        tasks.sort_by_key(|task| {
+            let part = &task.parts[0];
+            (!part.is_manifest(), std::cmp::Reverse(part.descriptor.size))
+        });
+        Ok(Plan { tasks })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tasks.iter().map(|task| task.parts[0].descriptor.size).sum()
+    }
+}
+
+/// Asks each place in turn; what is wrong at our own side is final.
+async fn fetch_any(
+    source: &dyn Source,
+    disk: &Disk,
+    parts: &[Part],
+    progress: &dyn Progress,
+) -> Result<u64, TransferError> {
+    let mut first = None;
+    for part in parts {
+        match fetch(source, disk, part, progress).await {
+            Err(error) if error.side == Side::Source => {
+                first.get_or_insert(error);
+            }
+            other => return other,
+        }
+    }
+    match first {
+        Some(error) => Err(error),
+        None => Ok(0),
+    }
+}
+
+/// Which entries still wait for which digests, so that an item is shown done when it is.
+struct Watch<'a> {
+    waiting: HashMap<Digest, Vec<usize>>,
+    open: Vec<usize>,
+    entries: &'a [Entry],
+}
+
+impl<'a> Watch<'a> {
+    fn new(entries: &'a [Entry], plan: &Plan) -> Watch<'a> {
+        let planned: std::collections::HashSet<&Digest> =
+            plan.tasks.iter().map(|task| &task.parts[0].descriptor.digest).collect();
+        let mut waiting: HashMap<Digest, Vec<usize>> = HashMap::new();
+        let mut open = vec![0; entries.len()];
+        for (at, entry) in entries.iter().enumerate() {
+            let mut seen = std::collections::HashSet::new();
+            for digest in entry.parts.iter().map(|part| &part.descriptor.digest) {
+                if planned.contains(digest) && seen.insert(digest) {
+                    waiting.entry(digest.clone()).or_default().push(at);
+                    open[at] += 1;
+                }
+            }
+        }
+        Watch { waiting, open, entries }
+    }
+
+    fn settle(
+        &mut self,
+        done: Result<(Digest, Result<u64, TransferError>), tokio::task::JoinError>,
+        outcome: &mut Outcome,
+        progress: &dyn Progress,
+    ) {
+        // a task that panicked stays failed in the outcome
+        let Ok((digest, result)) = done else { return };
+        for at in self.waiting.remove(&digest).unwrap_or_default() {
+            self.open[at] -= 1;
+            if self.open[at] == 0 {
+                progress.item(&self.entries[at].name);
+            }
+        }
+        outcome.parts.insert(digest, result);
+    }
+}
+
+struct Outcome {
+    parts: HashMap<Digest, Result<u64, TransferError>>,
+}
+
+impl Outcome {
+    /// Everything planned counts as failed until it is settled.
+    fn of(plan: &Plan) -> Outcome {
+        let open = |task: &Task| {
+            let message = "its transfer ended without a result".to_owned();
+            let error = TransferError { side: Side::Source, kind: ErrorKind::Local, message };
+            (task.parts[0].descriptor.digest.clone(), Err(error))
+        };
+        Outcome { parts: plan.tasks.iter().map(open).collect() }
+    }
+
+    fn compute_trimmed(&mut self, entry: &Entry, disk: &Disk) {
+        for part in &entry.parts {
+            if let From::Trimmed { of, keep } = &part.from {
+                let digest = &part.descriptor.digest;
+                if disk.has(digest, part.descriptor.size).unwrap_or(false) {
+                    continue;
+                }
+                let local =
+                    |message: String| TransferError { side: Side::Source, kind: ErrorKind::Invalid, message };
+                let result = disk
+                    .read(of)
+                    .map_err(|error| local(error.to_string()))
+                    .and_then(|index| trim_index(&index, keep).map_err(|error| local(error.to_string())))
+                    .and_then(|bytes| Ok(disk.put(&part.descriptor, &bytes)?));
+                if let Err(error) = result {
+                    self.parts.insert(digest.clone(), Err(error));
+                }
+            }
+        }
+    }
+
+    fn item(&self, entry: &Entry) -> Item {
+        let mut status = Status::Present;
+        let mut reason = None;
+        for part in &entry.parts {
+            match self.parts.get(&part.descriptor.digest) {
+                None => {}
+                Some(Ok(_)) if status == Status::Present => status = Status::Done,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    status = Status::Failed;
+                    reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                }
+            }
+        }
+        let digest = Some(entry.digest.clone());
+        Item { kind: entry.kind, name: entry.name.clone(), digest, bytes: Some(entry.size()), status, reason }
+    }
+}
+
+/// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
+pub fn count_kinds(items: &[Item]) -> String {
+    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    items.iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+}

@@ -1,0 +1,243 @@
+//! One delivery: blobs, child manifests, index, tag last.
+
+use super::plan::trimmed;
+use crate::http::{Body, Error, ErrorKind};
+use crate::model::{Digest, media_type, trim_index};
+use crate::registry::{Session, Uploaded};
+use crate::report::{Progress, Side};
+use crate::source::{Entry, From, Part};
+use crate::store::{Source, TransferError, checked, read_part};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
+
+/// What all deliveries of a run share.
+pub(super) struct Carrier {
+    pub(super) session: Arc<Session>,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) progress: Arc<dyn Progress>,
+    /// Blobs in flight.
+    pub(super) lanes: Semaphore,
+    /// The registry has refused an index with missing children.
+    pub(super) refuses_sparse: AtomicBool,
+    /// Where each digest is known to stand, and the turn to bring it there.
+    places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
+}
+
+impl Carrier {
+    pub(super) fn new(
+        session: Arc<Session>,
+        source: Arc<dyn Source>,
+        progress: Arc<dyn Progress>,
+        jobs: usize,
+    ) -> Carrier {
+        Carrier {
+            session,
+            source,
+            progress,
+            lanes: Semaphore::new(jobs),
+            refuses_sparse: AtomicBool::new(false),
+            places: Mutex::default(),
+        }
+    }
+
+    fn places(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Vec<String>>> {
+        let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        places.entry(digest.clone()).or_default().clone()
+    }
+
+    /// The blobs of an entry that stands whole in `repository` can be mounted from there.
+    pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            self.places(&part.descriptor.digest).lock().await.push(repository.to_owned());
+        }
+    }
+
+    /// Where each digest is known to stand, for the receipt.
+    pub(super) fn known_places(&self) -> Vec<(Digest, String)> {
+        let places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = |(digest, list): (&Digest, &Arc<tokio::sync::Mutex<Vec<String>>>)| {
+            Some((digest.clone(), list.try_lock().ok()?.first()?.clone()))
+        };
+        places.iter().filter_map(first).collect()
+    }
+
+    /// Brings one entry to `repository:tag`. Returns the digest that the tag stands at.
+    pub(super) async fn deliver(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+        tag: &str,
+    ) -> Result<Digest, TransferError> {
+        self.blobs(entry, repository).await?;
+        let manifests: Vec<&Part> = entry
+            .parts
+            .iter()
+            .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
+            .filter(|part| !matches!(part.from, From::Trimmed { .. }))
+            .collect();
+        let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
+            manifests.into_iter().partition(|part| media_type::is_index(&part.descriptor.media_type));
+        let putting: Vec<_> = leaves.iter().map(|part| self.put_child(part, repository)).collect();
+        let mut putting = futures_util::stream::iter(putting).buffer_unordered(4);
+        while let Some(result) = putting.next().await {
+            result?;
+        }
+        for part in indexes {
+            self.put_child(part, repository).await?;
+        }
+        self.put_top(entry, repository, tag).await
+    }
+
+    async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
+        let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
+        let reference = part.descriptor.digest.to_string();
+        self.put(repository, &reference, &part.descriptor.media_type, bytes).await
+    }
+
+    async fn put(
+        &self,
+        repository: &str,
+        reference: &str,
+        kind: &str,
+        bytes: Bytes,
+    ) -> Result<(), TransferError> {
+        let put = self.session.put_manifest(repository, reference, kind, bytes).await;
+        put.map_err(TransferError::destination)
+    }
+
+    /// The untouched index where the registry takes it, else the trimmed one.
+    async fn put_top(&self, entry: &Entry, repository: &str, tag: &str) -> Result<Digest, TransferError> {
+        let top = top(entry);
+        let bytes = read_part(&*self.source, top).await.map_err(TransferError::source)?;
+        let kind = &top.descriptor.media_type;
+        let Some(part) = trimmed(entry) else {
+            self.put(repository, tag, kind, bytes).await?;
+            return Ok(top.descriptor.digest.clone());
+        };
+        if !self.refuses_sparse.load(Ordering::Relaxed) {
+            match self.put(repository, tag, kind, bytes.clone()).await {
+                Ok(()) => return Ok(top.descriptor.digest.clone()),
+                Err(error) if refuses_children(&error) => self.refuses_sparse.store(true, Ordering::Relaxed),
+                Err(error) => return Err(error),
+            }
+        }
+        let From::Trimmed { keep, .. } = &part.from else { return Ok(top.descriptor.digest.clone()) };
+        let invalid =
+            |message: String| TransferError { side: Side::Source, kind: ErrorKind::Invalid, message };
+        let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
+        if !part.descriptor.digest.matches(&bytes) {
+            return Err(invalid(format!(
+                "the trimmed index is not {}, as the lock says",
+                part.descriptor.digest
+            )));
+        }
+        self.put(repository, tag, kind, bytes.into()).await?;
+        Ok(part.descriptor.digest.clone())
+    }
+
+    /// Whether the registry takes the entry's index although children are missing: it is put by digest,
+    /// without a tag.
+    pub(super) async fn takes_sparse(&self, entry: &Entry, repository: &str) -> Result<bool, TransferError> {
+        let top = top(entry);
+        match self.put_child(top, repository).await {
+            Ok(()) => Ok(true),
+            Err(error) if refuses_children(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn blobs(self: &Arc<Self>, entry: &Entry, repository: &str) -> Result<(), TransferError> {
+        let mut tasks = tokio::task::JoinSet::new();
+        let mut seen = std::collections::HashSet::new();
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            if seen.insert(&part.descriptor.digest) {
+                let (carrier, part, repository) = (self.clone(), part.clone(), repository.to_owned());
+                tasks.spawn(async move { carrier.blob(&part, &repository).await });
+            }
+        }
+        while let Some(done) = tasks.join_next().await {
+            let local =
+                |message: String| TransferError { side: Side::Destination, kind: ErrorKind::Local, message };
+            done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
+        }
+        Ok(())
+    }
+
+    /// Brings one blob to `repository`, once for the whole run: mounted where the registry has it in
+    /// another repository, else sent unless it is there.
+    async fn blob(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
+        let places = self.places(&part.descriptor.digest);
+        // the turn comes before the lane: whoever waits for another's upload holds no lane
+        let mut places = places.lock().await;
+        if places.iter().any(|place| place == repository) {
+            return Ok(());
+        }
+        let _lane = self.lanes.acquire().await;
+        let size = part.descriptor.size;
+        let from = places.first().cloned();
+        let there = from.is_none()
+            && self
+                .session
+                .has_blob(repository, &part.descriptor.digest)
+                .await
+                .map_err(TransferError::destination)?;
+        if there {
+            self.progress.bytes(size);
+        } else {
+            let failure: Arc<Mutex<Option<Error>>> = Arc::default();
+            let body = self.body(part, failure.clone());
+            let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
+            let of_source = failure.lock().ok().and_then(|failure| failure.clone());
+            match (uploaded, of_source) {
+                (Ok(Uploaded::Mounted), _) => self.progress.bytes(size),
+                (Ok(Uploaded::Sent), _) => {}
+                (Err(_), Some(error)) => return Err(TransferError::source(error)),
+                (Err(error), None) => return Err(TransferError::destination(error)),
+            }
+        }
+        places.push(repository.to_owned());
+        Ok(())
+    }
+
+    /// The part as a body that can be opened again. What fails at the source is left in `failure`.
+    fn body(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Body {
+        let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
+        let length = part.descriptor.size;
+        let open = move || {
+            let (source, progress, part, failure) =
+                (source.clone(), progress.clone(), part.clone(), failure.clone());
+            let note = move |error: &Error| {
+                if let Ok(mut slot) = failure.lock() {
+                    *slot = Some(error.clone());
+                }
+            };
+            let opening = async move {
+                let (start, stream) = source.open(&part, 0).await.inspect_err(&note)?;
+                debug_assert_eq!(start, 0);
+                let stream = if source.is_checked() { stream } else { checked(stream, &part.descriptor) };
+                let counted = stream.inspect(move |bytes| match bytes {
+                    Ok(bytes) => progress.bytes(bytes.len() as u64),
+                    Err(error) => note(error),
+                });
+                Ok(counted.boxed())
+            };
+            Box::pin(opening) as futures_util::future::BoxFuture<'static, _>
+        };
+        Body::Stream { length, open: Arc::new(open) }
+    }
+}
+
+fn top(entry: &Entry) -> &Part {
+    // entries end with their top
+    &entry.parts[entry.parts.len() - 1]
+}
+
+/// A refusal that an index with missing children gets: 400 or 404 with MANIFEST_BLOB_UNKNOWN and the like.
+fn refuses_children(error: &TransferError) -> bool {
+    error.side == Side::Destination
+        && matches!(error.kind, ErrorKind::NotFound | ErrorKind::Status(400 | 409 | 412 | 422))
+}

@@ -1,0 +1,86 @@
+//! What goes where, and what stands there already: one HEAD a destination tag.
+
+use crate::http::Error;
+use crate::lock::Lock;
+use crate::model::Digest;
+use crate::registry::Session;
+use crate::report::Kind;
+use crate::rewrite::{Destination, Mapping, file_tag};
+use crate::source::{Entry, From, Part, entries};
+use futures_util::StreamExt;
+
+/// One entry to one destination tag.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Which entry of the lock, by its place in [`entries`].
+    pub entry: usize,
+    /// Repository.
+    pub place: Destination,
+    /// Tag.
+    pub tag: String,
+}
+
+/// What stands at a destination tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    Nothing,
+    /// The digest of the lock.
+    Whole,
+    /// The trimmed index of the lock.
+    Trimmed,
+    /// Another digest.
+    Other(Digest),
+}
+
+/// Every delivery of `lock`, in the lock's order.
+pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Delivery>) {
+    let entries = entries(lock);
+    let images = lock.images.iter().enumerate().flat_map(|(at, image)| {
+        let tag = image.destination_tag();
+        mapping.image(&image.name).into_iter().map(move |place| Delivery {
+            entry: at,
+            place,
+            tag: tag.clone(),
+        })
+    });
+    let files = lock.files.iter().enumerate().map(|(at, file)| {
+        let entry = lock.images.len() + at;
+        Delivery { entry, place: mapping.file(&file.name), tag: file_tag(file) }
+    });
+    let mut all: Vec<Delivery> = images.chain(files).collect();
+    // two names of one digest may share a destination tag: once is enough
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|delivery| seen.insert((delivery.entry, delivery.place.clone(), delivery.tag.clone())));
+    debug_assert!(entries.iter().all(|entry| matches!(entry.kind, Kind::Image | Kind::File)));
+    (entries, all)
+}
+
+/// Asks the registry what stands at each destination tag.
+pub(super) async fn standings(
+    session: &Session,
+    entries: &[Entry],
+    deliveries: &[Delivery],
+    jobs: usize,
+) -> Vec<Result<Standing, Error>> {
+    let asking = deliveries.iter().map(|delivery| async {
+        let entry = &entries[delivery.entry];
+        let found = session.head_manifest(&delivery.place.repository, &delivery.tag, true).await?;
+        Ok(match found {
+            None => Standing::Nothing,
+            Some(digest) if digest == entry.top.digest => Standing::Whole,
+            Some(digest) if trimmed(entry).is_some_and(|part| part.descriptor.digest == digest) => {
+                Standing::Trimmed
+            }
+            Some(digest) => Standing::Other(digest),
+        })
+    });
+    // collected first: a stream over borrowing closures would not be Send
+    let asking: Vec<_> = asking.collect();
+    futures_util::stream::iter(asking).buffered(jobs).collect().await
+}
+
+/// The trimmed index of an entry, where it has one.
+pub(super) fn trimmed(entry: &Entry) -> Option<&Part> {
+    entry.parts.iter().find(|part| matches!(part.from, From::Trimmed { .. }))
+}

@@ -1,0 +1,36 @@
+//! What a push left at the far side, written down: `push --receipt FILE`.
+
+use crate::model::Digest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The content of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// Version of the format; 1.
+    pub version: u32,
+    /// The registry, `host[:port]`.
+    pub registry: String,
+    /// Fingerprint of the lock.
+    pub lock: Digest,
+    /// Each destination tag.
+    pub items: Vec<Delivered>,
+    /// A repository in which each blob stands.
+    pub blobs: BTreeMap<Digest, String>,
+}
+
+/// One destination tag of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivered {
+    /// The name in the lock.
+    pub name: String,
+    /// `repository:tag` at the registry.
+    pub at: String,
+    /// The digest that the tag stands at.
+    pub digest: Digest,
+    /// The digest of the lock, where the tag stands at the trimmed index.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trimmed_from: Option<Digest>,
+}

@@ -1,0 +1,13 @@
+//! The OCI distribution protocol over [`crate::http`], one session a registry host.
+
+mod auth;
+mod challenge;
+mod credentials;
+mod session;
+mod sessions;
+mod upload;
+
+pub use credentials::{Credential, Keychain, Secret};
+pub use session::{RawManifest, Session};
+pub use sessions::{Sessions, SetupError, host_rules, proxy_rules};
+pub use upload::Uploaded;

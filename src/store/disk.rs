@@ -1,0 +1,319 @@
+//! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
+
+use super::layout::{LayoutIndex, OCI_LAYOUT};
+use super::records::Records;
+use super::writer::Writer;
+use super::{Blobs, ContentError};
+use crate::model::{Descriptor, Digest, Hasher};
+use crate::source::Entry;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The store. Cheap to clone; several processes may use one store at once.
+#[derive(Debug, Clone)]
+pub struct Disk(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) dir: PathBuf,
+    pub(super) records: Records,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or folder of the store: what was tried, and the system's answer.
+    #[error("store: cannot {action} {path}: {source}{}", hint(source))]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Content that came in has another digest than it should have.
+    #[error("the bytes that came are not {wanted}: they are {found}")]
+    Digest {
+        /// What was wanted.
+        wanted: Digest,
+        /// What came.
+        found: Digest,
+    },
+    /// Content that came in has another size than it should have.
+    #[error("{wanted} should have {size} bytes, {found} came")]
+    Size {
+        /// What was wanted.
+        wanted: Digest,
+        /// Its size.
+        size: u64,
+        /// What came.
+        found: u64,
+    },
+    /// `index.json` of the store is no JSON.
+    #[error("store: {path} is no JSON ({why}); move it away, the blobs are not touched")]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
+        std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
+        _ => "",
+    }
+}
+
+pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    move |source| StoreError::Io { action, path: path.into(), source }
+}
+
+impl Disk {
+    /// Opens the store at `dir`; makes it where there is none.
+    ///
+    /// # Errors
+    /// When a file or folder of it cannot be made or read.
+    pub fn open(dir: &Path) -> Result<Disk, StoreError> {
+        let partial = dir.join(".landfall/partial");
+        for folder in [dir.join("blobs/sha256"), partial] {
+            std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        }
+        let verified = dir.join(".landfall/verified");
+        let records = Records::open(&verified).map_err(io("open", &verified))?;
+        let disk = Disk(Arc::new(Inner { dir: dir.into(), records }));
+        for (name, content) in
+            [("oci-layout", OCI_LAYOUT.to_vec()), ("index.json", LayoutIndex::default().to_bytes())]
+        {
+            let path = dir.join(name);
+            if !path.exists() {
+                disk.replace(&path, &content)?;
+            }
+        }
+        Ok(disk)
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// Where a blob stands.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.0.dir.join(digest.layout_path())
+    }
+
+    /// Whether the content is there and good. A file that changed since it was hashed is hashed again;
+    /// a bad one is removed.
+    ///
+    /// # Errors
+    /// When a file of the store cannot be read.
+    pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, StoreError> {
+        let path = self.path(digest);
+        let metadata = match std::fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(io("look at", &path)(error)),
+        };
+        if metadata.len() == size && self.0.records.fits(digest, &metadata) {
+            return Ok(true);
+        }
+        self.check(digest, &path, size)
+    }
+
+    /// Hashes the content whatever the journal says; a bad file is removed.
+    ///
+    /// # Errors
+    /// When a file of the store cannot be read.
+    pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, StoreError> {
+        let path = self.path(digest);
+        if path.exists() { self.check(digest, &path, size) } else { Ok(false) }
+    }
+
+    fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, StoreError> {
+        let mut file = File::open(path).map_err(io("open", path))?;
+        let mut hasher = Hasher::new(digest.algorithm());
+        let mut buffer = vec![0; 1 << 18];
+        let mut length = 0;
+        loop {
+            let count = file.read(&mut buffer).map_err(io("read", path))?;
+            if count == 0 {
+                break;
+            }
+            length += count as u64;
+            hasher.update(&buffer[..count]);
+        }
+        let good = length == size && hasher.finish() == *digest;
+        if good {
+            let metadata = file.metadata().map_err(io("look at", path))?;
+            self.0
+                .records
+                .add(digest, &metadata)
+                .map_err(io("write", &self.0.dir.join(".landfall/verified")))?;
+        } else {
+            std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
+        }
+        Ok(good)
+    }
+
+    /// Begins to write content, or goes on with what an earlier run left. Waits while another process
+    /// writes the same. `None` means that it came to be there meanwhile.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<Writer>, StoreError> {
+        Writer::open(self.clone(), descriptor)
+    }
+
+    /// Keeps a small piece of content.
+    ///
+    /// # Errors
+    /// When it has another digest or size, or the store cannot be written.
+    pub fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.has(&descriptor.digest, descriptor.size)? {
+            return Ok(());
+        }
+        match self.writer(descriptor)? {
+            Some(mut writer) => {
+                writer.restart()?;
+                writer.write(bytes)?;
+                writer.commit()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A file in the store's own folder for content whose digest is not known yet.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, StoreError> {
+        let folder = self.0.dir.join(".landfall");
+        tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))
+    }
+
+    /// Takes in a [`Disk::temporary`] file whose content was hashed while it was written.
+    ///
+    /// # Errors
+    /// When it cannot be brought to disk.
+    pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), StoreError> {
+        let path = self.path(digest);
+        file.as_file().sync_all().map_err(io("write", &path))?;
+        let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
+        let metadata = file.metadata().map_err(io("look at", &path))?;
+        self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
+    }
+
+    /// Gives the entries their names in `index.json`.
+    ///
+    /// # Errors
+    /// When `index.json` cannot be read or written.
+    pub fn name<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), StoreError> {
+        let guard = self.0.dir.join(".landfall/lock");
+        let guard_file = File::create(&guard).map_err(io("open", &guard))?;
+        guard_file.lock().map_err(io("lock", &guard))?;
+        let path = self.0.dir.join("index.json");
+        let old = std::fs::read(&path).map_err(io("read", &path))?;
+        let mut index = LayoutIndex::parse(&old)
+            .map_err(|error| StoreError::Index { path: path.clone(), why: error.to_string() })?;
+        index.add(entries);
+        let new = index.to_bytes();
+        if new == old { Ok(()) } else { self.replace(&path, &new) }
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+        let mut file = self.temporary()?;
+        file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
+        file.persist(path).map(drop).map_err(|error| io("write", path)(error.error))
+    }
+
+    pub(super) fn records(&self) -> &Records {
+        &self.0.records
+    }
+}
+
+impl Blobs for Disk {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        match std::fs::metadata(self.path(digest)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ContentError::Read { digest: digest.clone(), source }),
+        }
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let failed = |source| ContentError::Read { digest: digest.clone(), source };
+        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        let good = self.has(digest, size).map_err(|error| failed(std::io::Error::other(error)))?;
+        if !good {
+            return Err(ContentError::Damaged { digest: digest.clone() });
+        }
+        let mut file = File::open(self.path(digest)).map_err(failed)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        Ok(Box::new(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: "x/y".into() }
+    }
+
+    #[test]
+    fn what_is_put_is_there_and_survives_reopening() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Disk::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        assert!(!store.has(&hello.digest, 5).unwrap());
+        store.put(&hello, b"hello").unwrap();
+        let again = Disk::open(dir.path()).unwrap();
+        assert!(again.has(&hello.digest, 5).unwrap());
+        assert_eq!(again.read(&hello).unwrap(), b"hello");
+        let mut rest = String::new();
+        again.open(&hello.digest, 3).unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "lo");
+    }
+
+    #[test]
+    fn a_file_that_changed_is_hashed_again_and_a_bad_one_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Disk::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        store.put(&hello, b"hello").unwrap();
+        let path = store.path(&hello.digest);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, b"hellO").unwrap();
+        assert!(store.read(&hello).is_err());
+        assert!(!path.exists());
+        std::fs::write(&path, b"hello").unwrap();
+        assert!(store.has(&hello.digest, 5).unwrap());
+    }
+
+    #[test]
+    fn a_partial_goes_on_and_wrong_bytes_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Disk::open(dir.path()).unwrap();
+        let hello = blob(b"hello");
+        let mut writer = store.writer(&hello).unwrap().unwrap();
+        writer.write(b"hel").unwrap();
+        drop(writer);
+        let mut writer = store.writer(&hello).unwrap().unwrap();
+        assert_eq!(writer.offset(), 3);
+        writer.write(b"lo").unwrap();
+        writer.commit().unwrap();
+        assert!(store.writer(&hello).unwrap().is_none());
+        let other = blob(b"other");
+        let mut writer = store.writer(&other).unwrap().unwrap();
+        writer.write(b"wrong").unwrap();
+        assert!(matches!(writer.commit(), Err(StoreError::Digest { .. })));
+        assert_eq!(store.writer(&other).unwrap().unwrap().offset(), 0);
+    }
+}

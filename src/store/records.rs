@@ -1,0 +1,72 @@
+//! What was hashed, and when the file looked how: an append-only journal that makes reuse cheap and safe.
+
+use crate::model::Digest;
+use std::collections::HashMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// How a file looked when its content was hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    inode: u64,
+    mtime: (i64, i64),
+    size: u64,
+}
+
+impl Look {
+    fn of(metadata: &Metadata) -> Look {
+        Look { inode: metadata.ino(), mtime: (metadata.mtime(), metadata.mtime_nsec()), size: metadata.len() }
+    }
+}
+
+/// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest counts.
+#[derive(Debug)]
+pub(super) struct Records {
+    known: Mutex<HashMap<Digest, Look>>,
+    file: Mutex<File>,
+}
+
+impl Records {
+    /// Opens or begins the journal. A last line that was cut off by a crash is passed over.
+    pub(super) fn open(path: &Path) -> std::io::Result<Records> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        let known = text.lines().filter_map(read_line).collect();
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Records { known: Mutex::new(known), file: Mutex::new(file) })
+    }
+
+    /// Whether the file still looks as it did when it was hashed.
+    pub(super) fn fits(&self, digest: &Digest, metadata: &Metadata) -> bool {
+        self.known.lock().is_ok_and(|known| known.get(digest) == Some(&Look::of(metadata)))
+    }
+
+    /// Records that the file was hashed and has this digest.
+    pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
+        let look = Look::of(metadata);
+        let line = format!("{digest} {} {} {} {}\n", look.inode, look.mtime.0, look.mtime.1, look.size);
+        if let Ok(mut known) = self.known.lock() {
+            known.insert(digest.clone(), look);
+        }
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // one write of a whole line, so that two processes do not mix theirs
+        file.write_all(line.as_bytes())
+    }
+}
+
+fn read_line(line: &str) -> Option<(Digest, Look)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [digest, inode, seconds, nanoseconds, size] = words[..] else { return None };
+    let look = Look {
+        inode: inode.parse().ok()?,
+        mtime: (seconds.parse().ok()?, nanoseconds.parse().ok()?),
+        size: size.parse().ok()?,
+    };
+    Some((digest.parse().ok()?, look))
+}

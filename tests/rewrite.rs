@@ -1,0 +1,483 @@
+//! `landfall rewrite`: the command on files, and what must hold for any document.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use assert_cmd::Command;
+use landfall::lock::Lock;
+use landfall::model::Digest;
+use landfall::rewrite::{Known, Mapping, rewrite};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::{fs, process::Output};
+
+const KKP: &str = include_str!("data/kkp-values.yaml");
+const DEPLOYMENT: &str = include_str!("data/deployment.yaml");
+
+const IMAGES: [&str; 8] = [
+    "docker.io/library/nginx:1.27",
+    "gcr.io/google_containers/hyperkube-amd64:v1.15.0",
+    "ghcr.io/dexidp/dex:v2.42.0",
+    "k8s.gcr.io/pause:3.1",
+    "quay.io/brancz/kube-rbac-proxy:v0.19.0",
+    "quay.io/jetstack/cert-manager-controller:v1.16.1",
+    "quay.io/kubermatic/kubermatic:v2.26.2",
+    "quay.io/prometheus/node-exporter:v1.9.0",
+];
+
+const SITE: &str = "\
+apiVersion: landfall/v1
+kind: Site
+registry:
+  address: 172.20.0.2:5000
+  paths:
+    k8s.gcr.io: kubernetes
+    gcr.io/google_containers: kubernetes
+";
+
+fn digest(name: &str) -> Digest {
+    Digest::sha256(name.as_bytes())
+}
+
+/// A lock of single-platform images; the digest of each is that of its name.
+fn lock(names: &[&str]) -> String {
+    let images = names.iter().map(|name| {
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        format!("- {{name: \"{name}\", digest: \"{}\", mediaType: {kind}, size: 7}}\n", digest(name))
+    });
+    format!("version: 1\nimages:\n{}", images.collect::<String>())
+}
+
+fn deployment() -> String {
+    DEPLOYMENT.replace("DIGEST", digest("quay.io/prometheus/node-exporter:v1.9.0").hex())
+}
+
+/// A folder with a lock, a site and some files.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new(files: &[(&str, &str)]) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        place.put(
+            "landfall.lock",
+            &lock(&[&IMAGES[..], &["registry.k8s.io/ingress-nginx/controller:1.10"]].concat()),
+        );
+        place.put("site.yaml", SITE);
+        files.iter().for_each(|(name, text)| place.put(name, text));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
+        command.env_clear().current_dir(self.0.path()).arg("rewrite").args(args);
+        command
+    }
+
+    /// Runs with the site and the lock of the folder; checks the exit code.
+    fn run(&self, args: &[&str], exit: i32) -> Output {
+        let output = self.command(args).args(["--site", "site.yaml"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{args:?}: {}", err(&output));
+        output
+    }
+
+    fn json(&self, args: &[&str], exit: i32) -> serde_json::Value {
+        let output = self.run(&[args, &["--output", "json"]].concat(), exit);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// `text` with each pair replaced; each must be there.
+fn replaced(text: &str, pairs: &[(&str, &str)]) -> String {
+    pairs.iter().fold(text.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replace(old, new)
+    })
+}
+
+fn rewritten_deployment() -> String {
+    let to = "172.20.0.2:5000";
+    replaced(
+        &deployment(),
+        &[
+            ("'registry.k8s.io/pause:3.1'", &format!("'{to}/kubernetes/pause:3.1'")),
+            ("\"k8s.gcr.io/pause:3.1\"", &format!("\"{to}/kubernetes/pause:3.1\"")),
+            ("   nginx:1.27   #", &format!("   {to}/library/nginx:1.27   #")),
+            ("\"index.docker.io/library/nginx:1.27\"", &format!("\"{to}/library/nginx:1.27\"")),
+            (" quay.io/prometheus/node-exporter:v1.9.0@", &format!(" {to}/prometheus/node-exporter:v1.9.0@")),
+            (" Quay.IO/prometheus/node-exporter:v1.9.0,", &format!(" {to}/prometheus/node-exporter:v1.9.0,")),
+        ],
+    )
+}
+
+fn rewritten_kkp() -> String {
+    let to = "172.20.0.2:5000";
+    replaced(
+        KKP,
+        &[
+            ("repository: ghcr.io/dexidp/dex\n", &format!("repository: {to}/dexidp/dex\n")),
+            ("'quay.io/kubermatic/kubermatic'", &format!("'{to}/kubermatic/kubermatic'")),
+            ("{registry: quay.io, ", &format!("{{registry: {to}, ")),
+            (" quay.io/jetstack/", &format!(" {to}/jetstack/")),
+            ("   registry.k8s.io/ingress-nginx/", &format!("   {to}/ingress-nginx/")),
+        ],
+    )
+}
+
+#[test]
+fn a_deployment_keeps_everything_but_its_references() {
+    let place = Place::new(&[("d.yaml", &deployment())]);
+    let output = place.run(&["d.yaml"], 0);
+    assert_eq!(out(&output), rewritten_deployment());
+    assert!(
+        err(&output).contains("d.yaml:27:24: left quay.io/prometheus/node-exporter:v1.8.0"),
+        "{}",
+        err(&output)
+    );
+    assert!(err(&output).contains("d.yaml:29:24: left quay.io/prometheus/node-exporter: without a tag"));
+    assert!(!err(&output).contains("never/heard"));
+}
+
+#[test]
+fn kkp_values_are_rewritten_in_both_split_forms() {
+    let place = Place::new(&[("values.yaml", KKP)]);
+    let output = place.run(&["values.yaml"], 0);
+    assert_eq!(out(&output), rewritten_kkp());
+    let left = "values.yaml:33:19: left quay.io/brancz/kube-rbac-proxy:v0.18.0: \
+                the lock has this repository only as v0.19.0";
+    assert!(err(&output).contains(left), "{}", err(&output));
+}
+
+#[test]
+fn the_names_of_the_whitelisting_page_come_out() {
+    let node = "pause_image: \"k8s.gcr.io/pause:3.1\"\nhyperkube_image: \"gcr.io/google_containers/hyperkube-amd64\"\n";
+    let place = Place::new(&[("datacenters.yaml", node)]);
+    assert_eq!(
+        out(&place.run(&["datacenters.yaml"], 0)),
+        "pause_image: \"172.20.0.2:5000/kubernetes/pause:3.1\"\n\
+         hyperkube_image: \"172.20.0.2:5000/kubernetes/hyperkube-amd64\"\n"
+    );
+    let to = place.run(&["datacenters.yaml", "--to", "harbor.example:8443/lib"], 0);
+    assert!(out(&to).contains("\"harbor.example:8443/lib/kubernetes/pause:3.1\""));
+}
+
+#[test]
+fn a_target_that_yaml_would_misread_is_quoted() {
+    let place = Place::new(&[("x.yaml", "a: k8s.gcr.io/pause:3.1\nb: 'k8s.gcr.io/pause:3.1'\n")]);
+    assert_eq!(
+        out(&place.run(&["x.yaml", "--to", "[fd00::1]:5000"], 0)),
+        "a: \"[fd00::1]:5000/kubernetes/pause:3.1\"\nb: '[fd00::1]:5000/kubernetes/pause:3.1'\n"
+    );
+}
+
+#[test]
+fn stdin_goes_to_stdout_and_nowhere_else() {
+    let place = Place::new(&[]);
+    let output =
+        place.command(&["-", "--to", "r:5000"]).write_stdin("- k8s.gcr.io/pause:3.1").output().unwrap();
+    assert_eq!(out(&output), "- r:5000/pause:3.1");
+    place.run(&["-", "--in-place"], 2);
+    place.run(&["-", "site.yaml", "--check"], 2);
+}
+
+#[test]
+fn line_ends_and_byte_order_mark_stay() {
+    let text = "\u{feff}# é\r\nimage: 'k8s.gcr.io/pause:3.1'\r\nother: [nginx:1.27,\t\"é\"]\r\n";
+    let place = Place::new(&[("x.yaml", text)]);
+    let expected = replaced(
+        text,
+        &[
+            ("k8s.gcr.io/pause", "172.20.0.2:5000/kubernetes/pause"),
+            ("nginx:1.27", "172.20.0.2:5000/library/nginx:1.27"),
+        ],
+    );
+    let report = place.json(&["x.yaml"], 0);
+    assert_eq!(report["text"], expected);
+    let places: Vec<_> =
+        report["changes"].as_array().unwrap().iter().map(|c| (&c["line"], &c["column"])).collect();
+    assert_eq!(places, [(&2.into(), &8.into()), (&3.into(), &9.into())]);
+}
+
+#[test]
+fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let place =
+        Place::new(&[("t/d.yaml", &deployment()), ("t/v/values.yml", KKP), ("t/.git/x.yaml", DEPLOYMENT)]);
+    place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
+    std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
+    std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
+    // only root may give a file away; anybody else keeps the owner that it has
+    let _ = std::os::unix::fs::chown(place.path("t/d.yaml"), Some(1234), Some(4321));
+    fs::set_permissions(place.path("t/d.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
+    let about = || {
+        let about = fs::metadata(place.path("t/d.yaml")).unwrap();
+        (about.mode(), about.uid(), about.gid())
+    };
+    let before = about();
+
+    let output = place.run(&["t", "--in-place"], 0);
+    assert_eq!(place.read("t/d.yaml"), rewritten_deployment());
+    assert_eq!(place.read("t/v/values.yml"), rewritten_kkp());
+    assert_eq!(about(), before);
+    assert!(fs::symlink_metadata(place.path("t/values.yaml")).unwrap().is_symlink());
+    assert_eq!(place.read("t/.git/x.yaml"), DEPLOYMENT);
+    assert_eq!(place.read("outside.yaml"), "image: k8s.gcr.io/pause:3.1\n");
+    assert!(
+        out(&output)
+            .contains("t/d.yaml:16:35: k8s.gcr.io/pause:3.1 -> 172.20.0.2:5000/kubernetes/pause:3.1\n")
+    );
+
+    let inode = || fs::metadata(place.path("t/d.yaml")).unwrap().ino();
+    let before = inode();
+    let again = place.json(&["t", "-i"], 0);
+    assert_eq!((again["changes"].as_array().unwrap().len(), inode()), (0, before));
+    assert_eq!(fs::read_dir(place.path("t")).unwrap().count(), 5);
+}
+
+#[test]
+fn check_exits_4_while_something_is_left_to_rewrite() {
+    let place = Place::new(&[("t/d.yaml", &deployment()), ("t/ok.json", r#"{"a": ["x", 1, null]}"#)]);
+    let output = place.run(&["t", "--check"], 4);
+    assert!(
+        out(&output).contains("t/d.yaml:19:26: nginx:1.27 -> 172.20.0.2:5000/library/nginx:1.27\n"),
+        "{}",
+        out(&output)
+    );
+    assert_eq!(place.read("t/d.yaml"), deployment());
+    let report = place.json(&["t", "--check"], 4);
+    assert_eq!(report["status"], "refused");
+    let change = serde_json::json!({
+        "file": "t/d.yaml", "line": 16, "column": 35, "from": "k8s.gcr.io/pause:3.1",
+        "to": "172.20.0.2:5000/kubernetes/pause:3.1", "item": "k8s.gcr.io/pause:3.1",
+    });
+    assert_eq!(report["changes"][1], change);
+    assert_eq!(report["left"][0]["reference"], "quay.io/prometheus/node-exporter:v1.8.0");
+    place.run(&["t", "--in-place"], 0);
+    place.run(&["t", "--check"], 0);
+}
+
+#[test]
+fn the_diff_makes_the_rewritten_file() {
+    let place = Place::new(&[("d.yaml", &deployment())]);
+    let diff = out(&place.run(&["d.yaml", "--diff"], 0));
+    assert!(diff.starts_with("--- a/d.yaml\n+++ b/d.yaml\n@@ "), "{diff}");
+    let lines = |sign: &str| -> Vec<String> {
+        diff.lines().skip(2).filter_map(|line| line.strip_prefix(sign)).map(str::to_owned).collect()
+    };
+    let (old, new) = (deployment(), rewritten_deployment());
+    let changed = old.lines().zip(new.lines()).filter(|(old, new)| old != new);
+    let (removed, added): (Vec<&str>, Vec<&str>) = changed.unzip();
+    assert_eq!(
+        (lines("-"), lines("+")),
+        (removed.iter().map(|l| (*l).to_owned()).collect(), added.iter().map(|l| (*l).to_owned()).collect())
+    );
+    assert_eq!(place.read("d.yaml"), deployment());
+}
+
+#[test]
+fn a_folder_of_results_is_whole_and_passed_over_when_it_lies_inside() {
+    let template = "image: {{ .Values.image }}:{{ .Values.tag }}\n";
+    let files = [("t/a/d.yaml", &*deployment()), ("t/plain.yml", "a: 1\n"), ("t/tpl.yaml", template)];
+    let place = Place::new(&files);
+    for _ in 0..2 {
+        let report = place.json(&["t", "-o", "t/out"], 3);
+        assert_eq!(report["files"].as_array().unwrap().len(), 3);
+    }
+    assert_eq!(place.read("t/out/a/d.yaml"), rewritten_deployment());
+    assert_eq!(place.read("t/out/plain.yml"), "a: 1\n");
+    assert_eq!(place.read("t/out/tpl.yaml"), template);
+    place.put("u/plain.yml", "b: 1\n");
+    let clash = place.run(&["t", "u", "--out", "out"], 2);
+    assert!(err(&clash).contains("t/plain.yml and u/plain.yml"), "{}", err(&clash));
+    assert!(err(&place.run(&["u", "--out", "./u/"], 2)).contains("--in-place"));
+}
+
+#[test]
+fn what_is_no_yaml_is_left_and_told() {
+    let template = "a: 1\nimage: k8s.gcr.io/pause:3.1\nb: {{ x\n";
+    let place = Place::new(&[("t/tpl.yaml", template), ("t/x.yaml", "i: k8s.gcr.io/pause:3.1\n")]);
+    fs::write(place.path("t/latin.yaml"), b"a: \xe9\n").unwrap();
+    let alone = place.run(&["t/tpl.yaml"], 1);
+    assert!(err(&alone).starts_with("landfall: t/tpl.yaml:3:5: not YAML"), "{}", err(&alone));
+    assert_eq!(out(&alone), "");
+    let some = place.run(&["t", "-i"], 3);
+    assert!(err(&some).contains("t/latin.yaml: not UTF-8"), "{}", err(&some));
+    assert_eq!(place.read("t/tpl.yaml"), template);
+    assert_eq!(place.read("t/x.yaml"), "i: 172.20.0.2:5000/kubernetes/pause:3.1\n");
+}
+
+#[test]
+fn a_run_that_knows_nothing_says_why() {
+    let place = Place::new(&[("values.yaml", "dex:\n  ingress: {host: kubermatic.corp.example}\n")]);
+    for mode in ["--check", "--in-place", "--diff"] {
+        let output = place.run(&["values.yaml", mode], 0);
+        let said = out(&output) + &err(&output);
+        assert!(said.contains("defaults inside the charts"), "{mode}: {said}");
+    }
+}
+
+#[test]
+fn wrong_use_is_refused() {
+    let place = Place::new(&[("t/d.yaml", DEPLOYMENT)]);
+    place.run(&["t"], 2);
+    place.run(&["t/d.yaml", "site.yaml"], 2);
+    place.run(&["gone.yaml", "--check"], 2);
+    place.run(&["t", "--check", "--diff"], 2);
+    place.put("empty/readme.md", "");
+    place.run(&["empty", "--check"], 2);
+    let no_target = place.command(&["t/d.yaml"]).output().unwrap();
+    assert_eq!(no_target.status.code(), Some(2));
+    fs::remove_file(place.path("landfall.lock")).unwrap();
+    assert!(err(&place.run(&["t/d.yaml"], 2)).contains("--lock"));
+}
+
+#[test]
+fn two_items_at_one_destination_are_refused() {
+    let place = Place::new(&[("x.yaml", "a: 1\n")]);
+    place.put("l", &lock(&["quay.io/calico/node:v3.8.0", "docker.io/calico/node:v3.8.0"]));
+    let output = place.run(&["x.yaml", "--lock", "l"], 2);
+    assert!(err(&output).contains("registry.paths"), "{}", err(&output));
+}
+
+fn known() -> Known {
+    let site = landfall::site::Site::parse(Path::new("site.yaml"), SITE).unwrap();
+    let mapping = Mapping::new("172.20.0.2:5000".parse().unwrap(), Some(&site));
+    Known::new(&Lock::parse("l", &lock(&IMAGES)).unwrap(), &mapping)
+}
+
+/// A scalar: a reference of some kind, or a word.
+fn scalar() -> impl Strategy<Value = String> {
+    let mut texts: Vec<String> = IMAGES.iter().map(|name| (*name).to_owned()).collect();
+    texts.extend(IMAGES.iter().map(|name| name.rsplit_once(':').unwrap().0.to_owned()));
+    texts.extend(IMAGES.iter().map(|name| format!("{name}@{}", digest(name))));
+    let more = [
+        "nginx",
+        "nginx:1.27",
+        "nginx:1.28",
+        "registry.k8s.io/pause:3.1",
+        "a: b",
+        "é",
+        "~",
+        "",
+        "1.27",
+        "x:y",
+    ];
+    texts.extend(more.map(str::to_owned));
+    let text = proptest::sample::select(texts);
+    (text, 0..4).prop_map(|(text, style)| match style {
+        0 if !text.contains(": ") && !text.is_empty() => text,
+        1 => format!("'{text}'"),
+        _ => format!("\"{text}\""),
+    })
+}
+
+/// A node at an indentation, with what follows the key or dash.
+fn node(indent: usize, depth: u32) -> BoxedStrategy<String> {
+    let comment = proptest::sample::select(vec!["", "  # k8s.gcr.io/pause:3.1", "   "]);
+    let leaf = (scalar(), comment).prop_map(|(scalar, comment)| format!(" {scalar}{comment}\n"));
+    let flow =
+        proptest::collection::vec(scalar(), 0..4).prop_map(|list| format!(" [{}]\n", list.join(" , ")));
+    let block = scalar().prop_map(move |text| format!(" |-\n{}{text}\n", " ".repeat(indent + 2)));
+    if depth == 0 {
+        return prop_oneof![4 => leaf, 1 => flow, 1 => block].boxed();
+    }
+    let keys = ["image", "registry", "repository", "tag", "digest", "containers", "imageTag", "name"];
+    let keys = proptest::sample::subsequence(keys.to_vec(), 1..6);
+    let pad = " ".repeat(indent + 2);
+    let map = (keys, proptest::collection::vec(node(indent + 2, depth - 1), 8)).prop_map({
+        let pad = pad.clone();
+        move |(keys, values)| {
+            let entries = keys.iter().zip(values).map(|(key, value)| format!("{pad}{key}:{value}"));
+            format!("\n{}", entries.collect::<String>())
+        }
+    });
+    let list = proptest::collection::vec(node(indent + 2, depth - 1), 1..4).prop_map(move |items| {
+        format!("\n{}", items.iter().map(|item| format!("{pad}-{item}")).collect::<String>())
+    });
+    prop_oneof![3 => leaf, 1 => flow, 1 => block, 3 => map, 2 => list].boxed()
+}
+
+fn stream() -> impl Strategy<Value = String> {
+    let document = node(0, 3).prop_map(|node| format!("root:{node}"));
+    (proptest::collection::vec(document, 1..3), any::<bool>(), any::<bool>()).prop_map(
+        |(documents, crlf, bom)| {
+            let text = documents.join("---\n");
+            let text = if crlf { text.replace('\n', "\r\n") } else { text };
+            if bom { format!("\u{feff}{text}") } else { text }
+        },
+    )
+}
+
+/// Every scalar of every document, as an independent parser reads it.
+fn values(text: &str) -> Vec<serde_yaml::Value> {
+    use serde::Deserialize;
+    serde_yaml::Deserializer::from_str(text)
+        .map(|document| serde_yaml::Value::deserialize(document).unwrap())
+        .collect()
+}
+
+fn strings(value: &serde_yaml::Value, found: &mut Vec<String>) {
+    match value {
+        serde_yaml::Value::Sequence(items) => items.iter().for_each(|item| strings(item, found)),
+        serde_yaml::Value::Mapping(map) => map.iter().for_each(|(key, value)| {
+            strings(key, found);
+            strings(value, found);
+        }),
+        other => found.push(format!("{other:?}")),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn only_the_reported_bytes_change_and_twice_is_once(text in stream()) {
+        let known = known();
+        let first = rewrite(&text, &known).unwrap();
+        let (mut old, mut new) = (0, 0);
+        for edit in &first.changes {
+            let kept = edit.span.start - old;
+            prop_assert_eq!(&text[old..old + kept], &first.text[new..new + kept]);
+            prop_assert_eq!(&first.text[new + kept..new + kept + edit.bytes.len()], &edit.bytes);
+            (old, new) = (edit.span.end, new + kept + edit.bytes.len());
+        }
+        prop_assert_eq!(&text[old..], &first.text[new..]);
+
+        let second = rewrite(&first.text, &known).unwrap();
+        prop_assert_eq!(&second.changes, &vec![]);
+        prop_assert_eq!(second.text, first.text);
+    }
+
+    #[test]
+    fn another_parser_reads_the_old_values_with_the_changes_made(text in stream()) {
+        let result = rewrite(&text, &known()).unwrap();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        values(&text).iter().for_each(|value| strings(value, &mut before));
+        values(&result.text).iter().for_each(|value| strings(value, &mut after));
+        prop_assert_eq!(before.len(), after.len());
+        let differing: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        let meant: Vec<_> = result.changes.iter().map(|edit| {
+            (format!("String({:?})", edit.from), format!("String({:?})", edit.to))
+        }).collect();
+        prop_assert_eq!(differing, meant.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
+    }
+}

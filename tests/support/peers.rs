@@ -1,0 +1,129 @@
+//! Real peers on loopback: docker-registry, landfall serve, skopeo, and a file server.
+
+use super::process::{Guard, free_port};
+use super::{Place, run};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A server that runs while this lives.
+pub struct Server {
+    /// `127.0.0.1:port`.
+    pub address: String,
+    pub guard: Guard,
+    _place: Option<Place>,
+}
+
+impl Server {
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The server's log: docker-registry writes one line a request, as Apache does.
+    pub fn log(&self) -> String {
+        self.guard.log()
+    }
+
+    /// How many logged requests contain `needle`, such as `"GET /v2/` or `/blobs/`.
+    pub fn requests(&self, needle: &str) -> usize {
+        self.log().lines().filter(|line| line.contains("HTTP/1.1\"") && line.contains(needle)).count()
+    }
+}
+
+/// A docker-registry on a free port of loopback, empty, without authentication.
+pub fn docker_registry() -> Server {
+    docker_registry_with("")
+}
+
+/// The same with more configuration, in the YAML of its config file (top-level keys).
+pub fn docker_registry_with(more: &str) -> Server {
+    let place = Place::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let config = docker_registry_config(&place, &address.to_string(), more);
+    let mut command = place.clean("docker-registry");
+    command.arg("serve").arg(config);
+    let mut guard = Guard::start(command);
+    guard.wait_for_http(address);
+    Server { address: address.to_string(), guard, _place: Some(place) }
+}
+
+/// Writes a config for docker-registry into `place` and gives its path.
+pub fn docker_registry_config(place: &Place, address: &str, more: &str) -> PathBuf {
+    let http = if more.contains("\nhttp:") || more.starts_with("http:") {
+        String::new()
+    } else {
+        format!("http: {{addr: \"{address}\"}}\n")
+    };
+    let root = place.path("registry");
+    let config = format!(
+        "version: 0.1\nlog: {{level: warn, accesslog: {{disabled: false}}}}\nstorage:\n  filesystem: \
+         {{rootdirectory: \"{}\"}}\n  delete: {{enabled: true}}\n{http}{more}\n",
+        root.display()
+    );
+    place.write("registry.yml", config)
+}
+
+/// `landfall serve ARGS --listen 127.0.0.1:PORT` on a free port.
+pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let mut command = place.command();
+    command.arg("serve").args(args).args(["--listen", &address.to_string()]);
+    let mut guard = Guard::start(command);
+    guard.wait_for_http(address);
+    Server { address: address.to_string(), guard, _place: None }
+}
+
+/// nginx with `root` at `/`, its access log in the server's log.
+pub fn nginx(root: &Path) -> Server {
+    let place = Place::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let dir = place.dir().display();
+    let user = if is_root() { "user root;" } else { "" };
+    let config = format!(
+        "daemon off; {user} worker_processes 1; pid {dir}/pid; error_log stderr warn;\n\
+         events {{}}\nhttp {{ access_log /dev/stdout;\n\
+         client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;\n\
+         uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;\n\
+         server {{ listen {address}; root {}; }} }}\n",
+        root.display()
+    );
+    let config = place.write("nginx.conf", config);
+    let mut command = place.clean(super::which("nginx").expect("nginx is installed"));
+    command.arg("-c").arg(config).arg("-p").arg(place.dir()).args(["-e", "stderr"]);
+    let mut guard = Guard::start(command);
+    guard.wait_for_http(address);
+    Server { address: address.to_string(), guard, _place: Some(place) }
+}
+
+pub fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// skopeo in a clean environment, with a policy that takes anything.
+pub fn skopeo(place: &Place) -> Command {
+    let policy = place.write("home/policy.json", r#"{"default":[{"type":"insecureAcceptAnything"}]}"#);
+    let mut command = place.clean("skopeo");
+    command.arg("--policy").arg(policy);
+    command
+}
+
+/// `skopeo copy --all` from a layout to a plain-http registry, every platform of it, digests kept.
+/// skopeo cannot copy nested indexes; see [`super::Images::push`].
+pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
+    let from = format!("oci:{}:{name}", layout.display());
+    let to = format!("docker://{to}");
+    run(skopeo(place).args([
+        "copy",
+        "--quiet",
+        "--all",
+        "--preserve-digests",
+        "--dest-tls-verify=false",
+        &from,
+        &to,
+    ]));
+}
+
+/// The raw manifest that a registry has under `reference` (`host:port/repository:tag` or `…@digest`).
+pub fn skopeo_raw(place: &Place, reference: &str) -> Vec<u8> {
+    run(skopeo(place).args(["inspect", "--raw", "--tls-verify=false", &format!("docker://{reference}")]))
+}
