@@ -124,6 +124,29 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
 }
 
 #[test]
+fn a_store_is_pushed_without_a_bundle() {
+    if !need(&world::NEEDS) {
+        return;
+    }
+    let world = World::new();
+    let registry = docker_registry();
+    world.place.write("site.yaml", world.site(&registry.address));
+    let site = ["--site", "site.yaml"];
+    world.place.json(0, &[&["lock", "-f", "manifest.yaml"][..], &site].concat());
+    world.place.json(0, &[&["pull"][..], &site].concat());
+    let before = world.requests();
+    let dry = world.place.json(0, &[&["push", "--dry-run"][..], &site].concat());
+    assert_all(&dry, "skipped");
+    assert_eq!(registry.requests("\"P"), 0, "a dry run sends nothing");
+    let pushed = world.place.json(0, &[&["push"][..], &site].concat());
+    assert_all(&pushed, "done");
+    assert_eq!(world.requests(), before);
+    world.assert_arrived(&registry.address, false);
+    let again = world.place.json(0, &[&["push"][..], &site].concat());
+    assert_all(&again, "present");
+}
+
+#[test]
 fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     if !need(&world::NEEDS) {
         return;
@@ -218,10 +241,11 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     // a site that wants the untouched index is told before anything is sent
     let exact = world.site(&registry.address).replace("  paths:", "  index: exact\n  paths:");
     place.write("exact.yaml", exact);
-    let sent = registry.requests("\"PUT ");
+    let uploads = || registry.requests("/blobs/uploads/");
+    let sent = uploads();
     let second = format!("{}/second", registry.address);
     let report = place.json(4, &["push", bundle, "--site", "exact.yaml", "--to", &second]);
-    assert_eq!(registry.requests("\"PUT "), sent, "{report:#}");
+    assert_eq!(uploads(), sent, "{report:#}");
 }
 
 #[test]

@@ -148,9 +148,10 @@ fn fill(
             Ok(())
         },
     )?;
-    let written = finish(&contents, &mut out).map_err(failed)?;
+    let locator = finish(&contents, &mut out).map_err(failed)?;
+    file.write_all_at(&locator.frames().concat(), contents.locator).map_err(failed)?;
     plan.items.iter().for_each(|item| progress.item(&item.name));
-    Ok(written)
+    Ok(Written { digest: locator.sha256, bytes: out.end })
 }
 
 fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
@@ -242,8 +243,8 @@ fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error>
     }
 }
 
-/// Writes the contents index, the tail and the locator.
-fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Written> {
+/// Writes the contents index and the tail; gives the locator, which has its place at the front.
+pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locator> {
     let index = contents.to_bytes()?;
     out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
     let offset = out.end;
@@ -255,21 +256,19 @@ fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Written> {
     }
     out.put(&frames)?;
     out.put(&tail::tail(contents, &sizes, index.len() as u64))?;
-    let locator = Locator {
+    Ok(Locator {
         offset,
         length: frames.len() as u64,
         frames: Hash::of(&frames),
         size: index.len() as u64,
-        sha256: Hash::of(&index),
-    };
-    out.file.write_all_at(&locator.frames().concat(), contents.locator)?;
-    Ok(Written { digest: Digest::sha256(&index), bytes: out.end })
+        sha256: Digest::sha256(&index),
+    })
 }
 
 /// The file, and how much of it is written.
-struct Out<'a> {
-    file: &'a File,
-    end: u64,
+pub(super) struct Out<'a> {
+    pub file: &'a File,
+    pub end: u64,
 }
 
 impl Out<'_> {

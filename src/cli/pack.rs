@@ -4,13 +4,11 @@ use super::listing::{count, item, lines, table};
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Plan, Written};
 use crate::lock::Lock;
-use crate::model::{Digest, human_size};
+use crate::model::human_size;
 use crate::report::{Item, Report, Status, escape};
-use crate::store::{Blobs, ContentError};
+use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,7 +35,7 @@ pub(super) struct Pack {
 impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = Lock::load(&self.lock)?;
-        let store = Folder(context.store_dir()?);
+        let store = Disk::open(&context.store_dir()?)?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -128,29 +126,4 @@ fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
         reason: Some(format!("{}; accepted until {}", gone.reason, gone.until)),
     }));
     Report { items, ..Report::default() }
-}
-
-/// The store's blobs as they lie on disk.
-struct Folder(PathBuf);
-
-impl Blobs for Folder {
-    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        match std::fs::metadata(self.0.join(digest.layout_path())) {
-            Ok(data) => Ok(Some(data.len())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ContentError::Read { digest: digest.clone(), source }),
-        }
-    }
-
-    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let file = File::open(self.0.join(digest.layout_path()))
-            .and_then(|mut file| file.seek(SeekFrom::Start(offset)).map(|_| file));
-        match file {
-            Ok(file) => Ok(Box::new(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(ContentError::Missing { digest: digest.clone() })
-            }
-            Err(source) => Err(ContentError::Read { digest: digest.clone(), source }),
-        }
-    }
 }

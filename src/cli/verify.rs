@@ -1,6 +1,6 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use super::listing::{count, item, lines, unique_bytes};
+use super::listing::{count, item, refuse_partial, unique_bytes};
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
@@ -56,15 +56,7 @@ impl Verify {
                 "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
             )));
         }
-        if !bundle.partial().is_empty() && !self.allow_partial {
-            let lost: Vec<_> =
-                bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect();
-            return Err(Failure::refused(format!(
-                "{path} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
-                lines(&lost).trim_end()
-            )));
-        }
-        Ok(())
+        refuse_partial(bundle, &self.bundle, self.allow_partial)
     }
 
     fn outcome(&self, bundle: &Bundle) -> Result<Outcome, Failure> {

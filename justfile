@@ -1,0 +1,22 @@
+# Short names for what is done often. `just` lists them.
+
+default:
+    @just --list
+
+# everything that must pass before a commit is pushed
+test:
+    scripts/test
+
+# the fast part of it
+check:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+    cargo test --lib
+
+# build, and run the main job on embedded defaults
+quickstart:
+    scripts/quickstart
+
+# measure against skopeo and the floor
+bench *what:
+    scripts/bench {{what}}
