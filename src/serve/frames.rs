@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
-const FRAME: usize = 1 << 20;
+pub(super) const FRAME: usize = 1 << 20;
 
 /// Collects the checksums of what passes.
 pub(super) struct Sums {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! blobs/<algorithm>/<hex>                          content, manifests too, as in an OCI layout
-//! frames/<algorithm>/<hex>                         its checksums, see `frames`
+//! frames/<algorithm>/<hex>                         checksums of what is larger than a frame, see `frames`
 //! repositories/<name>/_tags/<tag>                  a digest
 //! repositories/<name>/_manifests/<algorithm>/<hex> a media type
 //! repositories/<name>/_referrers/<hex of the subject>/<hex>   an entry of the referrers' answer
@@ -13,7 +13,7 @@
 //! in which no component begins with `_` or is `..`.
 
 use super::ServeError;
-use super::frames::{Checked, Sums};
+use super::frames::{Checked, FRAME, Sums};
 use super::referrers::Referrer;
 use crate::model::{Algorithm, Descriptor, Digest, Hasher};
 use crate::store::{Blobs, ContentError};
@@ -164,14 +164,24 @@ impl Pushed {
         let mut incoming = self.begin(digest.algorithm())?;
         incoming.write(bytes)?;
         self.keep(incoming, digest)?;
+        // the names of the blobs must be on disk before the first name that leads to them
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            sync(&self.dir.join("frames").join(algorithm.as_str()))?;
+            sync(&self.dir.join("blobs").join(algorithm.as_str()))?;
+        }
+        let repository = self.repository(name);
         if let Some(referrer) = referrer {
-            let folder = self.repository(name).join("_referrers").join(referrer.subject.hex());
+            let folder = repository.join("_referrers").join(referrer.subject.hex());
             self.write(&folder.join(digest.hex()), referrer.entry.to_string().as_bytes())?;
+            sync(&folder)?;
         }
-        self.write(&self.manifest_path(name, digest), descriptor.media_type.as_bytes())?;
+        let manifest = self.manifest_path(name, digest);
+        self.write(&manifest, descriptor.media_type.as_bytes())?;
+        sync(manifest.parent().unwrap_or(&repository))?;
         for tag in tags {
-            self.write(&self.repository(name).join("_tags").join(tag), digest.to_string().as_bytes())?;
+            self.write(&repository.join("_tags").join(tag), digest.to_string().as_bytes())?;
         }
+        sync(&repository.join("_tags"))?;
         Ok(())
     }
 
@@ -190,7 +200,7 @@ impl Pushed {
     /// # Errors
     /// When it has another one, or the disk refuses.
     pub(super) fn keep(&self, incoming: Incoming, digest: &Digest) -> Result<(), Refused> {
-        let Incoming { mut file, hasher, algorithm, sums, .. } = incoming;
+        let Incoming { mut file, hasher, algorithm, sums, size } = incoming;
         let found = match algorithm == digest.algorithm() {
             true => hasher.finish(),
             false => hash_again(file.as_file_mut(), digest.algorithm())?,
@@ -199,11 +209,13 @@ impl Pushed {
             return Err(Refused::Digest(found));
         }
         let place = self.dir.join(digest.layout_path());
-        if self.stat(digest).is_ok_and(|size| size.is_some()) && self.is_whole(digest) {
+        if place.is_file() && self.is_whole(digest) {
             return Ok(());
         }
         file.as_file().sync_all()?;
-        self.write(&self.frames_path(digest), &sums.finish())?;
+        if size > FRAME as u64 {
+            self.write(&self.frames_path(digest), &sums.finish())?;
+        }
         persist(file, &place)?;
         Ok(())
     }
@@ -290,9 +302,19 @@ impl Blobs for Pushed {
             io::ErrorKind::InvalidData => ContentError::Damaged { digest: digest.clone() },
             _ => ContentError::Read { digest: digest.clone(), source },
         };
+        let path = self.dir.join(digest.layout_path());
+        if fs::metadata(&path).map_err(wrong)?.len() <= FRAME as u64 {
+            let bytes = fs::read(&path).map_err(wrong)?;
+            if !digest.matches(&bytes) {
+                return Err(ContentError::Damaged { digest: digest.clone() });
+            }
+            let mut reader = io::Cursor::new(bytes);
+            reader.set_position(offset);
+            return Ok(Box::new(reader));
+        }
         let sums = fs::read(self.frames_path(digest)).map_err(wrong)?;
         let checked = Checked::open(&sums, offset, |start| {
-            let mut file = File::open(self.dir.join(digest.layout_path()))?;
+            let mut file = File::open(&path)?;
             file.seek(SeekFrom::Start(start))?;
             Ok(file)
         });
@@ -316,7 +338,12 @@ fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder)?;
     file.persist(path).map_err(|error| error.error)?;
-    File::open(folder)?.sync_all()
+    Ok(())
+}
+
+/// Brings the names in a folder to disk, if there is such a folder.
+fn sync(folder: &Path) -> io::Result<()> {
+    optional(File::open(folder))?.map_or(Ok(()), |folder| folder.sync_all())
 }
 
 /// A folder's entries, sorted; a folder that is not there is empty.
