@@ -305,6 +305,24 @@ fn what_a_bundle_names_cannot_be_overwritten_and_what_is_pushed_beside_it_stays(
 }
 
 #[test]
+fn a_bundle_comes_before_what_was_pushed_under_its_names_and_says_so() {
+    let (carried, _, other) = carried();
+    carried.pack(&[]);
+    let server = landfall_serve(&carried.place, &["--writable", "written"]);
+    let index =
+        br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
+    put_manifest(&server.address, "library/nginx", "1.27", OCI_INDEX, index);
+    put_manifest(&server.address, "library/nginx", "mine", OCI_INDEX, index);
+    drop(server);
+    let server = landfall_serve(&carried.place, &["bundle.tar.zst", "--writable", "written"]);
+    let there = manifest(&server.address, "library/nginx", "1.27");
+    assert_eq!(there.header("docker-content-digest"), other["digest"].as_str());
+    assert_eq!(manifest(&server.address, "library/nginx", "mine").body, index);
+    assert!(server.log().contains("library/nginx:1.27: what a bundle has is served"), "{}", server.log());
+    assert!(!server.log().contains("mine"), "{}", server.log());
+}
+
+#[test]
 fn containerds_parameter_finds_what_was_pushed_too() {
     let place = Place::new();
     let server = landfall_serve(&place, &["--writable", "written"]);

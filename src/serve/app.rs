@@ -78,7 +78,8 @@ impl App {
             Route::Upload(..) => "GET, PATCH, PUT, DELETE",
         };
         if !allowed.split(", ").any(|method| method == parts.method.as_str()) {
-            let message = format!("{} is not offered here; landfall serve deletes nothing", parts.method);
+            let why = if parts.method == Method::DELETE { "nothing is deleted here" } else { "see Allow" };
+            let message = format!("{} is not offered for this: {why}", parts.method);
             return Err(Problem::method(message).with(ALLOW, allowed));
         }
         if read && !matches!(route, Route::Upload(..)) {

@@ -164,7 +164,8 @@ pub async fn serve(
     {
         progress.note("warning: passwords travel in clear over plain http; give --tls-cert and --tls-key");
     }
-    let pushed = options.writable.as_deref().map(Pushed::open).transpose()?.map(Arc::new);
+    let writable = options.writable;
+    let pushed = writable.as_deref().map(Pushed::open).transpose()?.map(Arc::new);
     let listener = listen::bind(&listen, &addresses).await?;
     let bound = listener.local_addr().map_err(|source| ServeError::Listen { address: listen, source })?;
     let address = bound.to_string();
@@ -172,6 +173,10 @@ pub async fn serve(
     let here = Target { registry: address.clone(), prefix: String::new() };
     let mut catalogue = Catalogue::new(&sources, &Mapping::new(target.unwrap_or(here), site));
     catalogue.also_called(address.clone());
+    if let (Some(pushed), Some(dir)) = (&pushed, writable) {
+        let hidden = hidden(&catalogue, pushed).map_err(|source| ServeError::Writable { dir, source })?;
+        catalogue.notes.extend(hidden);
+    }
     catalogue.notes.iter().for_each(|note| progress.note(note));
     let items = || catalogue.bundles.iter().flat_map(|bundle| &bundle.items);
     let serving = Serving {
@@ -195,4 +200,25 @@ pub async fn serve(
     ready(&serving);
     listen::run(listener, tls, Arc::new(app), stop).await;
     Ok(())
+}
+
+/// Notes about tags that were pushed before a bundle with other content came under the same name.
+fn hidden(catalogue: &Catalogue, pushed: &Pushed) -> io::Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for name in pushed.names()? {
+        let held = catalogue.repositories(&name, None);
+        for tag in pushed.tags(&name)?.unwrap_or_default() {
+            let is_other = |held: &&catalogue::Repository| match held.tag(&tag) {
+                Ok(Some(held)) => {
+                    pushed.tag(&name, &tag).ok().flatten().is_some_and(|own| own != held.digest)
+                }
+                Ok(None) => false,
+                Err(_) => true,
+            };
+            if held.iter().any(is_other) {
+                notes.push(format!("{name}:{tag}: what a bundle has is served, not what was pushed"));
+            }
+        }
+    }
+    Ok(notes)
 }
