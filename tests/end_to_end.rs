@@ -225,7 +225,9 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     let image = &lock["images"][0];
     let (whole, trimmed) = (image["digest"].as_str().unwrap(), image["trimmed"]["digest"].as_str().unwrap());
     let text = place.ok(&["push", bundle, "--site", "site.yaml"]);
-    assert!(text.contains(whole) && text.contains(trimmed), "a push says what it changed:\n{text}");
+    let short = |digest: &str| digest["sha256:".len()..][..12].to_owned();
+    let says = text.contains(&short(whole)) && text.contains(&short(trimmed));
+    assert!(says, "a push says what it changed:\n{text}");
 
     let there = http::manifest(&registry.address, "prometheus/node-exporter", "v1.9.0");
     assert_eq!(there.header("docker-content-digest"), Some(trimmed));
