@@ -12,6 +12,7 @@
 //! (keep it), [`pull`] (get it), [`bundle`] (carry it), [`push`] (deliver it), [`serve`] (serve it),
 //! [`rewrite`] (point to it), [`site`] (set it up). [`cli`] is the only place that prints.
 
+pub mod bundle;
 pub mod cli;
 pub mod document;
 pub mod http;

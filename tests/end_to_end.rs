@@ -225,9 +225,7 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     let image = &lock["images"][0];
     let (whole, trimmed) = (image["digest"].as_str().unwrap(), image["trimmed"]["digest"].as_str().unwrap());
     let text = place.ok(&["push", bundle, "--site", "site.yaml"]);
-    let short = |digest: &str| digest["sha256:".len()..][..12].to_owned();
-    let says = text.contains(&short(whole)) && text.contains(&short(trimmed));
-    assert!(says, "a push says what it changed:\n{text}");
+    assert!(text.contains(whole) && text.contains(trimmed), "a push says what it changed:\n{text}");
 
     let there = http::manifest(&registry.address, "prometheus/node-exporter", "v1.9.0");
     assert_eq!(there.header("docker-content-digest"), Some(trimmed));
@@ -243,10 +241,11 @@ fn one_platform_arrives_where_sparse_indexes_are_refused() {
     // a site that wants the untouched index is told before anything is sent
     let exact = world.site(&registry.address).replace("  paths:", "  index: exact\n  paths:");
     place.write("exact.yaml", exact);
-    let sent = registry.requests("/blobs/uploads/");
+    let uploads = || registry.requests("/blobs/uploads/");
+    let sent = uploads();
     let second = format!("{}/second", registry.address);
     let report = place.json(4, &["push", bundle, "--site", "exact.yaml", "--to", &second]);
-    assert_eq!(registry.requests("/blobs/uploads/"), sent, "{report:#}");
+    assert_eq!(uploads(), sent, "{report:#}");
 }
 
 #[test]

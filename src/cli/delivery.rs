@@ -78,10 +78,10 @@ impl Delivery {
     fn text(&self, context: &Context, sessions: &Sessions, pushed: &Pushed, mapping: &Mapping) -> String {
         let mut text = String::new();
         for replaced in &pushed.trimmed {
-            let (from, to) = (replaced.from.short(12), replaced.to.short(12));
+            let (from, to) = (&replaced.from, &replaced.to);
             let _ = writeln!(
                 text,
-                "trimmed  {}: the registry takes no index with missing children; {from} -> {to}",
+                "trimmed  {}: the registry takes no index with missing children\n         {from} -> {to}",
                 replaced.name
             );
         }

@@ -1,6 +1,7 @@
 //! Exit codes, and how a result or a failure is printed.
 
 use super::{Global, OutputMode};
+use crate::bundle;
 use crate::document::Diagnostic;
 use crate::lock::LockError;
 use crate::pull::PullError;
@@ -133,6 +134,23 @@ impl From<crate::manifest::Error> for Failure {
 impl From<RewriteError> for Failure {
     fn from(error: RewriteError) -> Failure {
         Failure::usage(error.to_string())
+    }
+}
+
+impl From<bundle::Error> for Failure {
+    fn from(error: bundle::Error) -> Failure {
+        use bundle::Error;
+        let message = error.to_string();
+        match error {
+            Error::Open { .. } | Error::Unsound { .. } | Error::Newer { .. } => Failure::refused(message),
+            Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
+            Error::Content { item, .. } | Error::Trim { item, .. } => {
+                Failure::new(Exit::Failed, message).on(Side::Source).about(item)
+            }
+            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } => {
+                Failure::new(Exit::Failed, message).on(Side::Destination)
+            }
+        }
     }
 }
 

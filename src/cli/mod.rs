@@ -4,12 +4,16 @@ mod completions;
 mod context;
 mod delivery;
 mod exit;
+mod listing;
 mod lock;
+mod ls;
 mod mirror;
+mod pack;
 mod pull;
 mod push;
 mod rewrite;
 mod schema;
+mod verify;
 
 pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
@@ -34,9 +38,12 @@ struct Cli {
 enum Verb {
     Lock(lock::LockVerb),
     Pull(pull::Pull),
+    Pack(pack::Pack),
+    Verify(verify::Verify),
     Push(push::Push),
     Rewrite(rewrite::Rewrite),
     Mirror(mirror::Mirror),
+    Ls(ls::Ls),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -48,9 +55,12 @@ impl Verb {
         match self {
             Verb::Lock(verb) => ("lock", verb.run(context)),
             Verb::Pull(verb) => ("pull", verb.run(context)),
+            Verb::Pack(verb) => ("pack", verb.run(context)),
+            Verb::Verify(verb) => ("verify", verb.run(context)),
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
+            Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),

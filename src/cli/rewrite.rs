@@ -1,6 +1,7 @@
 //! `landfall rewrite`: change references to locked images so that they point to the destination.
 
 use super::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::bundle::Bundle;
 use crate::lock::Lock;
 use crate::report::{Report, escape};
 use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
@@ -29,8 +30,11 @@ pub(super) struct Rewrite {
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
     /// The lock that says which references are known [default: landfall.lock]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
     lock: Option<PathBuf>,
+    /// The bundle whose lock says it
+    #[arg(long, value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
     #[command(flatten)]
     mode: Mode,
 }
@@ -75,10 +79,13 @@ impl Rewrite {
 
     /// The lock that decides which references are known.
     fn known_lock(&self) -> Result<Lock, Failure> {
-        match &self.lock {
-            Some(path) => Ok(Lock::load(path)?),
-            None if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
-            None => Err(Failure::usage("which references are known? name a lock with --lock FILE")),
+        match (&self.lock, &self.bundle) {
+            (Some(path), _) => Ok(Lock::load(path)?),
+            (None, Some(bundle)) => Ok(Bundle::open(bundle)?.lock()?),
+            (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
+            (None, None) => Err(Failure::usage(
+                "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
+            )),
         }
     }
 

@@ -322,6 +322,11 @@ impl Transport {
         let via = route.map(|proxy| format!(" through the proxy {}", proxy.shown())).unwrap_or_default();
         let mut message = format!("{}{via}: {causes}", shown_url(url));
         let mut kind = ErrorKind::Network;
+        if causes.contains("InvalidContentType") || causes.contains("InvalidMessage") {
+            kind = ErrorKind::Local;
+            message +=
+                &format!("; it does not speak TLS: if http is meant, say --plain-http {}", host_port(url));
+        }
         if causes.contains("certificate") || causes.contains("UnknownIssuer") {
             kind = ErrorKind::Local;
             message += match route {

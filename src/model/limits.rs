@@ -13,6 +13,8 @@ pub struct Limits {
     pub document_bytes: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
+    /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
+    pub contents_bytes: usize,
     /// How deep indexes may be nested.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -33,6 +35,7 @@ impl Default for Limits {
             manifest_bytes: 8 << 20,
             document_bytes: 8 << 20,
             combinations: 10_000,
+            contents_bytes: 256 << 20,
             index_depth: 8,
             index_nodes: 1024,
             redirects: 10,

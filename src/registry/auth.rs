@@ -7,6 +7,7 @@ use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -40,7 +41,9 @@ pub(super) struct Auth {
     /// Credentials may be sent: the scheme was not found by probing.
     trusted: bool,
     known: Mutex<Known>,
-    /// Held during the first request, so that only one worker meets the challenge.
+    /// The registry has taken a request: what is known of it works.
+    proven: AtomicBool,
+    /// Held until then, so that one worker alone meets the challenge and presents an account first.
     first: tokio::sync::Mutex<()>,
     tokens: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<Option<Token>>>>>,
     refused: Mutex<Option<Error>>,
@@ -48,10 +51,13 @@ pub(super) struct Auth {
 
 #[derive(Clone)]
 enum Known {
+    /// No challenge so far.
     Nothing,
-    Open,
     Basic,
-    Bearer { realm: Url, service: Option<String> },
+    Bearer {
+        realm: Url,
+        service: Option<String>,
+    },
 }
 
 struct Token {
@@ -67,6 +73,7 @@ impl Auth {
             keychain,
             trusted,
             known: Mutex::new(Known::Nothing),
+            proven: AtomicBool::new(false),
             first: tokio::sync::Mutex::default(),
             tokens: Mutex::default(),
             refused: Mutex::default(),
@@ -83,20 +90,18 @@ impl Auth {
         }
     }
 
-    /// Waits until the registry's way of authentication is known, or gives the turn to find it out.
+    /// Waits until the registry's way of authentication is proven, or gives the turn to prove it.
     pub(super) async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        if !matches!(self.known(), Known::Nothing) {
+        if self.proven.load(Ordering::Acquire) {
             return None;
         }
         let turn = self.first.lock().await;
-        matches!(self.known(), Known::Nothing).then_some(turn)
+        (!self.proven.load(Ordering::Acquire)).then_some(turn)
     }
 
-    /// The registry answered without a challenge.
+    /// The registry took a request.
     pub(super) fn accepted(&self) {
-        if matches!(self.known(), Known::Nothing) {
-            self.learn(Known::Open);
-        }
+        self.proven.store(true, Ordering::Release);
     }
 
     /// The `Authorization` header for a request, as far as it is known that one is needed.
@@ -105,7 +110,7 @@ impl Auth {
             return Err(error);
         }
         match self.known() {
-            Known::Nothing | Known::Open => Ok(None),
+            Known::Nothing => Ok(None),
             Known::Basic => {
                 Ok(self.credential(scope).await?.and_then(|account| account.secret.basic_header()))
             }

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Lists a landfall bundle, or writes one blob of it to stdout, by docs/bundle-format.md alone.
+
+    read-bundle.py BUNDLE            list entries
+    read-bundle.py BUNDLE DIGEST     write that blob
+
+Needs Python's standard library and the `zstd` command.
+"""
+import hashlib
+import json
+import subprocess
+import sys
+
+CHUNK, BLOCK = 1 << 20, 128 << 10
+
+
+def stored(size):
+    """File bytes of `size` content bytes in stored frames."""
+    one = lambda n: 14 + 3 * max(1, -(-n // BLOCK)) + n
+    return size // CHUNK * one(CHUNK) + (one(size % CHUNK) if size % CHUNK else 0)
+
+
+def read(file, offset, length):
+    file.seek(offset)
+    data = file.read(length)
+    if len(data) != length:
+        sys.exit(f"the file ends before byte {offset + length}")
+    return data
+
+
+def content(frames):
+    return subprocess.run(["zstd", "-dcq"], input=frames, stdout=subprocess.PIPE, check=True).stdout
+
+
+def check(data, sha256, what):
+    if hashlib.sha256(data).hexdigest() != sha256:
+        sys.exit(f"{what} is damaged")
+    return data
+
+
+def locator(file):
+    """Walks over the tar headers at the front. Their frames are stored, so lengths follow from sizes."""
+    offset = 0
+    while True:
+        header = content(read(file, offset, stored(512)))
+        name, size = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
+        offset += stored(512)
+        if name == "landfall-locator":
+            lines = content(read(file, offset, stored(size))).decode().splitlines()
+            if lines[0] != "landfall bundle 1":
+                sys.exit(f"this script does not know '{lines[0]}'")
+            return dict(line.split() for line in lines[1:])
+        offset += stored(size) + stored(-size % 512)
+
+
+def contents(file):
+    where = locator(file)
+    frames = read(file, int(where["offset"]), int(where["length"]))
+    index = content(check(frames, where["frames"], "the contents index"))
+    check(index, where["sha256"], "the contents index")
+    return where["sha256"], json.loads(index)
+
+
+def blob(file, entry):
+    offset, out = entry["offset"], hashlib.new(entry["digest"].split(":")[0])
+    for number, (length, sha256) in enumerate(entry["frames"]):
+        # the first frame is the tar header, then one a MiB begun, then the padding
+        if 0 < number <= -(-entry["size"] // CHUNK):
+            data = content(check(read(file, offset, length), sha256, f"{entry['name']} at byte {offset}"))
+            out.update(data)
+            sys.stdout.buffer.write(data)
+        offset += length
+    if out.hexdigest() != entry["digest"].split(":")[1]:
+        sys.exit(f"{entry['name']} does not have its digest")
+
+
+with open(sys.argv[1], "rb") as bundle:
+    digest, index = contents(bundle)
+    if len(sys.argv) > 2:
+        wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
+        blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
+    else:
+        print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
+        for entry in index["entries"]:
+            print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")

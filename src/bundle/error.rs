@@ -1,0 +1,122 @@
+//! What can go wrong with a bundle.
+
+use super::Lost;
+use crate::model::human_size;
+use crate::store::ContentError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A place in a bundle that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Which entry of the tar, or which other part of the file.
+    pub entry: String,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Fault {
+    pub(super) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Fault {
+        Fault { entry: entry.into(), offset, why: why.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: {}", self.entry, self.offset, self.why)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Why a bundle cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bundle cannot be opened.
+    #[error("cannot open the bundle {path}: {source}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It is no bundle, or a damaged one.
+    #[error("{path} is damaged; copy it again from where it was packed\n{}", lines(faults))]
+    Unsound {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        faults: Vec<Fault>,
+    },
+    /// Its format is newer than this landfall.
+    #[error("{path} needs a newer landfall: {what}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// What is not known.
+        what: String,
+    },
+    /// The store lacks something, and nobody allowed a partial bundle.
+    #[error(
+        "{} would be missing from the bundle; run `landfall lock` and `landfall pull` again, or pack what is \
+         there with --allow-partial\n{}", count(lost.len()), lines(lost)
+    )]
+    Incomplete {
+        /// What would be missing.
+        lost: Vec<Lost>,
+    },
+    /// The content of an item cannot be read.
+    #[error("{source}; run `landfall pull` again")]
+    Content {
+        /// Name of the item.
+        item: String,
+        /// What happened.
+        source: ContentError,
+    },
+    /// The index of an item cannot be trimmed as the lock says.
+    #[error("{why}; run `landfall lock` again")]
+    Trim {
+        /// Name of the item.
+        item: String,
+        /// What happened.
+        why: String,
+    },
+    /// There is not enough room.
+    #[error(
+        "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make room or \
+         write it elsewhere with -o", human_size(*available), human_size(*needed)
+    )]
+    Space {
+        /// The folder that the bundle was to stand in.
+        folder: PathBuf,
+        /// How much it may need, in bytes.
+        needed: u64,
+        /// How much is free, in bytes.
+        available: u64,
+    },
+    /// Another process is writing the same bundle.
+    #[error("{path} is being written by another process; wait for it, or choose another name")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The bundle cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn count(items: usize) -> String {
+    if items == 1 { "1 item".into() } else { format!("{items} items") }
+}
+
+fn lines(of: &[impl fmt::Display]) -> String {
+    of.iter().map(|one| format!("  {one}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,158 @@
+//! zstd frames (RFC 8878) of at most 1 MiB of content. All begin alike: never single-segment, window
+//! 1 MiB, content size in four bytes, XXH64 checksum at the end.
+
+use super::Form;
+use std::io;
+use xxhash_rust::xxh64::xxh64;
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::{CParameter, find_frame_compressed_size};
+
+/// Most content in one frame, in bytes. Longer content is cut here; only the last piece is shorter.
+pub(super) const CHUNK: usize = 1 << 20;
+/// No frame is longer than this: content that does not shrink, and the block headers that zstd may add.
+pub(super) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
+/// Most content in one raw block (RFC 8878 §3.1.1.2.4).
+const BLOCK: usize = 128 << 10;
+/// Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
+const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
+/// Length of the frame header: the prefix and the content size.
+const HEAD: usize = PREFIX.len() + 4;
+/// What zstd writes itself for a frame with checksum and without content size: magic, descriptor, window.
+const ZSTD_HEAD: usize = 6;
+
+/// File bytes of `content` bytes in stored frames.
+pub(super) fn stored_len(content: u64) -> u64 {
+    let one = |content: u64| HEAD as u64 + 3 * content.div_ceil(BLOCK as u64).max(1) + content + 4;
+    let rest = content % CHUNK as u64;
+    content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
+}
+
+/// One frame of `content`, which is not longer than [`CHUNK`].
+pub(super) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+    match form {
+        Form::Stored => Ok(stored(content)),
+        Form::Compressed => compressed(level, content),
+    }
+}
+
+/// A frame of raw blocks.
+pub(super) fn stored(content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len() + content.len() / BLOCK * 3 + 32);
+    head(&mut out, content.len());
+    let mut blocks = content.chunks(BLOCK).peekable();
+    while let Some(block) = blocks.next() {
+        // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
+        let header = (block.len() as u32) << 3 | u32::from(blocks.peek().is_none());
+        out.extend(&header.to_le_bytes()[..3]);
+        out.extend(block);
+    }
+    out.extend(&(xxh64(content, 0) as u32).to_le_bytes());
+    out
+}
+
+/// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on content,
+/// level and zstd's version alone. zstd leaves out the window where it writes a content size that
+/// fits into it; so its header goes without a size and is replaced by ours.
+fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = Compressor::new(level)?;
+    compressor.set_parameter(CParameter::WindowLog(20))?;
+    compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
+    compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+    let frame = compressor.compress(content)?;
+    let mut out = Vec::with_capacity(frame.len() + HEAD - ZSTD_HEAD);
+    head(&mut out, content.len());
+    out.extend(&frame[ZSTD_HEAD..]);
+    Ok(out)
+}
+
+fn head(out: &mut Vec<u8>, content: usize) {
+    out.extend(PREFIX);
+    out.extend((content as u32).to_le_bytes());
+}
+
+/// The content of a frame that must hold `size` bytes of it, and nothing else.
+pub(super) fn decode(form: Form, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+    let mut expected = Vec::with_capacity(HEAD);
+    head(&mut expected, size);
+    if size > CHUNK || !frame.starts_with(&expected) {
+        return Err(format!("no frame of {size} bytes stands here"));
+    }
+    match form {
+        Form::Stored => {
+            let blocks = &frame[HEAD..frame.len().max(HEAD + 4) - 4];
+            let content =
+                blocks.chunks(BLOCK + 3).filter_map(|block| block.get(3..)).collect::<Vec<_>>().concat();
+            if content.len() == size && stored(&content) == frame {
+                Ok(content)
+            } else {
+                Err("the frame is not made of raw blocks with the right checksum".into())
+            }
+        }
+        Form::Compressed => {
+            let whole = find_frame_compressed_size(frame) == Ok(frame.len());
+            let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
+            match content {
+                Ok(content) if whole && content.len() == size => Ok(content),
+                Ok(_) => Err("the frame holds something else than its header says".into()),
+                Err(error) => Err(format!("the frame cannot be decompressed: {error}")),
+            }
+        }
+    }
+}
+
+/// The first frame of `bytes`, and what follows it.
+pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    bytes.split_at_checked(find_frame_compressed_size(bytes).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    }
+
+    #[test]
+    fn both_forms_read_back_and_are_ordinary_zstd() {
+        for len in [1, 2, 511, 512, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK - 1, CHUNK] {
+            for content in [noise(len), vec![b'x'; len]] {
+                for form in [Form::Stored, Form::Compressed] {
+                    let frame = encode(form, 3, &content).unwrap();
+                    assert!(frame.starts_with(&PREFIX) && frame.len() <= MAX_FRAME);
+                    assert_eq!(decode(form, &frame, len).unwrap(), content);
+                    assert_eq!(zstd::stream::decode_all(&frame[..]).unwrap(), content);
+                    if form == Form::Stored {
+                        assert_eq!(frame.len() as u64, stored_len(len as u64));
+                    }
+                }
+            }
+        }
+        assert_eq!(stored_len(CHUNK as u64 + 1), stored_len(CHUNK as u64) + stored_len(1));
+        assert_eq!(stored_len(0), 0);
+    }
+
+    #[test]
+    fn a_frame_that_says_something_else_is_refused() {
+        let content = noise(70_000);
+        for form in [Form::Stored, Form::Compressed] {
+            let frame = encode(form, 3, &content).unwrap();
+            assert!(decode(form, &frame, 69_999).is_err());
+            assert!(decode(form, &frame[..frame.len() - 1], 70_000).is_err());
+            assert!(decode(form, &[&frame[..], &frame[..]].concat(), 70_000).is_err());
+            assert!(decode(form, &frame[..4], 70_000).is_err());
+            for at in [0, 4, 5, 6, 9, 10, 11, 12, 500, frame.len() - 1] {
+                let mut bad = frame.clone();
+                bad[at] ^= 1;
+                assert!(decode(form, &bad, 70_000).is_err(), "{form:?} {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_not_blown_up() {
+        let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
+        frame[6..10].copy_from_slice(&100u32.to_le_bytes());
+        assert!(decode(Form::Compressed, &frame, 100).is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! CARRY IT. The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
+//!
+//! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
+//! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
+//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+
+mod contents;
+mod error;
+mod form;
+mod frame;
+mod header;
+mod locator;
+mod pipeline;
+mod plan;
+mod read;
+mod tail;
+mod verify;
+mod write;
+
+pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
+pub use error::{Error, Fault};
+pub use form::Form;
+pub use plan::{Lost, Plan};
+pub use read::Bundle;
+pub use verify::{Verified, verify};
+pub use write::{Written, write};
+
+/// Name of the lock inside a bundle.
+const LOCK: &str = "landfall.lock";
+/// Name of the locator inside a bundle.
+const LOCATOR: &str = "landfall-locator";
+/// Name of the contents index inside a bundle.
+const CONTENTS: &str = "landfall-contents.json";

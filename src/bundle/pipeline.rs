@@ -1,0 +1,92 @@
+//! Work in order on several threads: pieces are made in order, worked on at once, and taken in order.
+//! What comes out never depends on the number of threads.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// Pieces in flight. Each is at most 1 MiB before and after the work.
+const DEPTH: usize = 8;
+
+/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one.
+///
+/// `make` hands each piece to its argument, which answers `false` once nobody wants more.
+///
+/// # Errors
+/// The first of `take`, else the one of `make`.
+pub(super) fn ordered<P: Send, R: Send, E: Send>(
+    make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
+    work: impl Fn(P) -> R + Sync,
+    mut take: impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    let (pieces, inbox) = sync_channel::<(P, SyncSender<R>)>(DEPTH);
+    let (order, results) = sync_channel::<Receiver<R>>(DEPTH);
+    let (inbox, work) = (&Mutex::new(inbox), &work);
+    let next = move || inbox.lock().ok()?.recv().ok();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(move || {
+                while let Some((piece, done)) = next() {
+                    // nobody listens any more: the taker has failed
+                    let _ = done.send(work(piece));
+                }
+            });
+        }
+        let maker = scope.spawn(move || {
+            make(&mut |piece| {
+                let (done, result) = sync_channel(1);
+                order.send(result).is_ok() && pieces.send((piece, done)).is_ok()
+            })
+        });
+        let taken = results.into_iter().map_while(|result| result.recv().ok()).try_for_each(&mut take);
+        let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        taken.and(made)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn results_come_in_order() {
+        let mut seen = Vec::new();
+        let made = ordered(
+            |hand| (0..200u64).all(hand).then_some(()).ok_or("stopped"),
+            |n| {
+                thread::sleep(Duration::from_micros(n * 7919 % 300));
+                n
+            },
+            |n| {
+                seen.push(n);
+                Ok(())
+            },
+        );
+        assert_eq!(made, Ok(()));
+        assert_eq!(seen, (0..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn errors_of_either_end_stop_it() {
+        let endless = |hand: &mut dyn FnMut(u32) -> bool| {
+            while hand(1) {}
+            Err("made")
+        };
+        assert_eq!(ordered(endless, |n| n, |_| Err("taken")), Err("taken"));
+        let mut taken = 0;
+        let failing = |hand: &mut dyn FnMut(u32) -> bool| {
+            hand(1);
+            Err("made")
+        };
+        let result = ordered(
+            failing,
+            |n| n,
+            |n| {
+                taken += n;
+                Ok(())
+            },
+        );
+        assert_eq!((result, taken), (Err("made"), 1));
+    }
+}

@@ -1,0 +1,226 @@
+//! What goes into a bundle, in which order: it follows from the lock, and from what is missing.
+
+use super::contents::{FRONT, ItemName};
+use super::{Error, Form, LOCK, frame, header, locator};
+use crate::lock::Lock;
+use crate::model::{Descriptor, Digest, media_type};
+use crate::report::Kind;
+use crate::source::{self, Entry, From};
+use crate::store::Blobs;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+/// `oci-layout` (image-layout.md, "oci-layout file").
+const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+
+/// Everything that a bundle of one lock is made of.
+#[derive(Debug)]
+pub struct Plan {
+    /// Items that will be in it, each whole: images by name, then files by name.
+    pub items: Vec<Entry>,
+    /// Items that should be in it and will not.
+    pub lost: Vec<Lost>,
+    /// SHA-256 of the lock's text.
+    pub fingerprint: Digest,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// An item that is not whole, and so is left out of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Which item.
+    pub item: ItemName,
+    /// Its digest, where the lock has one.
+    pub digest: Option<Digest>,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.item.kind, self.item.name, self.reason)
+    }
+}
+
+/// One entry of the tar that is to be written.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub name: String,
+    pub descriptor: Descriptor,
+    pub form: Form,
+    pub content: Content,
+    /// The item that it is for, or the first of several.
+    pub item: String,
+}
+
+/// Where a piece's bytes come from.
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    Store,
+    Trimmed { of: Descriptor, keep: BTreeSet<Digest> },
+}
+
+impl Plan {
+    /// Plans the bundle of `lock` from what `blobs` has. Accepted losses count until their date;
+    /// `today` is after it or not.
+    ///
+    /// # Errors
+    /// When `blobs` cannot be asked.
+    pub fn new(lock: &Lock, blobs: &dyn Blobs, today: jiff::civil::Date) -> Result<Plan, Error> {
+        let mut lost = Vec::new();
+        let mut asked = HashMap::new();
+        for entry in source::entries(lock) {
+            let mut lacking = Vec::new();
+            for part in entry.parts.iter().filter(|part| matches!(content(&part.from), Content::Store)) {
+                let Descriptor { digest, size, .. } = &part.descriptor;
+                if !asked.contains_key(digest) {
+                    let found = blobs.stat(digest);
+                    let found =
+                        found.map_err(|source| Error::Content { item: entry.name.clone(), source })?;
+                    asked.insert(digest.clone(), found);
+                }
+                match asked[digest] {
+                    Some(found) if found == *size => {}
+                    Some(found) => lacking.push(format!("{digest} has {found} bytes, not {size}")),
+                    None => lacking.push(digest.to_string()),
+                }
+            }
+            if let Some(first) = lacking.first() {
+                let more = if lacking.len() > 1 {
+                    format!(" and {} more", lacking.len() - 1)
+                } else {
+                    String::new()
+                };
+                let item = ItemName { kind: entry.kind, name: entry.name };
+                let reason = format!("the store lacks {first}{more}");
+                lost.push(Lost { item, digest: Some(entry.digest), reason });
+            }
+        }
+        let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
+        lost.extend(lock.unresolved.iter().map(|item| Lost {
+            item: name(item.kind, &item.name),
+            digest: None,
+            reason: format!("it could not be locked: {}", item.cause),
+        }));
+        let past = |until: &str| until.parse::<jiff::civil::Date>().is_ok_and(|until| today <= until);
+        lost.extend(lock.missing.iter().filter(|item| !past(&item.until)).map(|item| Lost {
+            item: name(item.kind, &item.name),
+            digest: None,
+            reason: format!("its absence was accepted until {} ({})", item.until, item.reason),
+        }));
+        lost.sort_by(|a, b| a.item.cmp(&b.item));
+        let without = lost.iter().map(|lost| lost.item.clone()).collect();
+        Ok(Plan { lost, ..Plan::without(lock, &without) })
+    }
+
+    /// The plan of a bundle of `lock` that lacks exactly `without`.
+    pub(super) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> Plan {
+        let mut items = source::entries(lock);
+        items.retain(|item| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
+        items.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        let text = lock.to_text();
+        let front = [
+            (FRONT[0], "application/vnd.oci.layout.header.v1+json", OCI_LAYOUT.to_vec()),
+            (FRONT[1], media_type::OCI_INDEX, layout_index(&items)),
+            (LOCK, "application/vnd.landfall.lock.v1+yaml", text.clone().into_bytes()),
+        ];
+        let mut pieces: Vec<Piece> = front.map(|(name, kind, bytes)| front_piece(name, kind, bytes)).into();
+        let (stored, compressed): (Vec<_>, Vec<_>) =
+            blob_pieces(&items).into_iter().partition(|piece| piece.form == Form::Stored);
+        pieces.extend(stored);
+        pieces.extend(compressed);
+        Plan { items, lost: Vec::new(), fingerprint: Digest::sha256(text.as_bytes()), pieces }
+    }
+
+    /// Refuses a bundle that would be partial.
+    ///
+    /// # Errors
+    /// When something is lost.
+    pub fn check_whole(&self) -> Result<(), Error> {
+        if self.lost.is_empty() { Ok(()) } else { Err(Error::Incomplete { lost: self.lost.clone() }) }
+    }
+
+    /// Size in bytes of all blobs, each once.
+    pub fn content_bytes(&self) -> u64 {
+        self.pieces[super::contents::FRONT.len() + 1..].iter().map(|piece| piece.descriptor.size).sum()
+    }
+
+    /// Most bytes that the file may need: nothing shrinks, and the index is long.
+    pub fn needed_bytes(&self) -> u64 {
+        let piece = |piece: &Piece| {
+            let size = piece.descriptor.size;
+            let frames = 3 + size / frame::CHUNK as u64;
+            let stored = frame::stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
+            stored + frames * 96 + 512 + 4 * piece.name.len() as u64
+        };
+        self.pieces.iter().map(piece).sum::<u64>() + locator::SPAN as u64 + 8192
+    }
+}
+
+fn content(from: &From) -> Content {
+    match from {
+        From::Computed(bytes) => Content::Bytes(bytes.clone()),
+        From::Trimmed { of, keep } => Content::Trimmed { of: of.clone(), keep: keep.clone() },
+        From::Manifest { .. } | From::Blob { .. } | From::Url(_) => Content::Store,
+    }
+}
+
+fn front_piece(name: &str, kind: &str, bytes: Vec<u8>) -> Piece {
+    let descriptor =
+        Descriptor { digest: Digest::sha256(&bytes), size: bytes.len() as u64, media_type: kind.into() };
+    let (name, item) = (name.to_owned(), name.to_owned());
+    Piece { name, descriptor, form: Form::Stored, content: Content::Bytes(bytes), item }
+}
+
+/// Every blob once, in the order in which the items first need them. Where several parts are one blob,
+/// it is stored if one of them says so, and has the first of their media types by name.
+fn blob_pieces(items: &[Entry]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
+    for (item, part) in items.iter().flat_map(|item| item.parts.iter().map(move |part| (item, part))) {
+        let url = if let From::Url(url) = &part.from { Some(url.as_str()) } else { None };
+        let form = Form::of(&part.descriptor.media_type, url);
+        if let Some(&place) = places.get(&part.descriptor.digest) {
+            let piece = &mut pieces[place];
+            if form == Form::Stored {
+                piece.form = form;
+            }
+            if part.descriptor.media_type < piece.descriptor.media_type {
+                piece.descriptor.media_type.clone_from(&part.descriptor.media_type);
+            }
+            if matches!(piece.content, Content::Store) {
+                piece.content = content(&part.from);
+            }
+            continue;
+        }
+        places.insert(part.descriptor.digest.clone(), pieces.len());
+        pieces.push(Piece {
+            name: part.descriptor.digest.layout_path(),
+            descriptor: part.descriptor.clone(),
+            form,
+            content: content(&part.from),
+            item: item.name.clone(),
+        });
+    }
+    pieces
+}
+
+/// `index.json` of the layout: one descriptor an item, by reference name (image-layout.md).
+fn layout_index(items: &[Entry]) -> Vec<u8> {
+    let by_name: BTreeMap<&str, &Entry> =
+        items.iter().map(|item| (item.layout_name.as_str(), item)).collect();
+    let descriptor = |(name, item): (&&str, &&Entry)| {
+        let mut descriptor =
+            json!({"mediaType": item.top.media_type, "digest": item.top.digest, "size": item.top.size});
+        if item.kind == Kind::File {
+            descriptor["artifactType"] = json!(media_type::LANDFALL_FILE);
+        }
+        descriptor["annotations"] = json!({"org.opencontainers.image.ref.name": name});
+        descriptor
+    };
+    let manifests: Vec<_> = by_name.iter().map(descriptor).collect();
+    let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    index.to_string().into_bytes()
+}

@@ -1,0 +1,282 @@
+//! Writing a bundle: into `OUT.partial` beside it, which gets its name when everything is on disk.
+
+use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
+use super::locator::{self, Locator};
+use super::plan::{Content, Piece};
+use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
+use crate::model::{Digest, Hasher, trim_index};
+use crate::report::Progress;
+use crate::store::{Blobs, ContentError};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A bundle that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The bundle digest: SHA-256 of the contents index.
+    pub digest: Digest,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+}
+
+/// What the threads hand each other: one frame's content, then the frame.
+struct Work {
+    /// Which piece; `None` for the locator.
+    piece: Option<usize>,
+    form: Form,
+    content: Vec<u8>,
+}
+
+struct Done {
+    piece: Option<usize>,
+    content: usize,
+    frame: io::Result<(Vec<u8>, Hash)>,
+}
+
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
+/// lost is named inside the bundle.
+///
+/// # Errors
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
+/// nothing stands at `out` that did not stand there before.
+pub fn write(
+    plan: &Plan,
+    blobs: &dyn Blobs,
+    out: &Path,
+    options: PackOptions,
+    progress: &dyn Progress,
+) -> Result<Written, Error> {
+    let (partial, file) = create(out)?;
+    let result = room(plan, out).and_then(|()| {
+        progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
+        let filled = fill(plan, blobs, &partial, &file, options, progress);
+        progress.end();
+        filled
+    });
+    let failed = |source| Error::Write { path: out.into(), source };
+    let kept = result.and_then(|written| {
+        file.sync_all().map_err(failed)?;
+        fs::rename(&partial, out).map_err(failed)?;
+        File::open(folder(out)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(written)
+    });
+    if kept.is_err() {
+        // the first error is the one to tell; the next run reuses the file if it stays
+        let _ = fs::remove_file(&partial);
+    }
+    kept
+}
+
+fn folder(out: &Path) -> &Path {
+    out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes `OUT.partial`, empty and locked against other processes.
+fn create(out: &Path) -> Result<(PathBuf, File), Error> {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".partial");
+    let path = PathBuf::from(name);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    if out.is_dir() {
+        return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
+    }
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    // another process may have finished and renamed it between open and lock
+    let same = fs::metadata(&path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
+    if !same.unwrap_or(false) {
+        return Err(Error::Busy { path });
+    }
+    file.set_len(0).map_err(failed)?;
+    Ok((path, file))
+}
+
+fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
+    let folder = folder(out);
+    let failed = |source: rustix::io::Errno| Error::Write { path: folder.into(), source: source.into() };
+    let system = rustix::fs::statvfs(folder).map_err(failed)?;
+    let (needed, available) = (plan.needed_bytes(), system.f_bavail.saturating_mul(system.f_frsize));
+    if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
+}
+
+fn fill(
+    plan: &Plan,
+    blobs: &dyn Blobs,
+    path: &Path,
+    file: &File,
+    options: PackOptions,
+    progress: &dyn Progress,
+) -> Result<Written, Error> {
+    let failed = |source| Error::Write { path: path.into(), source };
+    let mut out = Out { file, end: 0 };
+    let mut contents = empty_contents(plan, options);
+    pipeline::ordered(
+        |hand| make(plan, blobs, hand),
+        |work: Work| {
+            let frame = frame::encode(work.form, options.level, &work.content);
+            let frame = frame.map(|frame| {
+                let hash = Hash::of(&frame);
+                (frame, hash)
+            });
+            Done { piece: work.piece, content: work.content.len(), frame }
+        },
+        |done: Done| {
+            let (frame, hash) = done.frame.map_err(failed)?;
+            match done.piece.map(|piece| (piece >= contents.front_len(), &mut contents.entries[piece])) {
+                None => contents.locator = out.end,
+                Some((is_blob, record)) => {
+                    if record.frames.is_empty() {
+                        record.offset = out.end;
+                    }
+                    record.frames.push(Frame(frame.len() as u32, hash));
+                    if is_blob && record.is_content(record.frames.len() - 1) {
+                        progress.bytes(done.content as u64);
+                    }
+                }
+            }
+            out.put(&frame).map_err(failed)?;
+            if done.piece.is_none() {
+                // its place is kept; the index is not known yet
+                out.put(&[0; locator::SPAN][frame.len()..]).map_err(failed)?;
+            }
+            Ok(())
+        },
+    )?;
+    let written = finish(&contents, &mut out).map_err(failed)?;
+    plan.items.iter().for_each(|item| progress.item(&item.name));
+    Ok(written)
+}
+
+fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
+    let record = |piece: &Piece| Record {
+        name: piece.name.clone(),
+        digest: piece.descriptor.digest.clone(),
+        size: piece.descriptor.size,
+        media_type: piece.descriptor.media_type.clone(),
+        form: piece.form,
+        offset: 0,
+        frames: Vec::new(),
+    };
+    Contents {
+        version: 1,
+        landfall: env!("CARGO_PKG_VERSION").into(),
+        options,
+        requires: Vec::new(),
+        locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
+        partial: plan.lost.iter().map(|lost| lost.item.clone()).collect(),
+        locator: 0,
+        entries: plan.pieces.iter().map(record).collect(),
+    }
+}
+
+/// Hands out the content of every frame before the index, in order.
+fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> Result<(), Error> {
+    let front_len = super::contents::FRONT.len() + 1;
+    for (index, piece) in plan.pieces.iter().enumerate() {
+        if index == front_len && !hand(locator_work()) {
+            return Ok(());
+        }
+        let at = Some(index);
+        let size = piece.descriptor.size;
+        let content = header::encode(&piece.name, size);
+        let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
+        let failed = |source| Error::Content { item: piece.item.clone(), source };
+        let mut source = open(piece, blobs)?;
+        let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
+        let mut left = size;
+        while left > 0 && go_on {
+            let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
+            source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
+            hasher.update(&content);
+            left -= content.len() as u64;
+            go_on = hand(Work { piece: at, form: piece.form, content });
+        }
+        if !go_on {
+            return Ok(());
+        }
+        let over = source.read(&mut [0]).map_err(|source| failed(read_error(piece, source)))?;
+        if over > 0 || hasher.finish() != piece.descriptor.digest {
+            return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
+        }
+        let padding = header::padding(size);
+        if padding > 0 && !hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }) {
+            return Ok(());
+        }
+    }
+    if plan.pieces.len() == front_len {
+        hand(locator_work());
+    }
+    Ok(())
+}
+
+fn locator_work() -> Work {
+    let content = header::encode(super::LOCATOR, Locator::contents()[1] as u64);
+    Work { piece: None, form: Form::Stored, content }
+}
+
+fn read_error(piece: &Piece, source: io::Error) -> ContentError {
+    let digest = piece.descriptor.digest.clone();
+    match source.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
+        _ => ContentError::Read { digest, source },
+    }
+}
+
+fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+    let failed = |source| Error::Content { item: piece.item.clone(), source };
+    match &piece.content {
+        Content::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
+        Content::Store => blobs.open(&piece.descriptor.digest, 0).map_err(failed),
+        Content::Trimmed { of, keep } => {
+            let index = blobs.read(of).map_err(failed)?;
+            let trimmed = trim_index(&index, keep)
+                .map_err(|error| Error::Trim { item: piece.item.clone(), why: error.to_string() })?;
+            Ok(Box::new(io::Cursor::new(trimmed)))
+        }
+    }
+}
+
+/// Writes the contents index, the tail and the locator.
+fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Written> {
+    let index = contents.to_bytes()?;
+    out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
+    let offset = out.end;
+    let (mut sizes, mut frames) = (Vec::new(), Vec::new());
+    for chunk in index.chunks(frame::CHUNK) {
+        let frame = frame::encode(Form::Compressed, contents.options.level, chunk)?;
+        sizes.push((frame.len() as u32, chunk.len() as u32));
+        frames.extend(frame);
+    }
+    out.put(&frames)?;
+    out.put(&tail::tail(contents, &sizes, index.len() as u64))?;
+    let locator = Locator {
+        offset,
+        length: frames.len() as u64,
+        frames: Hash::of(&frames),
+        size: index.len() as u64,
+        sha256: Hash::of(&index),
+    };
+    out.file.write_all_at(&locator.frames().concat(), contents.locator)?;
+    Ok(Written { digest: Digest::sha256(&index), bytes: out.end })
+}
+
+/// The file, and how much of it is written.
+struct Out<'a> {
+    file: &'a File,
+    end: u64,
+}
+
+impl Out<'_> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.file;
+        file.write_all(bytes)?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+}

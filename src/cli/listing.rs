@@ -1,0 +1,86 @@
+//! How lock entries are listed: as report items, as a table, as a count.
+
+use super::Failure;
+use crate::bundle::Bundle;
+use crate::lock::Lock;
+use crate::model::{Platform, human_size};
+use crate::report::{Item, Kind, Status};
+use crate::source::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::Path;
+
+/// Opens a bundle that is to be used: a partial one only where that is allowed.
+pub(super) fn open_bundle(path: &Path, allow_partial: bool) -> Result<Bundle, Failure> {
+    let bundle = Bundle::open(path)?;
+    refuse_partial(&bundle, path, allow_partial)?;
+    Ok(bundle)
+}
+
+/// Refuses a bundle that says of itself that items are missing, unless that is allowed.
+pub(super) fn refuse_partial(bundle: &Bundle, path: &Path, allow_partial: bool) -> Result<(), Failure> {
+    if bundle.partial().is_empty() || allow_partial {
+        return Ok(());
+    }
+    let lost: Vec<_> = bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect();
+    Err(Failure::refused(format!(
+        "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
+        path.display(),
+        lines(&lost).trim_end()
+    )))
+}
+
+/// The entry as an item of a report.
+pub(super) fn item(entry: &Entry, status: Status) -> Item {
+    Item {
+        kind: entry.kind,
+        name: entry.name.clone(),
+        digest: Some(entry.digest.clone()),
+        bytes: Some(entry.size()),
+        status,
+        reason: None,
+    }
+}
+
+/// `3 images and 1 file`.
+pub(super) fn count(entries: &[Entry]) -> String {
+    let counted = |kind: Kind| {
+        let count = entries.iter().filter(|entry| entry.kind == kind).count();
+        format!("{count} {kind}{}", if count == 1 { "" } else { "s" })
+    };
+    format!("{} and {}", counted(Kind::Image), counted(Kind::File))
+}
+
+/// Size in bytes of everything under the entries, each digest once.
+pub(super) fn unique_bytes(entries: &[Entry]) -> u64 {
+    let parts = entries.iter().flat_map(|entry| &entry.parts);
+    let unique: BTreeMap<_, _> = parts.map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+    unique.values().sum()
+}
+
+/// One line an entry: kind, name, short digest, size.
+pub(super) fn table<'a>(entries: impl Iterator<Item = &'a Entry>) -> String {
+    entries.map(|entry| line(entry, "")).collect()
+}
+
+/// As [`table`], with the platforms at the end.
+pub(super) fn line(entry: &Entry, platforms: &str) -> String {
+    let (digest, size) = (entry.digest.short(12), human_size(entry.size()));
+    let line = format!("{:<6} {digest}  {size:>8}  {}  {platforms}", entry.kind.to_string(), entry.name);
+    format!("{}\n", line.trim_end())
+}
+
+/// One indented line each.
+pub(super) fn lines(of: &[impl Display]) -> String {
+    of.iter().map(|one| format!("  {one}\n")).collect()
+}
+
+/// The platforms of each image, by its name.
+pub(super) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
+    let of = |image: &crate::lock::Image| {
+        let below = image.manifests.iter().filter_map(|manifest| manifest.platform.clone());
+        let own = image.platform.as_ref().map(Platform::to_string);
+        below.chain(own).filter(|platform| !platform.starts_with("unknown")).collect()
+    };
+    lock.images.iter().map(|image| (image.name.to_string(), of(image))).collect()
+}

@@ -1,0 +1,129 @@
+//! `landfall pack`: the store's content of one lock as one file.
+
+use super::listing::{count, item, lines, table};
+use super::{Context, Exit, Failure, Outcome};
+use crate::bundle::{self, PackOptions, Plan, Written};
+use crate::lock::Lock;
+use crate::model::human_size;
+use crate::report::{Item, Report, Status, escape};
+use crate::store::Disk;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Pack what a lock names into one bundle file
+#[derive(Args)]
+pub(super) struct Pack {
+    /// The lock
+    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
+    lock: PathBuf,
+    /// The bundle to write
+    #[arg(short, long, value_name = "BUNDLE")]
+    out: PathBuf,
+    /// zstd's level for what is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Pack what is there where something is missing; the bundle says what it lacks
+    #[arg(long)]
+    allow_partial: bool,
+    /// Say what would be packed and how much room it needs, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Pack {
+    pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let lock = Lock::load(&self.lock)?;
+        let store = Disk::open(&context.store_dir()?)?;
+        let progress = Arc::clone(&context.progress);
+        context.run(async move {
+            let work = tokio::task::spawn_blocking(move || {
+                let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+                let plan = Plan::new(&lock, &store, today)?;
+                let report = |status| report(&lock, &plan, status);
+                if !self.allow_partial
+                    && let Err(error) = plan.check_whole()
+                {
+                    return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
+                }
+                if self.dry_run {
+                    return Ok(self.dry(&plan, report(Status::Skipped)));
+                }
+                let options = PackOptions { level: self.level };
+                let written = bundle::write(&plan, &store, &self.out, options, &*progress)?;
+                Ok(self.done(&plan, &written, report(Status::Done)))
+            });
+            work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
+        })
+    }
+
+    fn dry(&self, plan: &Plan, mut report: Report) -> Outcome {
+        let needed = plan.needed_bytes();
+        report.extra.insert("needed_bytes".into(), json!(needed));
+        let text = format!(
+            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
+            table(plan.items.iter()),
+            count(&plan.items),
+            self.out.display(),
+            plan.fingerprint,
+            human_size(needed),
+        );
+        outcome(plan, report, &text)
+    }
+
+    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
+        let content = plan.content_bytes();
+        let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+        report.extra.insert(
+            "bundle".into(),
+            json!({
+                "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+                "bytes": written.bytes, "content_bytes": content, "partial": partial,
+            }),
+        );
+        let text = format!(
+            "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
+             {:.3} of the content's {}\n",
+            count(&plan.items),
+            self.out.display(),
+            written.digest,
+            plan.fingerprint,
+            human_size(written.bytes),
+            written.bytes as f64 / content.max(1) as f64,
+            human_size(content),
+        );
+        outcome(plan, report, &text)
+    }
+}
+
+/// Exit 0, or 3 where the user allowed that something is missing.
+fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
+    let (exit, lost) = match plan.lost.len() {
+        0 => (Exit::Done, String::new()),
+        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.lost))),
+    };
+    Outcome { report, text: escape(text) + &escape(&lost), exit }
+}
+
+fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+    let mut items: Vec<Item> = plan.items.iter().map(|entry| item(entry, status)).collect();
+    items.extend(plan.lost.iter().map(|lost| Item {
+        kind: lost.item.kind,
+        name: lost.item.name.clone(),
+        digest: lost.digest.clone(),
+        bytes: None,
+        status: Status::Missing,
+        reason: Some(lost.reason.clone()),
+    }));
+    let lost = |name: &str| plan.lost.iter().any(|lost| lost.item.name == name);
+    items.extend(lock.missing.iter().filter(|gone| !lost(&gone.name)).map(|gone| Item {
+        kind: gone.kind,
+        name: gone.name.clone(),
+        digest: None,
+        bytes: None,
+        status: Status::Skipped,
+        reason: Some(format!("{}; accepted until {}", gone.reason, gone.until)),
+    }));
+    Report { items, ..Report::default() }
+}
