@@ -11,6 +11,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+/// How many bytes are written before they are brought to disk.
+const FLUSH: u64 = 64 << 20;
 
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +56,13 @@ pub fn write(
     let (partial, file) = create(out)?;
     let result = room(plan, out).and_then(|()| {
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-        let filled = fill(plan, blobs, &partial, &file, options, progress);
+        let filled = flushing(&file, |flush| fill(plan, blobs, &partial, &file, options, flush, progress));
         progress.end();
         filled
     });
     let failed = |source| Error::Write { path: out.into(), source };
-    let kept = result.and_then(|written| {
-        file.sync_all().map_err(failed)?;
+    let kept = result.and_then(|(written, flushed)| {
+        flushed.and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&partial, out).map_err(failed)?;
         File::open(folder(out)).and_then(|folder| folder.sync_all()).map_err(failed)?;
         Ok(written)
@@ -105,15 +110,33 @@ fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
     if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
 }
 
+/// Runs `work` beside a thread that brings the file to disk each time that [`FLUSH`] more bytes are
+/// written. So progress is honest on a slow disk, and little is left to wait for at the end.
+fn flushing<T>(
+    file: &File,
+    work: impl FnOnce(&SyncSender<()>) -> Result<T, Error>,
+) -> Result<(T, io::Result<()>), Error> {
+    thread::scope(|scope| {
+        let (flush, wanted) = sync_channel(1);
+        let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|()| file.sync_data()));
+        let result = work(&flush);
+        drop(flush);
+        let flushed = flusher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((result?, flushed))
+    })
+}
+
 fn fill(
     plan: &Plan,
     blobs: &dyn Blobs,
     path: &Path,
     file: &File,
     options: PackOptions,
+    flush: &SyncSender<()>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
+    let mut flushed = 0;
     let mut out = Out { file, end: 0 };
     let mut contents = empty_contents(plan, options);
     pipeline::ordered(
@@ -144,6 +167,11 @@ fn fill(
             if done.piece.is_none() {
                 // its place is kept; the index is not known yet
                 out.put(&[0; locator::SPAN][frame.len()..]).map_err(failed)?;
+            }
+            if out.end - flushed >= FLUSH {
+                flushed = out.end;
+                // a flusher that has failed tells why at the end
+                let _ = flush.send(());
             }
             Ok(())
         },
