@@ -172,7 +172,7 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     assert_eq!(layers.len(), 2, "the file and its sidecar: {found:#}");
     assert_eq!(layers[0]["digest"], digest.as_str());
 
-    let server = support::landfall_serve(&world.place, &[bundle]);
+    let server = support::landfall_serve(&world.place, &[bundle, "--site", "site.yaml"]);
     let url = "/files/dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubelet";
     let served = http::get(&server.address, url);
     assert_eq!(served.status, 200, "{}", served.text());
@@ -180,6 +180,11 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     let sidecar = http::get(&server.address, &format!("{url}.sha256"));
     assert_eq!(format!("sha256:{}", sidecar.text()), digest);
     world.assert_arrived(&server.address, false);
+    for upstream in &world.upstreams {
+        let (repository, tag) = upstream.name.rsplit_once(':').unwrap();
+        let by_source = http::manifest(&server.address, repository, tag);
+        assert_eq!(by_source.header("docker-content-digest"), upstream.descriptor["digest"].as_str());
+    }
 }
 
 #[test]
