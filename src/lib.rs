@@ -24,6 +24,7 @@ pub mod push;
 pub mod registry;
 pub mod report;
 pub mod rewrite;
+pub mod serve;
 pub mod site;
 pub mod source;
 pub mod store;

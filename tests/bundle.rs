@@ -1,5 +1,5 @@
 //! `landfall pack`, `verify` and `ls` as a user runs them, and the bundle as other tools read it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use landfall::lock::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
 use landfall::model::{Algorithm, Descriptor, Digest, media_type, trim_index};

@@ -2,6 +2,7 @@
 
 use super::contents::Hash;
 use super::{LOCATOR, frame, header};
+use crate::model::Digest;
 
 /// Length of the text in bytes.
 const LEN: usize = 246;
@@ -21,12 +22,13 @@ pub(super) struct Locator {
     /// Bytes of the index itself.
     pub size: u64,
     /// SHA-256 of these: the bundle digest.
-    pub sha256: Hash,
+    pub sha256: Digest,
 }
 
 impl Locator {
     fn text(&self) -> String {
         let Locator { offset, length, frames, size, sha256 } = self;
+        let sha256 = sha256.hex();
         format!(
             "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {size:020}\nsha256 {sha256}\n"
         )
@@ -56,13 +58,12 @@ impl Locator {
             text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim_start())
         };
         let number = |name| field(name)?.parse().ok();
-        let hash = |name| field(name)?.parse().ok();
         let locator = Locator {
             offset: number("offset ")?,
             length: number("length ")?,
-            frames: hash("frames ")?,
+            frames: field("frames ")?.parse().ok()?,
             size: number("size ")?,
-            sha256: hash("sha256 ")?,
+            sha256: format!("sha256:{}", field("sha256 ")?).parse().ok()?,
         };
         (locator.frames().concat() == span).then_some(locator)
     }
@@ -74,13 +75,14 @@ mod tests {
 
     #[test]
     fn its_length_is_fixed_and_every_bit_counts() {
-        let none = Locator { offset: 0, length: 0, frames: Hash::of(b""), size: 0, sha256: Hash::of(b"") };
+        let none =
+            Locator { offset: 0, length: 0, frames: Hash::of(b""), size: 0, sha256: Digest::sha256(b"") };
         let all = Locator {
             offset: u64::MAX,
             length: u64::MAX,
             frames: Hash::of(b"a"),
             size: u64::MAX,
-            sha256: Hash::of(b"b"),
+            sha256: Digest::sha256(b"b"),
         };
         for locator in [none, all] {
             assert_eq!(locator.text().len(), LEN);

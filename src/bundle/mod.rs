@@ -14,6 +14,8 @@ mod pipeline;
 mod plan;
 mod read;
 mod tail;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod write;
 

@@ -52,7 +52,6 @@ pub(super) struct Inner {
     pub locator: Locator,
     /// Sizes of the index's own frames.
     pub index_frames: Vec<tail::Sizes>,
-    pub digest: Digest,
     blobs: HashMap<Digest, usize>,
 }
 
@@ -82,14 +81,13 @@ impl Bundle {
         }
         let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());
         let blobs = blobs.map(|(place, entry)| (entry.digest.clone(), place)).collect();
-        let digest = Digest::sha256(&index);
         let path = path.into();
-        Ok(Bundle(Arc::new(Inner { path, file, contents, locator, index_frames, digest, blobs })))
+        Ok(Bundle(Arc::new(Inner { path, file, contents, locator, index_frames, blobs })))
     }
 
     /// The bundle digest: SHA-256 of the contents index.
     pub fn digest(&self) -> &Digest {
-        &self.0.digest
+        &self.0.locator.sha256
     }
 
     /// The lock's fingerprint as the index names it. [`Bundle::lock`] checks it.
@@ -304,7 +302,7 @@ fn read_index(file: &File, length: u64, locator: &Locator) -> Result<(Vec<u8>, V
         sizes.push((first.len() as u32, size as u32));
         rest = others;
     }
-    if !rest.is_empty() || Hash::of(&index) != locator.sha256 {
+    if !rest.is_empty() || !locator.sha256.matches(&index) {
         return Err(fault("it does not have the hash that the locator gives it".into()));
     }
     Ok((index, sizes))

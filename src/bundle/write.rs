@@ -11,6 +11,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+/// How many bytes are written before they are brought to disk.
+const FLUSH: u64 = 64 << 20;
 
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +56,13 @@ pub fn write(
     let (partial, file) = create(out)?;
     let result = room(plan, out).and_then(|()| {
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-        let filled = fill(plan, blobs, &partial, &file, options, progress);
+        let filled = flushing(&file, |flush| fill(plan, blobs, &partial, &file, options, flush, progress));
         progress.end();
         filled
     });
     let failed = |source| Error::Write { path: out.into(), source };
-    let kept = result.and_then(|written| {
-        file.sync_all().map_err(failed)?;
+    let kept = result.and_then(|(written, flushed)| {
+        flushed.and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&partial, out).map_err(failed)?;
         File::open(folder(out)).and_then(|folder| folder.sync_all()).map_err(failed)?;
         Ok(written)
@@ -105,15 +110,33 @@ fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
     if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
 }
 
+/// Runs `work` beside a thread that brings the file to disk each time that [`FLUSH`] more bytes are
+/// written. So progress is honest on a slow disk, and little is left to wait for at the end.
+fn flushing<T>(
+    file: &File,
+    work: impl FnOnce(&SyncSender<()>) -> Result<T, Error>,
+) -> Result<(T, io::Result<()>), Error> {
+    thread::scope(|scope| {
+        let (flush, wanted) = sync_channel(1);
+        let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|()| file.sync_data()));
+        let result = work(&flush);
+        drop(flush);
+        let flushed = flusher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((result?, flushed))
+    })
+}
+
 fn fill(
     plan: &Plan,
     blobs: &dyn Blobs,
     path: &Path,
     file: &File,
     options: PackOptions,
+    flush: &SyncSender<()>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
+    let mut flushed = 0;
     let mut out = Out { file, end: 0 };
     let mut contents = empty_contents(plan, options);
     pipeline::ordered(
@@ -145,12 +168,18 @@ fn fill(
                 // its place is kept; the index is not known yet
                 out.put(&[0; locator::SPAN][frame.len()..]).map_err(failed)?;
             }
+            if out.end - flushed >= FLUSH {
+                flushed = out.end;
+                // a flusher that has failed tells why at the end
+                let _ = flush.send(());
+            }
             Ok(())
         },
     )?;
-    let written = finish(&contents, &mut out).map_err(failed)?;
+    let locator = finish(&contents, &mut out).map_err(failed)?;
+    file.write_all_at(&locator.frames().concat(), contents.locator).map_err(failed)?;
     plan.items.iter().for_each(|item| progress.item(&item.name));
-    Ok(written)
+    Ok(Written { digest: locator.sha256, bytes: out.end })
 }
 
 fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
@@ -242,8 +271,8 @@ fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error>
     }
 }
 
-/// Writes the contents index, the tail and the locator.
-fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Written> {
+/// Writes the contents index and the tail; gives the locator, which has its place at the front.
+pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locator> {
     let index = contents.to_bytes()?;
     out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
     let offset = out.end;
@@ -255,21 +284,19 @@ fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Written> {
     }
     out.put(&frames)?;
     out.put(&tail::tail(contents, &sizes, index.len() as u64))?;
-    let locator = Locator {
+    Ok(Locator {
         offset,
         length: frames.len() as u64,
         frames: Hash::of(&frames),
         size: index.len() as u64,
-        sha256: Hash::of(&index),
-    };
-    out.file.write_all_at(&locator.frames().concat(), contents.locator)?;
-    Ok(Written { digest: Digest::sha256(&index), bytes: out.end })
+        sha256: Digest::sha256(&index),
+    })
 }
 
 /// The file, and how much of it is written.
-struct Out<'a> {
-    file: &'a File,
-    end: u64,
+pub(super) struct Out<'a> {
+    pub file: &'a File,
+    pub end: u64,
 }
 
 impl Out<'_> {

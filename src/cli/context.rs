@@ -56,19 +56,25 @@ impl Context {
     /// # Errors
     /// When neither is given (exit 2).
     pub fn mapping(&self, to: Option<&Target>) -> Result<Mapping, Failure> {
-        let address = self.site.as_ref().and_then(|site| site.registry.as_ref()).map(|r| &r.address);
-        let target = match (to, address) {
-            (Some(target), _) => target.clone(),
-            (None, Some(address)) => address
-                .parse()
-                .map_err(|error| Failure::usage(format!("registry.address of the site: {error}")))?,
-            (None, None) => {
-                return Err(Failure::usage(
+        let target = match to {
+            Some(target) => target.clone(),
+            None => self.site_target()?.ok_or_else(|| {
+                Failure::usage(
                     "where to? name a registry with --to HOST[:PORT][/PREFIX], or a site file with registry.address",
-                ));
-            }
+                )
+            })?,
         };
         Ok(Mapping::new(target, self.site.as_ref()))
+    }
+
+    /// The site's `registry.address`, where there is one.
+    ///
+    /// # Errors
+    /// When it is no registry (exit 2).
+    pub fn site_target(&self) -> Result<Option<Target>, Failure> {
+        let address = self.site.as_ref().and_then(|site| site.registry.as_ref()).map(|r| &r.address);
+        let wrong = |error| Failure::usage(format!("registry.address of the site: {error}"));
+        address.map(|address| address.parse().map_err(wrong)).transpose()
     }
 
     /// The sessions with registries and web servers, by flags, site and environment.
@@ -118,10 +124,7 @@ impl Context {
     where
         F: Future<Output = Result<Outcome, Failure>>,
     {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))?;
+        let runtime = self.runtime()?;
         let result = runtime.block_on(async {
             tokio::select! {
                 result = work => result,
@@ -133,5 +136,13 @@ impl Context {
         // blocking reads in flight are not waited for
         runtime.shutdown_background();
         result
+    }
+    /// A runtime for a verb that ends otherwise than by [`Context::run`].
+    ///
+    /// # Errors
+    /// When the system refuses the threads.
+    pub fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))
     }
 }

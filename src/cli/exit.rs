@@ -9,6 +9,7 @@ use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::RewriteError;
+use crate::serve::{ExportError, ServeError};
 use crate::site::SiteError;
 use crate::store::StoreError;
 use std::io::Write;
@@ -157,6 +158,26 @@ impl From<bundle::Error> for Failure {
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Failure {
         Failure::usage(error.to_string())
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Listen { .. } | ServeError::Writable { .. } | ServeError::Busy { .. } => {
+                Failure::new(Exit::Failed, error.to_string())
+            }
+            ServeError::Address { .. }
+            | ServeError::Exposed { .. }
+            | ServeError::Tls { .. }
+            | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod carried;
 mod completions;
 mod context;
 mod delivery;
 mod exit;
+mod export;
 mod listing;
 mod lock;
 mod ls;
@@ -13,6 +15,7 @@ mod pull;
 mod push;
 mod rewrite;
 mod schema;
+mod serve;
 mod verify;
 
 pub use context::Context;
@@ -41,8 +44,10 @@ enum Verb {
     Pack(pack::Pack),
     Verify(verify::Verify),
     Push(push::Push),
+    Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
     Mirror(mirror::Mirror),
+    Export(export::Export),
     Ls(ls::Ls),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -58,8 +63,10 @@ impl Verb {
             Verb::Pack(verb) => ("pack", verb.run(context)),
             Verb::Verify(verb) => ("verify", verb.run(context)),
             Verb::Push(verb) => ("push", verb.run(context)),
+            Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
+            Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),

@@ -25,6 +25,10 @@ pub struct Limits {
     pub attempts: u32,
     /// Longest wait that a server may ask for, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
+    /// Connections that `serve` keeps open at one time.
+    pub connections: usize,
+    /// Uploads to `serve` that are open at one time.
+    pub uploads: usize,
 }
 
 impl Default for Limits {
@@ -41,6 +45,8 @@ impl Default for Limits {
             redirects: 10,
             attempts: 5,
             max_wait_secs: 15 * 60,
+            connections: 1024,
+            uploads: 1024,
         }
     }
 }

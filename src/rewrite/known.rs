@@ -187,8 +187,12 @@ fn digests(image: &Image) -> BTreeSet<Digest> {
 
 /// Other names of the repository of `reference`.
 fn aliases(reference: &ImageRef) -> impl Iterator<Item = String> {
-    let hosts = ALIASES.iter().filter(|(host, _)| *host == reference.registry);
-    hosts.map(|(_, alias)| format!("{alias}/{}", reference.repository))
+    other_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository))
+}
+
+/// Hosts under which the repositories of `host` are found too.
+pub(crate) fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().filter(move |(known, _)| *known == host).map(|(_, alias)| *alias)
 }
 
 /// The last path component of a reference, without tag and digest.

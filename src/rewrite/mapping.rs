@@ -189,7 +189,7 @@ pub fn file_tag(file: &File) -> String {
 }
 
 /// A host as a path component: `localhost:5001` becomes `localhost_5001`.
-fn host_component(host: &str) -> String {
+pub(crate) fn host_component(host: &str) -> String {
     host.trim_start_matches('[').replace("]:", "_").replace([':'], "_").replace(']', "")
 }
 

@@ -17,6 +17,8 @@ mod yaml;
 
 pub use inputs::{Input, inputs, read, write};
 pub use known::Known;
+pub(crate) use known::other_hosts;
+pub(crate) use mapping::host_component;
 pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};
 
 use serde::Serialize;

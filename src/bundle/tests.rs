@@ -1,0 +1,361 @@
+//! Bundles made in memory: damaged at random, and made by somebody who lies.
+
+use super::contents::{Contents, Frame, Hash, Record};
+use super::write::{Out, finish};
+use super::*;
+use crate::lock::{File, Image, Lock};
+use crate::model::{Descriptor, Digest, media_type};
+use crate::report::Silent;
+use crate::store::{Blobs, ContentError};
+use std::collections::HashMap;
+use std::fs;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Content in memory; sizes can be faked.
+#[derive(Default)]
+struct Memory {
+    blobs: HashMap<Digest, Vec<u8>>,
+    sizes: HashMap<Digest, u64>,
+}
+
+impl Memory {
+    fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
+        let digest = Digest::sha256(bytes);
+        self.blobs.insert(digest.clone(), bytes.into());
+        Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+    }
+}
+
+impl Blobs for Memory {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        let real = || self.blobs.get(digest).map(|bytes| bytes.len() as u64);
+        Ok(self.sizes.get(digest).copied().or_else(real))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let bytes = self.blobs.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
+    }
+}
+
+/// One image of one platform, and one file.
+fn sample() -> (Memory, Lock) {
+    let mut memory = Memory::default();
+    let layer = memory.put(&b"layer".repeat(300), "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = memory.put(br#"{"os":"linux"}"#, media_type::OCI_CONFIG);
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
+    let image = Image {
+        name: "h.example/app:1".parse().unwrap(),
+        platforms: vec![],
+        pin: None,
+        digest: top.digest,
+        media_type: top.media_type,
+        size: top.size,
+        platform: None,
+        manifests: vec![],
+        blobs: vec![config, layer],
+        trimmed: None,
+        referrers: vec![],
+    };
+    let file = File {
+        name: "https://h.example/tool".into(),
+        digest: file.digest,
+        size: file.size,
+        checksum: None,
+        sidecars: vec![],
+        also: vec![],
+        mode: None,
+    };
+    (memory, Lock { version: 1, images: vec![image], files: vec![file], ..Lock::default() })
+}
+
+fn today() -> jiff::civil::Date {
+    jiff::civil::date(2026, 11, 20)
+}
+
+struct Packed {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn packed() -> Packed {
+    let (memory, lock) = sample();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let plan = Plan::new(&lock, &memory, today()).unwrap();
+    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    Packed { _dir: dir, path }
+}
+
+impl Packed {
+    /// What verification says: nothing, or the faults.
+    fn verdict(&self) -> String {
+        match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &Silent)) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Lets a liar change the index, and makes locator and tail fit.
+    fn reseal(&self, lie: impl FnOnce(&mut Contents)) {
+        let bundle = Bundle::open(&self.path).unwrap();
+        let mut contents = bundle.contents().clone();
+        lie(&mut contents);
+        self.seal(&contents, bundle.contents().locator, index_at(&bundle));
+    }
+
+    /// Ends the file at `end` with this index, and puts the locator where it was.
+    fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
+        let file = fs::File::options().write(true).open(&self.path).unwrap();
+        file.set_len(end).unwrap();
+        (&file).seek(SeekFrom::Start(end)).unwrap();
+        let locator = finish(contents, &mut Out { file: &file, end }).unwrap();
+        file.write_all_at(&locator.frames().concat(), locator_at).unwrap();
+    }
+
+    /// Puts other content of the same size into an entry, with frames that fit.
+    fn replace(&self, place: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        self.reseal(|contents| {
+            let entry = &mut contents.entries[place];
+            assert_eq!((entry.form, entry.frames.len() > 1), (Form::Stored, true));
+            let at = entry.offset + u64::from(entry.frames[0].0);
+            let bytes = fs::read(&self.path).unwrap();
+            let old = &bytes[at as usize..][..entry.frames[1].0 as usize];
+            let mut content = frame::decode(Form::Stored, old, entry.size as usize).unwrap();
+            change(&mut content);
+            let new = frame::stored(&content);
+            entry.frames[1].1 = Hash::of(&new);
+            let file = fs::File::options().write(true).open(&self.path).unwrap();
+            file.write_all_at(&new, at).unwrap();
+        });
+    }
+}
+
+/// Where the entry of the index begins.
+fn index_at(bundle: &Bundle) -> u64 {
+    bundle.0.locator.offset - frame::stored_len(header::BLOCK as u64)
+}
+
+/// The first entry with this form that is a blob.
+fn blob(contents: &Contents, form: Form) -> usize {
+    contents.entries.iter().position(|entry| entry.is_blob() && entry.form == form).unwrap()
+}
+
+#[test]
+fn what_is_packed_is_sound_and_reads_back() {
+    let (memory, lock) = sample();
+    let packed = packed();
+    assert_eq!(packed.verdict(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.lock().unwrap(), lock);
+    assert_eq!(bundle.entries().unwrap(), crate::source::entries(&lock));
+    for (digest, bytes) in &memory.blobs {
+        let descriptor = Descriptor {
+            digest: digest.clone(),
+            size: bytes.len() as u64,
+            media_type: media_type::OCTETS.into(),
+        };
+        assert_eq!(&bundle.read(&descriptor).unwrap(), bytes);
+    }
+    assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
+    packed.reseal(|_| {});
+    assert_eq!(packed.verdict(), "");
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let packed = packed();
+    let good = fs::read(&packed.path).unwrap();
+    let file = fs::File::options().write(true).open(&packed.path).unwrap();
+    let mut state = 7u64;
+    for _ in 0..1000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let place = (state >> 33) as usize % (good.len() * 8);
+        let (at, byte) = (place / 8, good[place / 8]);
+        file.write_all_at(&[byte ^ 1 << (place % 8)], at as u64).unwrap();
+        assert_ne!(packed.verdict(), "", "bit {place}");
+        file.write_all_at(&[byte], at as u64).unwrap();
+    }
+    assert_eq!(packed.verdict(), "");
+}
+
+#[test]
+fn a_cut_at_any_frame_is_found() {
+    let packed = packed();
+    let good = fs::read(&packed.path).unwrap();
+    let contents = Bundle::open(&packed.path).unwrap().contents().clone();
+    let mut edges: Vec<u64> = contents.entries.iter().map(|entry| entry.offset).collect();
+    edges.extend(contents.entries.iter().map(|entry| entry.offset + u64::from(entry.frames[0].0)));
+    edges.push(good.len() as u64 - 1);
+    for edge in edges {
+        fs::write(&packed.path, &good[..edge as usize]).unwrap();
+        assert_ne!(packed.verdict(), "", "{edge}");
+    }
+}
+
+#[test]
+fn an_index_that_lies_is_refused() {
+    type Lie = fn(&mut Contents);
+    let lies: [(&str, Lie); 13] = [
+        ("newer landfall", |c| c.version = 2),
+        ("newer landfall", |c| c.requires = vec!["delta".into()]),
+        ("newer landfall", |c| c.locks.push(c.locks[0].clone())),
+        ("every bundle has", |c| c.locks[0].name = "../../etc/passwd".into()),
+        ("every bundle has", |c| c.entries.swap(0, 1)),
+        ("no entry of a bundle", |c| c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()),
+        ("no entry of a bundle", |c| c.entries[3].name = "/etc/passwd".into()),
+        ("must begin at", |c| c.entries[4].offset += 1),
+        ("must begin at", |c| c.entries[4].offset = u64::MAX),
+        ("must begin at", |c| drop(c.entries.remove(4))),
+        ("frames", |c| c.entries[4].size = u64::MAX),
+        ("length that cannot be", |c| c.entries[3].frames[0].0 = u32::MAX),
+        ("another place", |c| c.locator += 1),
+    ];
+    for (why, lie) in lies {
+        let packed = packed();
+        packed.reseal(lie);
+        let verdict = packed.verdict();
+        assert!(verdict.contains(why), "{why}: {verdict}");
+    }
+    let packed = packed();
+    packed.reseal(|contents| {
+        let place = blob(contents, Form::Compressed);
+        contents.entries[place].frames[1].0 = 1 << 30;
+    });
+    assert!(packed.verdict().contains("length that cannot be"), "{}", packed.verdict());
+}
+
+#[test]
+fn an_entry_that_is_there_twice_is_refused() {
+    let packed = packed();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let mut contents = bundle.contents().clone();
+    let last: Record = contents.entries.last().unwrap().clone();
+    let (end, bytes) = (index_at(&bundle), fs::read(&packed.path).unwrap());
+    let copy = &bytes[last.offset as usize..end as usize];
+    fs::write(&packed.path, [&bytes[..end as usize], copy].concat()).unwrap();
+    contents.entries.push(Record { offset: end, ..last });
+    packed.seal(&contents, contents.locator, end + copy.len() as u64);
+    assert!(packed.verdict().contains("twice"), "{}", packed.verdict());
+}
+
+#[test]
+fn content_with_another_digest_is_not_handed_out_to_its_end() {
+    let packed = packed();
+    let place = blob(Bundle::open(&packed.path).unwrap().contents(), Form::Stored);
+    packed.replace(place, |content| content[0] ^= 1);
+    let verdict = packed.verdict();
+    assert!(verdict.contains("does not have the digest"), "{verdict}");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let digest = &bundle.contents().entries[place].digest;
+    let mut handed = Vec::new();
+    let error = bundle.open(digest, 0).unwrap().read_to_end(&mut handed).unwrap_err();
+    assert_eq!((error.kind(), handed.len()), (std::io::ErrorKind::InvalidData, 0));
+}
+
+#[test]
+fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
+    let packed = packed();
+    packed.replace(2, |lock| {
+        let at = lock.windows(4).position(|word| word == b"tool").unwrap();
+        lock[at] = b'p';
+    });
+    assert!(packed.verdict().contains("landfall.lock"), "{}", packed.verdict());
+    // with digest and fingerprint made to fit as well, the items do not
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let at = bundle.contents().entries[2].offset + 529;
+    let size = bundle.contents().entries[2].size as usize;
+    let bytes = fs::read(&packed.path).unwrap();
+    let text = frame::decode(Form::Stored, &bytes[at as usize..][..size + 17], size).unwrap();
+    packed.reseal(|contents| {
+        contents.entries[2].digest = Digest::sha256(&text);
+        contents.locks[0].fingerprint = Digest::sha256(&text);
+    });
+    let verdict = packed.verdict();
+    assert!(verdict.contains("index.json") && verdict.contains("the lock does not ask for it"), "{verdict}");
+}
+
+#[test]
+fn bundles_that_hide_what_they_lack_are_refused() {
+    let (memory, lock) = sample();
+    let packed = packed();
+    packed.reseal(|contents| {
+        let item = ItemName { kind: crate::report::Kind::File, name: lock.files[0].name.clone() };
+        contents.partial = vec![item];
+    });
+    let verdict = packed.verdict();
+    assert!(verdict.contains("the lock does not ask for it"), "{verdict}");
+
+    let mut less = Memory { blobs: memory.blobs.clone(), ..Memory::default() };
+    less.blobs.remove(&lock.files[0].digest);
+    let plan = Plan::new(&lock, &less, today()).unwrap();
+    assert!(matches!(plan.check_whole(), Err(Error::Incomplete { lost }) if lost.len() == 1));
+    write(&plan, &less, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+    assert_eq!(packed.verdict(), "");
+    packed.reseal(|contents| contents.partial.clear());
+    assert!(packed.verdict().contains("is not there"), "{}", packed.verdict());
+}
+
+#[test]
+fn a_header_or_padding_that_differs_from_the_index_is_refused() {
+    for (frame_from_end, why) in [(false, "tar header"), (true, "padding is not empty")] {
+        let packed = packed();
+        packed.reseal(|contents| {
+            let place = blob(contents, Form::Stored);
+            let entry = &mut contents.entries[place];
+            let index = if frame_from_end { entry.frames.len() - 1 } else { 0 };
+            let before: u64 = entry.frames[..index].iter().map(|frame| u64::from(frame.0)).sum();
+            let mut content = vec![0; entry.content_len(index)];
+            content[0] = b'x';
+            let new = frame::stored(&content);
+            entry.frames[index] = Frame(new.len() as u32, Hash::of(&new));
+            let file = fs::File::options().write(true).open(&packed.path).unwrap();
+            file.write_all_at(&new, entry.offset + before).unwrap();
+        });
+        assert!(packed.verdict().contains(why), "{}", packed.verdict());
+    }
+}
+
+#[test]
+fn too_little_room_is_told_before_anything_is_read() {
+    let (mut memory, mut lock) = sample();
+    memory.sizes.insert(lock.files[0].digest.clone(), 1 << 60);
+    lock.files[0].size = 1 << 60;
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan::new(&lock, &memory, today()).unwrap();
+    let error = write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, &Silent).unwrap_err();
+    assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 60), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn two_cannot_write_one_bundle_at_once() {
+    let (memory, lock) = sample();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let other = fs::File::create(dir.path().join("B.partial")).unwrap();
+    other.lock().unwrap();
+    let plan = Plan::new(&lock, &memory, today()).unwrap();
+    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent);
+    assert!(matches!(pack(), Err(Error::Busy { .. })));
+    drop(other);
+    pack().unwrap();
+}
+
+#[test]
+fn accepted_losses_count_until_their_date() {
+    let (memory, mut lock) = sample();
+    lock.missing = vec![crate::lock::Accepted {
+        kind: crate::report::Kind::Image,
+        name: "h.example/gone:1".into(),
+        reason: "gone".into(),
+        until: "2027-01-31".into(),
+    }];
+    let lost = |day| Plan::new(&lock, &memory, day).unwrap().lost.len();
+    assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
+    assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
+}

@@ -1,0 +1,33 @@
+//! A bundle that a verb of the far side reads, and when it is refused.
+
+use super::listing::lines;
+use super::{Context, Failure};
+use crate::bundle::Bundle;
+use std::path::Path;
+
+/// Opens the bundle at `path`.
+///
+/// # Errors
+/// When it cannot be read; when it is partial and that is not allowed; when the site wants it signed.
+pub(super) fn open(context: &Context, path: &Path, allow_partial: bool) -> Result<Bundle, Failure> {
+    let bundle = Bundle::open(path)?;
+    if context.site.as_ref().is_some_and(|site| site.signers.is_some()) {
+        return Err(Failure::refused(format!(
+            "{}: the site takes only bundles that one of its signers signed, and this one is not signed",
+            path.display()
+        )));
+    }
+    if !bundle.partial().is_empty() && !allow_partial {
+        return Err(Failure::refused(format!(
+            "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
+            path.display(),
+            lines(&lacks(&bundle)).trim_end()
+        )));
+    }
+    Ok(bundle)
+}
+
+/// What the bundle says of itself that it lacks.
+pub(super) fn lacks(bundle: &Bundle) -> Vec<String> {
+    bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect()
+}
