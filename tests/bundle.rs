@@ -1,5 +1,7 @@
 //! `landfall pack`, `verify` and `ls` as a user runs them, and the bundle as other tools read it.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
+
+mod support;
 
 use landfall::lock::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
 use landfall::model::{Algorithm, Descriptor, Digest, media_type, trim_index};
@@ -202,7 +204,7 @@ fn place_of(bytes: &[u8], part: &[u8]) -> usize {
 fn tool(test: &str, name: &str, args: &[&str]) -> Option<Output> {
     match Command::new(name).args(args).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("SKIPPED {test}: {name} is not installed");
+            support::skip(test, &format!("{name} is not installed"));
             None
         }
         output => Some(output.unwrap()),

@@ -180,6 +180,11 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     let sidecar = http::get(&server.address, &format!("{url}.sha256"));
     assert_eq!(format!("sha256:{}", sidecar.text()), digest);
     world.assert_arrived(&server.address, false);
+    for upstream in &world.upstreams {
+        let (repository, tag) = upstream.name.rsplit_once(':').unwrap();
+        let by_source = http::manifest(&server.address, repository, tag);
+        assert_eq!(by_source.header("docker-content-digest"), upstream.descriptor["digest"].as_str());
+    }
 }
 
 #[test]
