@@ -1,4 +1,5 @@
 //! Locking: pins that stay, tags that move, platforms that lack, checksum files in all their forms.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

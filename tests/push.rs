@@ -1,4 +1,5 @@
 //! Pushing: where things go, what stands there already, and what is refused before the first byte.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -28,7 +28,8 @@ impl Context {
     ///
     /// # Errors
     /// When the site cannot be read (exit 2).
-    pub(super) fn new(global: Global) -> Result<Context, Failure> {
+    pub(super) fn new(mut global: Global) -> Result<Context, Failure> {
+        global.plain_http.iter_mut().for_each(|host| host.make_ascii_lowercase());
         let site = global.site.as_deref().map(Site::load).transpose()?;
         let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
         limits.per_host = limits.per_host.max(global.jobs);

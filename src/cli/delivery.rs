@@ -6,7 +6,7 @@ use crate::model::human_size;
 use crate::pull::count_kinds;
 use crate::push::{Options, Pushed, push};
 use crate::registry::Sessions;
-use crate::report::{Report, Status};
+use crate::report::{Item, Report, Status};
 use crate::rewrite::{Mapping, Target};
 use crate::store::Source;
 use clap::Args;
@@ -58,16 +58,25 @@ impl Delivery {
             let report = Box::new(context.report(sessions, Vec::new()));
             Failure { report, ..Failure::from(error) }
         })?;
-        let report = context.report(sessions, pushed.items.clone());
+        let report = self.told(context.report(sessions, pushed.items.clone()), &pushed, mapping);
+        let mut outcome = Outcome::of(report, self.text(context, sessions, &pushed, mapping));
+        if self.dry_run && outcome.exit == Exit::Failed && pushed.items.iter().any(planned) {
+            outcome.exit = Exit::Partial;
+        }
         if let Some(path) = self.receipt.as_ref().filter(|_| !self.dry_run) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
-            std::fs::write(path, text).map_err(|error| {
-                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-            })?;
+            if let Err(error) = std::fs::write(path, text) {
+                let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());
+                return Err(Failure {
+                    report: Box::new(outcome.report),
+                    ..Failure::new(Exit::Partial, message)
+                });
+            }
         }
-        Ok(Outcome::of(self.told(report, &pushed, mapping), self.text(context, sessions, &pushed, mapping)))
+        Ok(outcome)
     }
 
+    /// The report with what only deliveries have.
     fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
         report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
         report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
@@ -109,4 +118,9 @@ impl Delivery {
         );
         text
     }
+}
+
+/// Whether a dry run found that it would be delivered.
+fn planned(item: &Item) -> bool {
+    item.status == Status::Skipped && item.digest.is_some()
 }

@@ -74,7 +74,7 @@ impl LockVerb {
         let _ =
             writeln!(text, "{verb} {} in {path}, fingerprint {}", count_kinds(&counted), lock.fingerprint());
         let mut outcome = Outcome::of(report, text);
-        if self.check && outcome.exit == Exit::Done && !locked.changes.is_empty() {
+        if self.check && !locked.changes.is_empty() {
             outcome.exit = Exit::Refused;
         }
         Ok(outcome)

@@ -2,7 +2,7 @@
 
 use super::delivery::Delivery;
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Lock, Pins, Resolver, lock};
+use crate::lock::{Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
 use crate::source::Upstreams;
 use crate::store::{Disk, Keep, Through};
@@ -47,11 +47,22 @@ impl Mirror {
                 (None, wanted) => {
                     let resolver = Resolver::new(sessions.clone(), disk.clone(), context.progress.clone());
                     let wanted = wanted.as_ref().cloned().unwrap_or_default();
-                    lock(&wanted, None, Pins::Keep, &resolver).await.lock
+                    let locked = lock(&wanted, None, Pins::Keep, &resolver).await;
+                    told(locked)
                 }
             };
             let source = Arc::new(Through::new(disk, Arc::new(Upstreams(sessions.clone())), keep));
             self.delivery.run(context, &sessions, &lock, &mapping, source).await
         })
     }
+}
+
+/// The lock with what people are told of its losses in place of what a lock records: it is not written.
+fn told(locked: Locked) -> Lock {
+    let mut lock = locked.lock;
+    for lost in &mut lock.unresolved {
+        let item = locked.items.iter().find(|item| item.kind == lost.kind && item.name == lost.name);
+        lost.cause = item.and_then(|item| item.reason.clone()).unwrap_or_else(|| lost.cause.clone());
+    }
+    lock
 }

@@ -43,7 +43,7 @@ pub struct Response {
     pub(super) ledger: Arc<Ledger>,
     pub(super) entry: Entry,
     pub(super) idle: Duration,
-    pub(super) slot: OwnedSemaphorePermit,
+    pub(super) slot: Option<OwnedSemaphorePermit>,
 }
 
 impl Response {
@@ -130,23 +130,26 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
     text
 }
 
-/// Where an answer to `Range: bytes=offset-` really starts: at `offset` for a fitting 206, at 0 for a
-/// 200 (RFC 9110, 14.2: a server may ignore a range).
+/// Asks for content from `offset` on by `send`, which gets the value of a `Range` header or `None`. Returns
+/// the answer and the offset at which it really starts: 0 where the server ignores ranges (RFC 9110,
+/// 14.2). A server that refuses the range, or answers with another part, is asked for the whole.
 ///
 /// # Errors
-/// A 206 that starts elsewhere.
-pub fn range_start(response: &Response, offset: u64) -> Result<u64, Error> {
-    if response.status != StatusCode::PARTIAL_CONTENT {
-        return Ok(0);
+/// Those of `send`.
+pub async fn from_offset<F>(offset: u64, send: impl Fn(Option<String>) -> F) -> Result<(u64, Response), Error>
+where
+    F: Future<Output = Result<Response, Error>>,
+{
+    if offset > 0 {
+        let response = send(Some(format!("bytes={offset}-"))).await?;
+        let range = response.header("content-range").and_then(|range| range.strip_prefix("bytes "));
+        let start = range.and_then(|range| range.split('-').next()?.trim().parse::<u64>().ok());
+        match response.status {
+            StatusCode::PARTIAL_CONTENT if start == Some(offset) => return Ok((offset, response)),
+            // dropped with its connection: the body of a lying answer may never end
+            StatusCode::PARTIAL_CONTENT | StatusCode::BAD_REQUEST | StatusCode::RANGE_NOT_SATISFIABLE => {}
+            _ => return Ok((0, response)),
+        }
     }
-    let range = response.header("content-range").and_then(|range| range.strip_prefix("bytes "));
-    let start = range.and_then(|range| range.split('-').next()?.trim().parse::<u64>().ok());
-    if start == Some(offset) {
-        return Ok(offset);
-    }
-    let shown = super::shown_url(&response.url);
-    Err(Error::new(
-        ErrorKind::Invalid,
-        format!("{shown}: asked for bytes from {offset} on, another part came"),
-    ))
+    Ok((0, send(None).await?))
 }

@@ -11,6 +11,8 @@ pub struct Error {
     pub kind: ErrorKind,
     /// The message, for people. It holds no credentials and no query strings.
     pub message: String,
+    /// Error codes of the distribution API, such as `MANIFEST_UNKNOWN`, where the answer named some.
+    pub codes: Vec<String>,
 }
 
 /// Classes of failed requests.
@@ -35,7 +37,7 @@ pub enum ErrorKind {
 impl Error {
     /// An error of this class.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into() }
+        Error { kind, message: message.into(), codes: Vec::new() }
     }
 
     /// Whether another attempt may succeed.

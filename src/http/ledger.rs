@@ -55,11 +55,27 @@ impl Ledger {
         via: Option<String>,
         why: Why,
     ) -> Entry {
+        let entry = self.contact(host, port, origin, via, why);
+        if let Ok(mut lines) = self.0.lock()
+            && let Some(line) = lines.get_mut(&entry.0)
+        {
+            line.requests += 1;
+        }
+        entry
+    }
+
+    /// Records that a host was contacted, by something that is no HTTP request.
+    pub fn contact(
+        &self,
+        host: &str,
+        port: u16,
+        origin: Option<String>,
+        via: Option<String>,
+        why: Why,
+    ) -> Entry {
         let key = (host.to_owned(), port, origin, via);
         if let Ok(mut lines) = self.0.lock() {
-            let line = lines.entry(key.clone()).or_default();
-            line.requests += 1;
-            line.why.insert(why);
+            lines.entry(key.clone()).or_default().why.insert(why);
         }
         Entry(key)
     }

@@ -11,7 +11,7 @@ mod retry;
 mod tls;
 mod transport;
 
-pub use body::{Body, ByteStream, Response, range_start};
+pub use body::{Body, ByteStream, Response, from_offset};
 pub use error::{Error, ErrorKind, shown_url};
 pub use ledger::{Ledger, Why};
 pub use proxy::{ProxyRules, ProxyUrl};

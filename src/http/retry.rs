@@ -23,11 +23,14 @@ fn jitter() -> f64 {
 
 /// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    /// More than anybody waits; larger values would not fit a date.
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let value = value.trim();
-    match value.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => Some(httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default()),
-    }
+    let wait = match value.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default(),
+    };
+    Some(wait.min(YEAR))
 }
 
 #[cfg(test)]
@@ -41,6 +44,7 @@ mod tests {
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now), Some(Duration::ZERO));
         assert_eq!(retry_after("soon", now), None);
+        assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_secs(400 * 24 * 3600));
     }
 
     #[test]

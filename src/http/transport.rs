@@ -62,6 +62,8 @@ pub struct Request {
     pub body: Body,
     /// For the ledger.
     pub why: Why,
+    /// Whether the transport tries again. An upload is begun anew by whoever sends it.
+    pub retried: bool,
     /// The origin that a mirror stands in for.
     pub origin: Option<String>,
 }
@@ -69,7 +71,15 @@ pub struct Request {
 impl Request {
     /// A request without headers and body.
     pub fn new(method: Method, url: Url, why: Why) -> Request {
-        Request { method, url, headers: HeaderMap::new(), body: Body::Empty, why, origin: None }
+        Request {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Body::Empty,
+            why,
+            retried: true,
+            origin: None,
+        }
     }
 
     /// The same with a header.
@@ -134,8 +144,8 @@ impl Transport {
     /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
     /// returned, 4xx and 5xx included.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
-        let attempts = self.limits().attempts;
-        let mut attempt = 1;
+        let attempts = if request.retried { self.limits().attempts } else { 1 };
+        let (mut attempt, mut waits) = (1, 0);
         loop {
             let result = self.follow(request).await;
             let last = attempt >= attempts;
@@ -152,8 +162,11 @@ impl Transport {
                             return Err(self.come_back(response, wait));
                         }
                         // a wait that the server asked for is no failed attempt, within reason
-                        Some(wait) if limited && attempt < attempts * 4 => {
+                        Some(wait) if limited && waits < attempts * 4 => {
+                            let wait = wait.max(retry::backoff(attempt));
                             self.gate(&response.url).close_for(wait);
+                            waits += 1;
+                            attempt -= 1;
                             wait
                         }
                         _ if last => return result,
@@ -222,6 +235,11 @@ impl Transport {
         let url = &request.url;
         let route = self.0.config.proxies.decide(url);
         let client = self.client(url, route)?;
+        // opened before the slot is taken: a source at the same host needs a slot of its own
+        let stream = match &request.body {
+            Body::Stream { open, .. } => Some(open().await?),
+            _ => None,
+        };
         let slot = self.gate(url).enter().await;
         let port = url.port_or_known_default().unwrap_or(0);
         let host = url.host_str().unwrap_or("?");
@@ -248,8 +266,9 @@ impl Transport {
                 self.0.ledger.bytes(&entry, bytes.len() as u64);
                 tokio::time::timeout(limit, builder.body(bytes.clone()).send()).await
             }
-            Body::Stream { length, open } => {
-                let (body, watch) = self.upload(open().await?, entry.clone());
+            Body::Stream { length, .. } => {
+                let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
+                let (body, watch) = self.upload(stream, entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
                 tokio::select! {
                     sent = sending => match watch.failure() {
@@ -281,7 +300,8 @@ impl Transport {
             ledger: self.0.ledger.clone(),
             entry,
             idle: IDLE,
-            slot,
+            // a HEAD has no body to wait for
+            slot: (request.method != Method::HEAD).then_some(slot),
         })
     }
 
@@ -337,6 +357,11 @@ impl Transport {
             };
         }
         Error::new(kind, message)
+    }
+
+    /// The pause before another attempt at something that was begun anew; attempts count from 1.
+    pub async fn pause(&self, attempt: u32) {
+        tokio::time::sleep(retry::backoff(attempt)).await;
     }
 
     /// Whether the certificate of this URL's host is checked.
@@ -397,11 +422,13 @@ impl Transport {
         let local = |why: String| Error::new(ErrorKind::Local, why);
         let https = Url::parse(&format!("https://{host}/")).map_err(|why| local(format!("{host}: {why}")))?;
         let http = || Url::parse(&format!("http://{host}/")).map_err(|why| local(format!("{host}: {why}")));
-        let rule = self.0.config.hosts.get(host).or_else(|| self.0.config.hosts.get(https.host_str()?));
-        if rule.is_some_and(|rule| rule.plain_http) {
+        let hosts = &self.0.config.hosts;
+        let rules = [hosts.get(host), https.host_str().and_then(|name| hosts.get(name))];
+        let any = |test: fn(&HostRule) -> bool| rules.iter().flatten().any(|rule| test(rule));
+        if any(|rule| rule.plain_http) {
             return http();
         }
-        let settled = rule.is_some_and(|rule| !rule.tls.is_default() || rule.has_credentials);
+        let settled = any(|rule| !rule.tls.is_default() || rule.has_credentials);
         let name = https.host_str().unwrap_or_default().to_owned();
         if settled || !may_probe(&name) || self.0.config.proxies.decide(&https).is_some() {
             return Ok(https);
@@ -411,7 +438,11 @@ impl Transport {
             spoken.entry(host.to_owned()).or_default().clone()
         };
         let port = https.port_or_known_default().unwrap_or(443);
-        let found = cell.get_or_try_init(|| probe(&name, port, CONNECT)).await;
+        let asking = || async {
+            self.0.ledger.contact(&name, port, None, None, Why::Registry);
+            probe(&name, port, CONNECT).await
+        };
+        let found = cell.get_or_try_init(asking).await;
         match found.map_err(|why| Error::new(ErrorKind::Network, format!("{host}: {why}")))? {
             Spoken::Tls => Ok(https),
             Spoken::PlainHttp => http(),

@@ -3,7 +3,7 @@
 use super::checksum;
 use super::resolve::{Cause, Resolver};
 use super::{File, Sidecar};
-use crate::http::Error;
+use crate::http::{Error, ErrorKind, Response};
 use crate::manifest::{Checksum, WantedFile};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use crate::source::{expect_file, get};
@@ -28,7 +28,7 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
         Some(Checksum::Sidecar(url)) => {
             let bytes = sidecar(resolver, url).await?;
             let digest = checksum::find(&String::from_utf8_lossy(&bytes), &wanted.url)
-                .map_err(|why| format!("the checksum file {url} {why}"))?;
+                .map_err(|why| Cause::from(format!("its checksum file {why}")))?;
             file.sidecars.push(Sidecar {
                 url: url.clone(),
                 digest: Digest::sha256(&bytes),
@@ -51,7 +51,7 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 
 async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
     let fetch = async {
-        let response = expect_file(get(resolver.sessions(), Method::GET, url, 0).await?, url)?;
+        let response = expect_file(get(resolver.sessions(), Method::GET, url, None).await?, url)?;
         response.bytes(resolver.limits().document_bytes).await
     };
     let bytes = fetch.await.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
@@ -68,15 +68,16 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
 /// object stores are good for GET only). `None` where it names none.
 async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
-    let head = get(sessions, Method::HEAD, url, 0).await?;
-    if head.status.is_success() {
-        let size = head.header("content-length").and_then(|length| length.parse().ok());
+    let size = |response: &Response| response.header("content-length").and_then(|length| length.parse().ok());
+    let head = get(sessions, Method::HEAD, url, None).await?;
+    // some servers answer HEAD with a length of 0
+    if let Some(found) = size(&head).filter(|size| *size > 0 && head.status.is_success()) {
         expect_file(head, url)?;
-        return Ok(size);
+        return Ok(Some(found));
     }
-    let full = get(sessions, Method::GET, url, 0).await.and_then(|response| expect_file(response, url));
-    let full = full?;
-    Ok(full.header("content-length").and_then(|length| length.parse().ok()))
+    drop(head);
+    let full = expect_file(get(sessions, Method::GET, url, None).await?, url)?;
+    Ok(size(&full).filter(|size| *size > 0))
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
@@ -106,8 +107,8 @@ async fn download_once(
         true => Download::Cut(error.into()),
         false => Download::Final(error.into()),
     };
-    let local = |error: String| Download::Final(error.into());
-    let response = get(resolver.sessions(), Method::GET, url, 0).await.map_err(from_http)?;
+    let local = |error: String| Download::Final(Cause::local(error));
+    let response = get(resolver.sessions(), Method::GET, url, None).await.map_err(from_http)?;
     let response = expect_file(response, url).map_err(from_http)?;
     let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
     let mut temporary = resolver.disk().temporary().map_err(|error| local(error.to_string()))?;
@@ -126,14 +127,14 @@ async fn download_once(
         resolver.progress().bytes(bytes.len() as u64);
     }
     if length.is_some_and(|length| length != size) {
-        return Err(Download::Cut(
-            format!("the answer ended after {size} of {} bytes", length.unwrap_or(0)).into(),
-        ));
+        let why = format!("{url}: the answer ended after {size} of {} bytes", length.unwrap_or(0));
+        return Err(from_http(Error::new(ErrorKind::Network, why)));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();
         if found != *expected {
-            return Err(local(format!("its checksum says {expected}, the file that came is {found}")));
+            let why = format!("its checksum says {expected}, the file that came is {found}");
+            return Err(Download::Final(why.into()));
         }
     }
     let digest = hasher.finish();

@@ -18,6 +18,11 @@ pub(super) struct Cause {
 }
 
 impl Cause {
+    /// Our own side failed: what is told differs from machine to machine and is not recorded.
+    pub(super) fn local(told: String) -> Cause {
+        Cause { recorded: "it could not be kept on the machine that locked it".into(), told }
+    }
+
     /// The same about a part of the item.
     pub(super) fn of(self, part: &str) -> Cause {
         Cause { recorded: format!("{part}: {}", self.recorded), told: format!("{part}: {}", self.told) }
@@ -59,7 +64,7 @@ impl From<ManifestError> for Cause {
 
 impl From<ContentError> for Cause {
     fn from(error: ContentError) -> Cause {
-        error.to_string().into()
+        Cause::local(error.to_string())
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Change {
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// `added`, `removed`, `moved` (another digest), or `changed` (the same digest, other parts).
+    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
+    /// (upstream does not have it any more; the old pin is kept).
     pub change: &'static str,
     /// The old digest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +51,8 @@ enum Found<T> {
     /// Unchanged, without being asked for.
     Kept(T),
     New(T),
+    /// Upstream does not have it any more; the old pin stays.
+    Gone(T),
     /// Could not be resolved; the old pin stays where there is one.
     Lost(Option<T>, Cause),
 }
@@ -100,7 +103,8 @@ pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Re
     lock.files.sort_by(|a, b| a.name.cmp(&b.name));
     lock.missing = sorting.missing;
     lock.unresolved = sorting.unresolved;
-    let changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
+    let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
+    changes.append(&mut sorting.gone);
     Locked { lock, items: sorting.items, changes }
 }
 
@@ -117,9 +121,7 @@ async fn find_image(
             Pins::Refresh => match resolver.head(wanted).await {
                 Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
                 Ok(Some(_)) => {}
-                Ok(None) => {
-                    return Found::Lost(Some(old.clone()), "upstream does not have it any more".into());
-                }
+                Ok(None) => return Found::Gone(old.clone()),
                 Err(cause) => return Found::Lost(Some(old.clone()), cause),
             },
         }
@@ -154,12 +156,13 @@ struct Sorting<'a> {
     items: Vec<Item>,
     missing: Vec<Accepted>,
     unresolved: Vec<Unresolved>,
+    gone: Vec<Change>,
 }
 
 impl<'a> Sorting<'a> {
     fn new(wanted: &'a Wanted) -> Sorting<'a> {
         let accepted = wanted.missing.iter().map(|lost| (lost.name.as_str(), lost)).collect();
-        Sorting { accepted, items: Vec::new(), missing: Vec::new(), unresolved: Vec::new() }
+        Sorting { accepted, items: Vec::new(), missing: Vec::new(), unresolved: Vec::new(), gone: Vec::new() }
     }
 
     fn settle<T>(
@@ -179,6 +182,13 @@ impl<'a> Sorting<'a> {
             Found::New(value) => {
                 self.items.push(item(Status::Done, Some(digest(&value)), None));
                 Some(value)
+            }
+            Found::Gone(old) => {
+                let (name, from) = (name.to_owned(), Some(digest(&old)));
+                let reason = Some("upstream does not have it any more; the old pin is kept".to_owned());
+                self.items.push(item(Status::Failed, from.clone(), reason));
+                self.gone.push(Change { kind, name, change: "gone", from, to: None });
+                Some(old)
             }
             Found::Lost(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.told);

@@ -116,6 +116,12 @@ impl Plan {
         let mut wanted: BTreeMap<&Digest, Vec<&Part>> = BTreeMap::new();
         for part in entries.iter().flat_map(|entry| &entry.parts) {
             match &part.from {
+                From::Trimmed { .. } | From::Computed(_) if rehash => {
+                    disk.rehash(&part.descriptor.digest, part.descriptor.size)?;
+                }
+                _ => {}
+            }
+            match &part.from {
                 From::Trimmed { .. } => {}
                 From::Computed(bytes) => disk.put(&part.descriptor, bytes)?,
                 _ => wanted.entry(&part.descriptor.digest).or_default().push(part),
@@ -216,7 +222,7 @@ impl Outcome {
     fn of(plan: &Plan) -> Outcome {
         let open = |task: &Task| {
             let message = "its transfer ended without a result".to_owned();
-            let error = TransferError { side: Side::Source, kind: ErrorKind::Local, message };
+            let error = TransferError::new(Side::Source, ErrorKind::Local, message);
             (task.parts[0].descriptor.digest.clone(), Err(error))
         };
         Outcome { parts: plan.tasks.iter().map(open).collect() }
@@ -229,8 +235,7 @@ impl Outcome {
                 if disk.has(digest, part.descriptor.size).unwrap_or(false) {
                     continue;
                 }
-                let local =
-                    |message: String| TransferError { side: Side::Source, kind: ErrorKind::Invalid, message };
+                let local = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
                 let result = disk
                     .read(of)
                     .map_err(|error| local(error.to_string()))

@@ -5,6 +5,7 @@ use crate::http::{Body, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
 use crate::registry::{Session, Uploaded};
 use crate::report::{Progress, Side};
+use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
 use crate::store::{Source, TransferError, checked, read_part};
 use bytes::Bytes;
@@ -21,6 +22,8 @@ pub(super) struct Carrier {
     pub(super) progress: Arc<dyn Progress>,
     /// Blobs in flight.
     pub(super) lanes: Semaphore,
+    /// What to do where an index with missing children is refused.
+    pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
     /// Where each digest is known to stand, and the turn to bring it there.
@@ -33,12 +36,14 @@ impl Carrier {
         source: Arc<dyn Source>,
         progress: Arc<dyn Progress>,
         jobs: usize,
+        index: IndexPolicy,
     ) -> Carrier {
         Carrier {
             session,
             source,
             progress,
             lanes: Semaphore::new(jobs),
+            index,
             refuses_sparse: AtomicBool::new(false),
             places: Mutex::default(),
         }
@@ -121,13 +126,14 @@ impl Carrier {
         if !self.refuses_sparse.load(Ordering::Relaxed) {
             match self.put(repository, tag, kind, bytes.clone()).await {
                 Ok(()) => return Ok(top.descriptor.digest.clone()),
-                Err(error) if refuses_children(&error) => self.refuses_sparse.store(true, Ordering::Relaxed),
+                Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
+                    self.refuses_sparse.store(true, Ordering::Relaxed);
+                }
                 Err(error) => return Err(error),
             }
         }
         let From::Trimmed { keep, .. } = &part.from else { return Ok(top.descriptor.digest.clone()) };
-        let invalid =
-            |message: String| TransferError { side: Side::Source, kind: ErrorKind::Invalid, message };
+        let invalid = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {
             return Err(invalid(format!(
@@ -160,8 +166,7 @@ impl Carrier {
             }
         }
         while let Some(done) = tasks.join_next().await {
-            let local =
-                |message: String| TransferError { side: Side::Destination, kind: ErrorKind::Local, message };
+            let local = |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
             done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
         }
         Ok(())
@@ -193,7 +198,7 @@ impl Carrier {
             let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
             let of_source = failure.lock().ok().and_then(|failure| failure.clone());
             match (uploaded, of_source) {
-                (Ok(Uploaded::Mounted), _) => self.progress.bytes(size),
+                (Ok(Uploaded::Mounted | Uploaded::There), _) => self.progress.bytes(size),
                 (Ok(Uploaded::Sent), _) => {}
                 (Err(_), Some(error)) => return Err(TransferError::source(error)),
                 (Err(error), None) => return Err(TransferError::destination(error)),
@@ -236,8 +241,9 @@ fn top(entry: &Entry) -> &Part {
     &entry.parts[entry.parts.len() - 1]
 }
 
-/// A refusal that an index with missing children gets: 400 or 404 with MANIFEST_BLOB_UNKNOWN and the like.
+/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals,
+/// of the tag or of the size, are not about children.
 fn refuses_children(error: &TransferError) -> bool {
-    error.side == Side::Destination
-        && matches!(error.kind, ErrorKind::NotFound | ErrorKind::Status(400 | 409 | 412 | 422))
+    let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
+    error.side == Side::Destination && error.codes.iter().any(|code| about_children.contains(&code.as_str()))
 }

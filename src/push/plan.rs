@@ -4,7 +4,6 @@ use crate::http::Error;
 use crate::lock::Lock;
 use crate::model::Digest;
 use crate::registry::Session;
-use crate::report::Kind;
 use crate::rewrite::{Destination, Mapping, file_tag};
 use crate::source::{Entry, From, Part, entries};
 use futures_util::StreamExt;
@@ -48,11 +47,7 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Del
         let entry = lock.images.len() + at;
         Delivery { entry, place: mapping.file(&file.name), tag: file_tag(file) }
     });
-    let mut all: Vec<Delivery> = images.chain(files).collect();
-    // two names of one digest may share a destination tag: once is enough
-    let mut seen = std::collections::BTreeSet::new();
-    all.retain(|delivery| seen.insert((delivery.entry, delivery.place.clone(), delivery.tag.clone())));
-    debug_assert!(entries.iter().all(|entry| matches!(entry.kind, Kind::Image | Kind::File)));
+    let all = images.chain(files).collect();
     (entries, all)
 }
 

@@ -3,7 +3,7 @@
 use super::deliver::Carrier;
 use super::plan::{Delivery, Standing, deliveries, standings, trimmed};
 use super::receipt::{Delivered, Receipt};
-use crate::http::Error;
+use crate::http::{Error, ErrorKind};
 use crate::lock::Lock;
 use crate::model::Digest;
 use crate::pull::losses;
@@ -95,7 +95,7 @@ pub async fn push(
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let carrier = Arc::new(Carrier::new(session, source, progress.clone(), options.jobs));
+    let carrier = Arc::new(Carrier::new(session, source, progress.clone(), options.jobs, options.index));
     let mut run = Run { entries: &entries, deliveries: &deliveries, results: vec![None; deliveries.len()] };
     let mut todo = Vec::new();
     for (at, (delivery, standing)) in deliveries.iter().zip(standings).enumerate() {
@@ -151,7 +151,7 @@ pub async fn push(
 fn stands_elsewhere(delivery: &Delivery, digest: &Digest) -> TransferError {
     let message =
         format!("{}:{} stands at {digest} already; --move-tags replaces it", delivery.place, delivery.tag);
-    TransferError { side: Side::Destination, kind: crate::http::ErrorKind::Invalid, message }
+    TransferError::new(Side::Destination, ErrorKind::Invalid, message)
 }
 
 async fn refuse_sparse(
@@ -189,8 +189,7 @@ impl Run<'_> {
     fn settle_open(&mut self) {
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
             let message = "its delivery ended without a result".to_owned();
-            let kind = crate::http::ErrorKind::Local;
-            *result = Some(Err(TransferError { side: Side::Destination, kind, message }));
+            *result = Some(Err(TransferError::new(Side::Destination, ErrorKind::Local, message)));
         }
     }
 

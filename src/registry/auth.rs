@@ -36,6 +36,7 @@ impl Scope {
 /// The state of authentication with one registry.
 pub(super) struct Auth {
     host: String,
+    base: Url,
     transport: Transport,
     keychain: Arc<Keychain>,
     /// Credentials may be sent: the scheme was not found by probing.
@@ -66,9 +67,16 @@ struct Token {
 }
 
 impl Auth {
-    pub(super) fn new(host: String, transport: Transport, keychain: Arc<Keychain>, trusted: bool) -> Auth {
+    pub(super) fn new(
+        host: String,
+        base: Url,
+        transport: Transport,
+        keychain: Arc<Keychain>,
+        trusted: bool,
+    ) -> Auth {
         Auth {
             host,
+            base,
             transport,
             keychain,
             trusted,
@@ -245,11 +253,8 @@ impl Auth {
 
     /// Secrets go to an https realm whose certificate is checked; over http only to the registry itself.
     fn may_have_secret(&self, realm: &Url) -> bool {
-        let own = realm
-            .port_or_known_default()
-            .map(|port| format!("{}:{port}", realm.host_str().unwrap_or_default()));
-        let same = own.as_deref() == Some(&self.host) || realm.host_str() == Some(&self.host);
-        same || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
+        realm.origin() == self.base.origin()
+            || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
     }
 
     async fn fetch(
@@ -289,11 +294,12 @@ impl Auth {
         request.origin = None;
         let response = self.transport.send(&request).await?;
         let status = response.status;
-        if status.as_u16() == 401 || status.as_u16() == 403 {
-            return Err(match account {
-                Some(account) => self.refuse(account),
-                None => self.no_account(scope),
-            });
+        match (status.as_u16(), account) {
+            (401, Some(account)) => return Err(self.refuse(account)),
+            (401 | 403, None) => return Err(self.no_account(scope)),
+            // the account is good, but not for this scope
+            (403, Some(_)) => return Err(self.denied(scope, 403).await),
+            _ => {}
         }
         let shown = shown_url(realm);
         if !status.is_success() {
@@ -308,7 +314,8 @@ impl Auth {
         }
         let body = response.bytes(self.transport.limits().document_bytes).await?;
         let answer: Option<Answer> = serde_json::from_slice(&body).ok();
-        let lifetime = answer.as_ref().and_then(|answer| answer.expires_in).unwrap_or(60);
+        const DAY: u64 = 24 * 3600;
+        let lifetime = answer.as_ref().and_then(|answer| answer.expires_in).unwrap_or(60).min(DAY);
         let token =
             answer.and_then(|answer| answer.token.or(answer.access_token)).filter(|token| !token.is_empty());
         let token = token.ok_or_else(|| {
@@ -326,18 +333,17 @@ impl Auth {
         headers: &HeaderMap,
         url: &Url,
         scope: &Scope,
-    ) -> Result<Option<String>, Error> {
-        match challenge::read(headers) {
-            Ok(Challenge::Bearer { realm, service, scope: wanted }) => {
-                let realm = url.join(&realm).map_err(|_| {
-                    Error::new(ErrorKind::Invalid, format!("{}: bad token realm", shown_url(url)))
-                })?;
-                let repository =
-                    wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
-                let scope = Scope { repository: repository.into(), push: false, from: None };
-                Ok(Some(self.fetch(&scope, &realm, service.as_deref(), None).await?.value))
-            }
-            _ => Ok(None),
-        }
+    ) -> Result<String, Error> {
+        let Ok(Challenge::Bearer { realm, service, scope: wanted }) = challenge::read(headers) else {
+            let message = format!("{}: redirected to {}, which wants a sign-in", self.host, shown_url(url));
+            return Err(Error::new(ErrorKind::Denied, message));
+        };
+        let wrong =
+            |_| Error::new(ErrorKind::Invalid, format!("{}: its token realm is no URL", shown_url(url)));
+        let realm = url.join(&realm).map_err(wrong)?;
+        let repository =
+            wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
+        let scope = Scope { repository: repository.into(), push: false, from: None };
+        Ok(self.fetch(&scope, &realm, service.as_deref(), None).await?.value)
     }
 }

@@ -5,7 +5,7 @@ use crate::site::{Credentials as SiteCredentials, Site};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -67,6 +67,8 @@ pub struct Keychain {
 struct AuthFile {
     name: String,
     config: AuthConfig,
+    /// What helpers answered, by host: each is asked once a run.
+    asked: tokio::sync::Mutex<HashMap<String, Option<Credential>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -251,7 +253,7 @@ impl AuthFile {
             text => serde_json::from_str(text).map_err(|error| format!("{name} is no auth file: {error}"))?,
         };
         config.auths = config.auths.into_iter().map(|(key, entry)| (normal_key(&key), entry)).collect();
-        Ok(AuthFile { name: name.into(), config })
+        Ok(AuthFile { name: name.into(), config, asked: tokio::sync::Mutex::default() })
     }
 
     async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> Result<Option<Credential>, String> {
@@ -270,8 +272,18 @@ impl AuthFile {
         }
     }
 
-    /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
     async fn ask(&self, helper: &str, host: &str) -> Result<Option<Credential>, String> {
+        let mut asked = self.asked.lock().await;
+        if let Some(answer) = asked.get(host) {
+            return Ok(answer.clone());
+        }
+        let answer = self.run_helper(helper, host).await?;
+        asked.insert(host.to_owned(), answer.clone());
+        Ok(answer)
+    }
+
+    /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
+    async fn run_helper(&self, helper: &str, host: &str) -> Result<Option<Credential>, String> {
         if helper.is_empty()
             || !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         {

@@ -2,7 +2,9 @@
 
 use super::auth::{Auth, Scope};
 use super::credentials::Keychain;
-use crate::http::{Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, shown_url};
+use crate::http::{
+    Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, from_offset, shown_url,
+};
 use crate::model::{Digest, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
@@ -49,7 +51,7 @@ impl Session {
             Some(_) => host_of(&base),
             None => host.to_owned(),
         };
-        let auth = Auth::new(account_host, transport.clone(), keychain, trusted);
+        let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
         Session { host: host.into(), prefix, base, origin, transport, auth }
     }
 
@@ -58,10 +60,14 @@ impl Session {
         &self.host
     }
 
+    /// The repository as the registry knows it: with the mirror's path before it.
+    pub(super) fn full(&self, repository: &str) -> String {
+        if self.prefix.is_empty() { repository.into() } else { format!("{}/{repository}", self.prefix) }
+    }
+
     pub(super) fn url(&self, repository: &str, rest: &str) -> Result<Url, Error> {
-        let prefix = if self.prefix.is_empty() { String::new() } else { format!("{}/", self.prefix) };
         self.base
-            .join(&format!("/v2/{prefix}{repository}/{rest}"))
+            .join(&format!("/v2/{}/{rest}", self.full(repository)))
             .map_err(|_| Error::new(ErrorKind::Invalid, format!("'{repository}' cannot stand in a URL")))
     }
 
@@ -69,6 +75,10 @@ impl Session {
     /// run is answered and the request sent again, its body included.
     pub(super) async fn send(&self, mut request: Request, scope: &Scope) -> Result<Response, Error> {
         request.origin = self.origin.clone();
+        if request.url.origin() != self.base.origin() {
+            // an upload that goes on at another host: no credentials for it, and its challenge is not ours
+            return self.transport.send(&request).await;
+        }
         let turn = self.auth.turn().await;
         let mut challenges = 0;
         loop {
@@ -83,26 +93,25 @@ impl Session {
                 drop(turn);
                 return Ok(response);
             }
-            if response.url.origin() != request.url.origin() {
-                let token = self.auth.foreign(&response.headers, &response.url, scope).await?;
-                let Some(token) = token else { return Ok(response) };
-                let mut foreign = Request { url: response.url.clone(), why: Why::Redirect, ..request };
-                foreign = foreign.header(AUTHORIZATION, &token);
-                response.discard().await;
-                return self.transport.send(&foreign).await;
+            // the answer is read to its end before anything else is asked: it holds a slot of its host
+            let (headers, url) = (response.headers.clone(), response.url.clone());
+            response.discard().await;
+            if url.origin() != request.url.origin() {
+                let token = self.auth.foreign(&headers, &url, scope).await?;
+                let foreign = Request { url, why: Why::Redirect, ..request };
+                return self.transport.send(&foreign.header(AUTHORIZATION, &token)).await;
             }
             challenges += 1;
             if challenges > 2 {
-                return Err(self.auth.denied(scope, response.status.as_u16()).await);
+                return Err(self.auth.denied(scope, StatusCode::UNAUTHORIZED.as_u16()).await);
             }
-            let (headers, url) = (response.headers.clone(), response.url.clone());
-            response.discard().await;
             self.auth.challenged(&headers, &url, scope, header.as_deref()).await?;
         }
     }
 
-    fn pull(repository: &str) -> Scope {
-        Scope { repository: repository.into(), push: false, from: None }
+    /// The scope of a request that reads, or reads and writes.
+    pub(super) fn scope(&self, repository: &str, push: bool) -> Scope {
+        Scope { repository: self.full(repository), push, from: None }
     }
 
     /// The manifest at a tag or digest, at most [`crate::model::Limits::manifest_bytes`] long. Asked for
@@ -113,7 +122,7 @@ impl Session {
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let request = accept_manifests(Request::new(Method::GET, url, Why::Registry));
-        let scope = Session::pull(repository);
+        let scope = self.scope(repository, false);
         let response = self.send(request, &scope).await?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
         let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await?;
@@ -145,7 +154,7 @@ impl Session {
     ) -> Result<Option<Digest>, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let request = accept_manifests(Request::new(Method::HEAD, url, Why::Registry));
-        let scope = Scope { push, ..Session::pull(repository) };
+        let scope = self.scope(repository, push);
         let response = self.send(request, &scope).await?;
         match response.status {
             StatusCode::NOT_FOUND => Ok(None),
@@ -177,7 +186,7 @@ impl Session {
     /// ignores ranges. The bytes are not checked here.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for an answer to a range that is none.
+    /// `NotFound`, and other refusals with the registry's own words.
     pub async fn blob(
         &self,
         repository: &str,
@@ -185,21 +194,16 @@ impl Session {
         offset: u64,
     ) -> Result<(u64, ByteStream), Error> {
         let url = self.url(repository, &format!("blobs/{digest}"))?;
-        let mut request = Request::new(Method::GET, url, Why::Registry);
-        if offset > 0 {
-            request = request.header(RANGE, &format!("bytes={offset}-"));
-        }
-        let scope = Session::pull(repository);
-        let mut response = self.send(request.clone(), &scope).await?;
-        if offset > 0 && matches!(response.status.as_u16(), 400 | 416) {
-            // what refuses a range may still give the whole
-            request.headers.remove(RANGE);
-            response = self.send(request, &scope).await?;
-        }
+        let scope = self.scope(repository, false);
+        let send = |range: Option<String>| {
+            let request = Request::new(Method::GET, url.clone(), Why::Registry);
+            let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+            self.send(request, &scope)
+        };
+        let (start, response) = from_offset(offset, send).await?;
         let what = || format!("blob {digest} of {}/{repository}", self.host);
         let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
-        let response = self.expect(response, &scope, what, good).await?;
-        crate::http::range_start(&response, offset).map(|start| (start, response.stream()))
+        Ok((start, self.expect(response, &scope, what, good).await?.stream()))
     }
 
     /// Whether the repository has the blob, as far as the registry says.
@@ -208,7 +212,7 @@ impl Session {
     /// When it cannot be asked.
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
         let url = self.url(repository, &format!("blobs/{digest}"))?;
-        let scope = Scope { push: true, ..Session::pull(repository) };
+        let scope = self.scope(repository, true);
         let response = self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await?;
         // 403 and other refusals mean "unknown": the upload will tell
         Ok(response.status == StatusCode::OK)
@@ -228,7 +232,7 @@ impl Session {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = Request::new(Method::PUT, url, Why::Registry).header(CONTENT_TYPE, media_type);
         request.body = Body::Bytes(bytes);
-        let scope = Scope { push: true, ..Session::pull(repository) };
+        let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
         self.expect(response, &scope, what, |status| status.is_success()).await?.discard().await;
@@ -252,7 +256,7 @@ impl Session {
         let body = response.bytes(64 << 10).await.unwrap_or_default();
         let words = describe(&body, content_type.as_deref());
         let message = format!("{}: {host} answered {status}{words}", what());
-        Err(self.classify(status, scope, message).await)
+        Err(Error { codes: codes(&body), ..self.classify(status, scope, message).await })
     }
 
     async fn classify(&self, status: StatusCode, scope: &Scope, message: String) -> Error {
@@ -284,6 +288,14 @@ fn accept_manifests(mut request: Request) -> Request {
     ];
     request = request.header(ACCEPT, &kinds.join(", "));
     request
+}
+
+/// The codes of the distribution API's errors in a body (distribution-spec, "Error Codes").
+fn codes(body: &[u8]) -> Vec<String> {
+    let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let errors = document.as_ref().and_then(|document| document.get("errors")?.as_array());
+    let code = |error: &serde_json::Value| Some(error.get("code")?.as_str()?.to_owned());
+    errors.into_iter().flatten().filter_map(code).collect()
 }
 
 /// What an unexpected body says: the errors of the distribution API, an HTML page's title, or nothing.

@@ -171,7 +171,7 @@ pub fn host_rules(site: Option<&Site>, plain: &[String], keychain: &Keychain) ->
         }
     }
     for host in plain {
-        rules.entry(host.to_ascii_lowercase()).or_default().plain_http = true;
+        rules.entry(host.clone()).or_default().plain_http = true;
     }
     for host in keychain.hosts() {
         rules.entry(host).or_default().has_credentials = true;

@@ -15,6 +15,8 @@ pub enum Uploaded {
     Sent,
     /// The registry linked it from another repository.
     Mounted,
+    /// It was there already.
+    There,
 }
 
 impl Session {
@@ -37,7 +39,9 @@ impl Session {
             match result {
                 Err(error) if from.is_some() && error.kind == ErrorKind::Denied => from = None,
                 // an upload session may be gone or broken: begin a new one
-                Err(error) if attempt < attempts && begins_again(&error) => {}
+                Err(error) if attempt < attempts && begins_again(&error) => {
+                    self.transport.pause(attempt).await
+                }
                 other => return other,
             }
         }
@@ -52,11 +56,11 @@ impl Session {
         body: Body,
     ) -> Result<Uploaded, Error> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
-        let scope = Scope { repository: repository.into(), push: true, from: from.map(str::to_owned) };
+        let scope = Scope { from: from.map(|from| self.full(from)), ..self.scope(repository, true) };
         let mut begin = self.url(repository, "blobs/uploads/")?;
         if let Some(from) = from {
             let digest = blob.digest.to_string();
-            begin.query_pairs_mut().append_pair("mount", &digest).append_pair("from", from);
+            begin.query_pairs_mut().append_pair("mount", &digest).append_pair("from", &self.full(from));
         } else if blob.digest.algorithm() != crate::model::Algorithm::Sha256 {
             begin.query_pairs_mut().append_pair("digest-algorithm", blob.digest.algorithm().as_str());
         }
@@ -76,9 +80,18 @@ impl Session {
         let mut target = upload_url(&begin, location)
             .map_err(|why| Error::new(ErrorKind::Invalid, format!("{}: {why}", what())))?;
         response.discard().await;
+        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
+            // an earlier run brought it; the session that was opened is given back, if the registry can
+            let cancel = Request { retried: false, ..Request::new(Method::DELETE, target, Why::Registry) };
+            if let Ok(response) = self.send(cancel, &Scope { from: None, ..scope }).await {
+                response.discard().await;
+            }
+            return Ok(Uploaded::There);
+        }
         target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
         let mut put =
             Request::new(Method::PUT, target, Why::Registry).header(CONTENT_TYPE, "application/octet-stream");
+        put.retried = false;
         put.body = if blob.size == 0 { Body::Empty } else { body };
         let scope = Scope { from: None, ..scope };
         let response = self.send(put, &scope).await?;
@@ -89,7 +102,9 @@ impl Session {
 }
 
 fn begins_again(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::NotFound | ErrorKind::Status(416)) || error.is_transient()
+    matches!(error.kind, ErrorKind::Status(416))
+        || error.codes.iter().any(|code| code.starts_with("BLOB_UPLOAD_"))
+        || error.is_transient()
 }
 
 /// Where an upload goes on: relative, absolute, without a scheme, or with the scheme or port that a

@@ -1,7 +1,7 @@
 //! The connected side as a source: registries for images, web servers for files.
 
 use super::{From, Part};
-use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, range_start, shown_url};
+use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
 use crate::registry::Sessions;
 use crate::store::{Source, whole};
 use futures_util::future::BoxFuture;
@@ -27,15 +27,9 @@ impl Source for Upstreams {
                     session.blob(repository, &part.descriptor.digest, offset).await
                 }
                 From::Url(url) => {
-                    let response = get(&self.0, Method::GET, url, offset).await?;
-                    let response = match response.status.as_u16() {
-                        // what refuses a range may still give the whole
-                        400 | 416 if offset > 0 => get(&self.0, Method::GET, url, 0).await?,
-                        _ => response,
-                    };
-                    let response = expect_file(response, url)?;
-                    let start = range_start(&response, offset)?;
-                    Ok((start, response.stream()))
+                    let send = |range| get(&self.0, Method::GET, url, range);
+                    let (start, response) = from_offset(offset, send).await?;
+                    Ok((start, expect_file(response, url)?.stream()))
                 }
                 From::Computed(bytes) => Ok((0, whole(bytes.clone().into()))),
                 From::Trimmed { of, .. } => {
@@ -51,18 +45,23 @@ impl Source for Upstreams {
     }
 }
 
-/// Asks for a plain file from `offset` on, with the account of its host where there is one.
+/// Asks for a plain file, or for a range of it, with the account of its host where there is one.
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn get(sessions: &Sessions, method: Method, url: &str, offset: u64) -> Result<Response, Error> {
+pub async fn get(
+    sessions: &Sessions,
+    method: Method,
+    url: &str,
+    range: Option<String>,
+) -> Result<Response, Error> {
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
     let mut request = Request::new(method, target, Why::File);
     request.origin = origin;
-    if offset > 0 {
-        request = request.header(RANGE, &format!("bytes={offset}-"));
+    if let Some(range) = range {
+        request = request.header(RANGE, &range);
     }
     let account =
         sessions.keychain().find(&host, "").await.map_err(|why| Error::new(ErrorKind::Local, why))?;

@@ -8,6 +8,7 @@ use crate::model::{Descriptor, Digest, Hasher};
 use crate::source::Entry;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -120,8 +121,8 @@ impl Disk {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(io("look at", &path)(error)),
         };
-        if metadata.len() == size && self.0.records.fits(digest, &metadata) {
-            return Ok(true);
+        if self.0.records.fits(digest, &metadata) {
+            return Ok(metadata.len() == size);
         }
         self.check(digest, &path, size)
     }
@@ -148,17 +149,20 @@ impl Disk {
             length += count as u64;
             hasher.update(&buffer[..count]);
         }
-        let good = length == size && hasher.finish() == *digest;
-        if good {
-            let metadata = file.metadata().map_err(io("look at", path))?;
+        let metadata = file.metadata().map_err(io("look at", path))?;
+        if hasher.finish() == *digest {
             self.0
                 .records
                 .add(digest, &metadata)
                 .map_err(io("write", &self.0.dir.join(".landfall/verified")))?;
-        } else {
+            // good content under its digest, whatever size somebody expects of it
+            return Ok(length == size);
+        }
+        // unless another process has put a good one in its place meanwhile
+        if std::fs::metadata(path).is_ok_and(|now| now.ino() == metadata.ino()) {
             std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
         }
-        Ok(good)
+        Ok(false)
     }
 
     /// Begins to write content, or goes on with what an earlier run left. Waits while another process

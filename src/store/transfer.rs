@@ -46,12 +46,20 @@ pub struct TransferError {
     pub kind: ErrorKind,
     /// What happened.
     pub message: String,
+    /// Error codes of the distribution API, where the answer named some.
+    pub codes: Vec<String>,
 }
 
 impl TransferError {
+    /// An error of this side and class.
+    pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
+        TransferError { side, kind, message: message.into(), codes: Vec::new() }
+    }
+
     /// An error of the source.
     pub fn source(error: Error) -> TransferError {
-        TransferError { side: Side::Source, kind: error.kind, message: error.message }
+        let Error { kind, message, codes } = error;
+        TransferError { side: Side::Source, kind, message, codes }
     }
 
     /// An error of the destination.
@@ -66,7 +74,7 @@ impl std::convert::From<StoreError> for TransferError {
             StoreError::Digest { .. } | StoreError::Size { .. } => (Side::Source, ErrorKind::Invalid),
             _ => (Side::Destination, ErrorKind::Local),
         };
-        TransferError { side, kind, message: error.to_string() }
+        TransferError::new(side, kind, error.to_string())
     }
 }
 
@@ -144,21 +152,33 @@ pub async fn fetch(
 ) -> Result<u64, TransferError> {
     let mut received = 0;
     let mut failures = 0;
+    let mut wrong = 0;
+    let mut farthest = 0;
     loop {
         let (disk, descriptor) = (disk.clone(), part.descriptor.clone());
         let Some(mut writer) = blocking(move || disk.writer(&descriptor)).await? else { return Ok(received) };
-        let before = received;
-        let pumped = pump(source, &mut writer, part, progress, &mut received).await;
+        farthest = farthest.max(writer.offset());
+        // opening was tried often enough by the transport; here only a stream that broke is gone on with
+        let opened = open_at(source, &mut writer, part).await?;
+        let pumped = match opened {
+            Some(stream) => pump(stream, &mut writer, part, progress, &mut received).await,
+            None => Ok(()),
+        };
+        let reached = writer.offset();
         let result = match pumped {
             Ok(()) => blocking(move || writer.commit()).await,
             Err(error) => Err(error),
         };
         let Err(error) = result else { return Ok(received) };
-        failures = if received > before && error.kind == ErrorKind::Network { 0 } else { failures + 1 };
+        failures = if reached > farthest { 0 } else { failures + 1 };
+        farthest = farthest.max(reached);
         let again = match error.kind {
             ErrorKind::Network => failures < ATTEMPTS,
             // wrong bytes once may be a bad link or cache; twice is what the source has
-            ErrorKind::Invalid => error.side == Side::Source && failures < 2,
+            ErrorKind::Invalid if error.side == Side::Source => {
+                wrong += 1;
+                wrong < 2
+            }
             _ => false,
         };
         if !again {
@@ -168,20 +188,29 @@ pub async fn fetch(
     }
 }
 
-async fn pump(
+/// The stream that goes on where the writer stands, or `None` where it has everything.
+async fn open_at(
     source: &dyn Source,
+    writer: &mut Writer,
+    part: &Part,
+) -> Result<Option<ByteStream>, TransferError> {
+    if writer.offset() == part.descriptor.size && part.descriptor.size > 0 {
+        return Ok(None);
+    }
+    let (start, stream) = source.open(part, writer.offset()).await.map_err(TransferError::source)?;
+    if start != writer.offset() {
+        writer.restart()?;
+    }
+    Ok(Some(stream))
+}
+
+async fn pump(
+    mut stream: ByteStream,
     writer: &mut Writer,
     part: &Part,
     progress: &dyn Progress,
     received: &mut u64,
 ) -> Result<(), TransferError> {
-    if writer.offset() == part.descriptor.size && part.descriptor.size > 0 {
-        return Ok(());
-    }
-    let (start, mut stream) = source.open(part, writer.offset()).await.map_err(TransferError::source)?;
-    if start != writer.offset() {
-        writer.restart()?;
-    }
     while let Some(bytes) = stream.next().await {
         let bytes = bytes.map_err(TransferError::source)?;
         // written here and not on a blocking thread: a write into the page cache is shorter than a switch
@@ -196,7 +225,7 @@ async fn pump(
             writer.offset(),
             part.descriptor.size
         );
-        return Err(TransferError { side: Side::Source, kind: ErrorKind::Network, message });
+        return Err(TransferError::new(Side::Source, ErrorKind::Network, message));
     }
     Ok(())
 }
@@ -206,9 +235,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, TransferError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(TransferError::from),
-        Err(error) => {
-            Err(TransferError { side: Side::Destination, kind: ErrorKind::Local, message: error.to_string() })
-        }
+        Err(error) => Err(TransferError::new(Side::Destination, ErrorKind::Local, error.to_string())),
     }
 }
 
