@@ -17,14 +17,20 @@ pub(super) fn open(context: &Context, path: &Path, allow_partial: bool) -> Resul
             path.display()
         )));
     }
-    if !bundle.partial().is_empty() && !allow_partial {
-        return Err(Failure::refused(format!(
-            "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
-            path.display(),
-            lines(&lacks(&bundle)).trim_end()
-        )));
-    }
+    refuse_partial(&bundle, path, allow_partial)?;
     Ok(bundle)
+}
+
+/// Refuses a bundle that says of itself that items are missing, unless that is allowed.
+pub(super) fn refuse_partial(bundle: &Bundle, path: &Path, allow_partial: bool) -> Result<(), Failure> {
+    if bundle.partial().is_empty() || allow_partial {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
+        path.display(),
+        lines(&lacks(bundle)).trim_end()
+    )))
 }
 
 /// What the bundle says of itself that it lacks.

@@ -1,34 +1,11 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
-use super::Failure;
-use crate::bundle::Bundle;
 use crate::lock::Lock;
 use crate::model::{Platform, human_size};
 use crate::report::{Item, Kind, Status};
 use crate::source::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::path::Path;
-
-/// Opens a bundle that is to be used: a partial one only where that is allowed.
-pub(super) fn open_bundle(path: &Path, allow_partial: bool) -> Result<Bundle, Failure> {
-    let bundle = Bundle::open(path)?;
-    refuse_partial(&bundle, path, allow_partial)?;
-    Ok(bundle)
-}
-
-/// Refuses a bundle that says of itself that items are missing, unless that is allowed.
-pub(super) fn refuse_partial(bundle: &Bundle, path: &Path, allow_partial: bool) -> Result<(), Failure> {
-    if bundle.partial().is_empty() || allow_partial {
-        return Ok(());
-    }
-    let lost: Vec<_> = bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect();
-    Err(Failure::refused(format!(
-        "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
-        path.display(),
-        lines(&lost).trim_end()
-    )))
-}
 
 /// The entry as an item of a report.
 pub(super) fn item(entry: &Entry, status: Status) -> Item {

@@ -1,8 +1,7 @@
 //! `landfall push`.
 
 use super::delivery::Delivery;
-use super::listing::open_bundle;
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, carried};
 use crate::lock::Lock;
 use crate::store::{Blobs, Disk, Local};
 use clap::Args;
@@ -29,7 +28,7 @@ impl Push {
         let mapping = self.delivery.mapping(context)?;
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
-                let bundle = open_bundle(path, self.allow_partial)?;
+                let bundle = carried::open(context, path, self.allow_partial)?;
                 (bundle.lock()?, Arc::new(bundle))
             }
             None => {

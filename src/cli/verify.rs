@@ -1,7 +1,7 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use super::listing::{count, item, refuse_partial, unique_bytes};
-use super::{Context, Exit, Failure, Outcome};
+use super::listing::{count, item, unique_bytes};
+use super::{Context, Exit, Failure, Outcome, carried};
 use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
 use crate::model::{Digest, human_size};
@@ -56,7 +56,7 @@ impl Verify {
                 "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
             )));
         }
-        refuse_partial(bundle, &self.bundle, self.allow_partial)
+        carried::refuse_partial(bundle, &self.bundle, self.allow_partial)
     }
 
     fn outcome(&self, bundle: &Bundle) -> Result<Outcome, Failure> {
