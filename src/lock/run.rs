@@ -126,9 +126,9 @@ async fn find_image(
     }
     // other platforms of the same name stay at the digest that is locked: a moved tag is not taken
     let locked = old.filter(|_| pins == Pins::Keep && wanted.pin.is_none()).map(|old| old.digest.to_string());
-    let pinned = wanted.pin.as_ref().or(wanted.name.digest.as_ref()).map(Digest::to_string);
-    let tag = || wanted.name.tag.clone().filter(|_| wanted.pin.is_none() || pins == Pins::Refresh);
-    let reference = locked.or_else(tag).or(pinned).unwrap_or_else(|| "latest".into());
+    // a tag is asked for although a digest is demanded: upstream must answer with that digest
+    let own = || wanted.name.tag.clone().or_else(|| wanted.name.digest.as_ref().map(Digest::to_string));
+    let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
     match image::resolve(resolver, wanted, &reference).await {
         Ok(image) => Found::New(image),
         Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
