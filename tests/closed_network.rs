@@ -99,3 +99,30 @@ fn a_node_pulls_original_names_from_a_served_bundle() {
         node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
     }
 }
+
+#[test]
+fn a_node_pushes_to_a_writable_serve() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let world = World::new();
+    let far = carried(&world);
+    let Some(network) = Network::new() else { return };
+    // beyond loopback it says first who may push
+    let refused = ["serve", "--writable", "pushed", "--listen", REGISTRY];
+    let refusal = network.on("registry", far.command().args(refused)).output().unwrap();
+    let said = String::from_utf8_lossy(&refusal.stderr);
+    assert!(refusal.status.code() == Some(2) && said.contains("--htpasswd"), "{said}");
+
+    let mut serve = far.command();
+    serve.args(["serve", "bundle.tar.zst", "--writable", "pushed", "--anonymous-push", "--listen", REGISTRY]);
+    serve.args(["--site", "site.yaml"]);
+    let server = network.serve("registry", &serve, REGISTRY);
+    let node = network.containerd(&far);
+    let (name, copy) = (format!("{REGISTRY}/kubermatic/util:2.0"), format!("{REGISTRY}/team/util:copied"));
+    let pulled = node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
+    node.push(&far, &name, &copy);
+    let again = network.containerd(&far);
+    let digest = again.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &copy);
+    assert_eq!(digest, pulled, "{}", server.log());
+}

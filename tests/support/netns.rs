@@ -157,6 +157,12 @@ impl Containerd<'_> {
         digest.unwrap_or_else(|| panic!("{reference} is not there:\n{images}")).to_owned()
     }
 
+    /// `ctr images push` of a pulled image under another name, over plain http.
+    pub fn push(&self, place: &Place, pulled: &str, name: &str) {
+        run(&mut self.ctr(place, &["images", "tag", pulled, name]));
+        run(&mut self.ctr(place, &["images", "push", "--plain-http", "--platform", "linux/amd64", name]));
+    }
+
     /// The content of a file in a pulled image.
     pub fn file(&self, place: &Place, reference: &str, path: &str) -> Vec<u8> {
         // mounts of a process in a namespace of its own are seen only there: mount and read in one
