@@ -1,7 +1,7 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
 use super::resolve::{Cause, Resolver};
-use super::{Accepted, File, Image, Lock, Unresolved, file, image};
+use super::{Accepted, File, Image, Lock, Unresolved, file, image, referrers};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
 use crate::report::{Item, Kind, Status};
@@ -117,9 +117,12 @@ async fn find_image(
     let same = |old: &&Image| old.platforms == wanted.platforms && old.pin == wanted.pin;
     if let Some(old) = old.filter(same) {
         match pins {
-            Pins::Keep => return Found::Kept(old.clone()),
+            Pins::Keep if old.referrers.is_some() == wanted.referrers => return Found::Kept(old.clone()),
+            Pins::Keep => return find_referrers(resolver, wanted, old).await,
             Pins::Refresh => match resolver.head(wanted).await {
-                Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
+                Ok(Some(digest)) if digest == old.digest => {
+                    return find_referrers(resolver, wanted, old).await;
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return Found::Gone(old.clone()),
                 Err(cause) => return Found::Lost(Some(old.clone()), cause),
@@ -134,6 +137,15 @@ async fn find_image(
     match image::resolve(resolver, wanted, &reference).await {
         Ok(image) => Found::New(image),
         Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+    }
+}
+
+/// The image of which only the referrers are asked for.
+async fn find_referrers(resolver: &Resolver, wanted: &WantedImage, old: &Image) -> Found<Image> {
+    match referrers::look_up(resolver, old, wanted.referrers).await {
+        Ok(image) if image == *old => Found::Kept(image),
+        Ok(image) => Found::New(image),
+        Err(cause) => Found::Lost(Some(old.clone()), cause),
     }
 }
 
