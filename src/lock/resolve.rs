@@ -70,13 +70,16 @@ impl From<ContentError> for Cause {
     }
 }
 
+/// The tags of a repository; `None` where they are not listed.
+type Listing = OnceCell<Option<Arc<BTreeSet<String>>>>;
+
 /// Resolves names to digests.
 pub struct Resolver {
     sessions: Arc<Sessions>,
     disk: Disk,
     progress: Arc<dyn Progress>,
     /// The tags of each repository, listed once.
-    listings: Mutex<HashMap<(String, String), Arc<OnceCell<Option<Arc<BTreeSet<String>>>>>>>,
+    listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
 }
 
 impl Resolver {

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// What all deliveries of a run share.
 pub(super) struct Carrier {
     pub(super) session: Arc<Session>,
@@ -29,7 +31,7 @@ pub(super) struct Carrier {
     /// Whether a tag of cosign's may be taken away from another digest.
     pub(super) move_tags: bool,
     /// Whose turn it is to write a list of referrers, by repository and subject.
-    lists: Mutex<HashMap<(String, Digest), Arc<tokio::sync::Mutex<()>>>>,
+    lists: Mutex<HashMap<(String, Digest), Turn>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -61,7 +63,7 @@ impl Carrier {
     }
 
     /// The turn to write the list of what refers to `subject`.
-    pub(super) fn turn_at_list(&self, repository: &str, subject: &Digest) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn turn_at_list(&self, repository: &str, subject: &Digest) -> Turn {
         let mut lists = self.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         lists.entry((repository.to_owned(), subject.clone())).or_default().clone()
     }
