@@ -49,7 +49,7 @@ pub(super) async fn resolve(
         }
         Manifest::Index(children) => {
             let kept = choose(children, &wanted.platforms)?;
-            let under = fetch_under(resolver, name, &kept).await?;
+            let under = fetch_under(resolver, name, &kept, &BTreeSet::new()).await?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
             let platforms =
@@ -111,18 +111,21 @@ fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a C
     Ok(children.iter().filter(keeps).collect())
 }
 
-/// Fetches every manifest under the kept children, level by level.
+/// Fetches every manifest under the kept children, level by level, apart from those that are `known` and
+/// what is under them.
 pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&Child],
+    known: &BTreeSet<Digest>,
 ) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
     let mut level: Vec<Descriptor> =
         kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
     for _ in 0..limits.index_depth {
-        level.retain(|descriptor| !all.contains_key(&descriptor.digest));
+        let is_new = |digest: &Digest| !all.contains_key(digest) && !known.contains(digest);
+        level.retain(|descriptor| is_new(&descriptor.digest));
         level.sort();
         level.dedup_by(|a, b| a.digest == b.digest);
         if level.is_empty() {

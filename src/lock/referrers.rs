@@ -54,7 +54,7 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
                 _ => Vec::new(),
             };
             let children: Vec<&Child> = children.iter().filter(|child| is_manifest(child)).collect();
-            let under = fetch_under(resolver, &image.name, &children).await?;
+            let under = fetch_under(resolver, &image.name, &children, &seen).await?;
             let node = nodes.entry(digest).or_insert(Node { fetched, tags: BTreeSet::new() });
             node.tags.extend(tag);
             let found = node.fetched.descriptor.digest.clone();

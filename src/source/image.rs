@@ -50,3 +50,36 @@ pub(super) fn entry(image: &Image) -> Entry {
         referrers,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::Lock;
+    use crate::model::Digest;
+
+    #[test]
+    fn referrers_are_parts_once_and_the_top_stays_last() {
+        let digest = |text: &str| Digest::sha256(text.as_bytes());
+        let text = format!(
+            "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
+             - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
+             trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: s.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: t.sig}}\n  \
+             - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
+            top = digest("top"),
+            child = digest("child"),
+            own = digest("own"),
+            trimmed = digest("trimmed"),
+            sig = digest("sig"),
+            blob = digest("blob"),
+        );
+        let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
+        let parts: Vec<&Digest> = entry.parts.iter().map(|part| &part.descriptor.digest).collect();
+        let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
+        assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+        assert_eq!(entry.referrers.len(), 3);
+        // a manifest of the index goes before it, though it is a referrer too
+        assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
+    }
+}
