@@ -3,7 +3,7 @@
 use super::plan::trimmed;
 use crate::http::{Body, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Session, Uploaded};
+use crate::registry::Session;
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
@@ -224,8 +224,8 @@ impl Carrier {
             let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
             let of_source = failure.lock().ok().and_then(|failure| failure.clone());
             match (uploaded, of_source) {
-                (Ok(Uploaded::Mounted | Uploaded::There), _) => self.progress.bytes(size),
-                (Ok(Uploaded::Sent), _) => {}
+                // counted when they were sent, or standing before
+                (Ok(_), _) => {}
                 (Err(_), Some(error)) => return Err(TransferError::source(error)),
                 (Err(error), None) => return Err(TransferError::destination(error)),
             }

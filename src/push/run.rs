@@ -14,6 +14,7 @@ use crate::site::IndexPolicy;
 use crate::source::Entry;
 use crate::store::{Source, TransferError};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How to push.
@@ -172,13 +173,14 @@ async fn refuse_sparse(
     }
 }
 
+/// What is to be sent at the most: each digest once, less what stands at the registry already.
 fn unique_bytes(entries: &[Entry], deliveries: &[Delivery], todo: &[usize]) -> u64 {
-    let parts = todo.iter().flat_map(|&at| {
-        let delivery = &deliveries[at];
-        let blobs = entries[delivery.entry].parts.iter().filter(|part| !part.is_manifest());
-        blobs.map(move |part| ((&delivery.place.repository, &part.descriptor.digest), part.descriptor.size))
-    });
-    parts.collect::<std::collections::HashMap<_, _>>().values().sum()
+    let blobs = |at: &usize| entries[deliveries[*at].entry].parts.iter().filter(|part| !part.is_manifest());
+    let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
+    let standing: HashSet<_> =
+        standing.flat_map(|at| blobs(&at).map(|part| &part.descriptor.digest).collect::<Vec<_>>()).collect();
+    let wanted = todo.iter().flat_map(blobs).map(|part| (&part.descriptor.digest, part.descriptor.size));
+    wanted.filter(|(digest, _)| !standing.contains(digest)).collect::<HashMap<_, _>>().values().sum()
 }
 
 struct Run<'a> {
