@@ -63,8 +63,7 @@ impl Carrier {
         }
         let reference = one.tag.clone().unwrap_or_else(|| digest.to_string());
         let kind = &one.descriptor.media_type;
-        let put = self.session.put_manifest(repository, &reference, kind, bytes.clone()).await;
-        let listed = put.map_err(TransferError::destination)?;
+        let listed = self.put(repository, &reference, kind, bytes.clone()).await?;
         let said = referring(&bytes, &one.descriptor).filter(|_| !listed);
         Ok(said.map(|said| Unlisted { subject: said.subject, entry: said.entry }))
     }
@@ -91,7 +90,8 @@ impl Carrier {
     /// Puts `entries` into the list of what refers to `subject`. What others put there stays. One at a time:
     /// the list is read, and written as a whole.
     async fn list(&self, repository: &str, subject: &Digest, entries: &[Value]) -> Result<(), TransferError> {
-        let turn = self.turn_at_list(repository, subject);
+        let tag = referrers_tag(subject);
+        let turn = self.turn(repository, &tag);
         let _turn = turn.lock().await;
         let old = self.session.referrers_list(repository, subject).await;
         let old = old.map_err(TransferError::destination)?.map(|raw| raw.bytes);
@@ -100,7 +100,6 @@ impl Carrier {
         match merged {
             None => Ok(()),
             Some(bytes) => {
-                let tag = referrers_tag(subject);
                 let put = self.session.put_manifest(repository, &tag, media_type::OCI_INDEX, bytes.into());
                 put.await.map(drop).map_err(TransferError::destination)
             }

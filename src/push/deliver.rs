@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-type Turn = Arc<tokio::sync::Mutex<()>>;
+/// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
+type Turn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
 /// What all deliveries of a run share.
 pub(super) struct Carrier {
@@ -30,8 +31,8 @@ pub(super) struct Carrier {
     pub(super) refuses_sparse: AtomicBool,
     /// Whether a tag of cosign's may be taken away from another digest.
     pub(super) move_tags: bool,
-    /// Whose turn it is to write a list of referrers, by repository and subject.
-    lists: Mutex<HashMap<(String, Digest), Turn>>,
+    /// Whose turn it is to write a manifest, by repository and reference.
+    turns: Mutex<HashMap<(String, String), Turn>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -52,7 +53,7 @@ impl Carrier {
             index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: false,
-            lists: Mutex::default(),
+            turns: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -62,10 +63,10 @@ impl Carrier {
         places.entry(digest.clone()).or_default().clone()
     }
 
-    /// The turn to write the list of what refers to `subject`.
-    pub(super) fn turn_at_list(&self, repository: &str, subject: &Digest) -> Turn {
-        let mut lists = self.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        lists.entry((repository.to_owned(), subject.clone())).or_default().clone()
+    /// The turn to write what stands at a tag or digest, and what came of the last one.
+    pub(super) fn turn(&self, repository: &str, reference: &str) -> Turn {
+        let mut turns = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        turns.entry((repository.to_owned(), reference.to_owned())).or_default().clone()
     }
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
@@ -120,18 +121,27 @@ impl Carrier {
     async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
         let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
         let reference = part.descriptor.digest.to_string();
-        self.put(repository, &reference, &part.descriptor.media_type, bytes).await
+        self.put(repository, &reference, &part.descriptor.media_type, bytes).await.map(drop)
     }
 
-    async fn put(
+    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly about a
+    /// manifest that is just being written again. Says whether the registry lists it as a referrer.
+    pub(super) async fn put(
         &self,
         repository: &str,
         reference: &str,
         kind: &str,
         bytes: Bytes,
-    ) -> Result<(), TransferError> {
-        let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-        put.map(drop).map_err(TransferError::destination)
+    ) -> Result<bool, TransferError> {
+        let turn = self.turn(repository, reference);
+        let mut listed = turn.lock().await;
+        match *listed {
+            Some(listed) if reference.contains(':') => Ok(listed),
+            _ => {
+                let put = self.session.put_manifest(repository, reference, kind, bytes).await;
+                Ok(*listed.insert(put.map_err(TransferError::destination)?))
+            }
+        }
     }
 
     /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
@@ -151,7 +161,7 @@ impl Carrier {
         };
         if !self.refuses_sparse.load(Ordering::Relaxed) {
             match self.put(repository, &reference(top), kind, bytes.clone()).await {
-                Ok(()) => return Ok(top.descriptor.digest.clone()),
+                Ok(_) => return Ok(top.descriptor.digest.clone()),
                 Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
                     self.refuses_sparse.store(true, Ordering::Relaxed);
                 }
