@@ -75,7 +75,8 @@ impl Carried {
             blobs,
             trimmed: trimmed
                 .map(|bytes| Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 }),
-            referrers: vec![],
+            referrers: None,
+            referrer_blobs: vec![],
         });
     }
 

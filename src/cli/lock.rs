@@ -92,7 +92,11 @@ fn shown(change: &Change) -> String {
     let short = |digest: &Option<crate::model::Digest>| {
         digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
     };
+    let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
+        "changed" if new + gone > 0 => {
+            format!("changed  {} (referrers: {new} new, {gone} gone)", change.name)
+        }
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
     }

@@ -1,4 +1,4 @@
-//! One delivery: blobs, child manifests, index, tag last.
+//! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
 use super::plan::trimmed;
 use crate::http::{Body, Error, ErrorKind};
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// What all deliveries of a run share.
 pub(super) struct Carrier {
     pub(super) session: Arc<Session>,
@@ -26,6 +28,10 @@ pub(super) struct Carrier {
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
+    /// Whether a tag of cosign's may be taken away from another digest.
+    pub(super) move_tags: bool,
+    /// Whose turn it is to write a list of referrers, by repository and subject.
+    lists: Mutex<HashMap<(String, Digest), Turn>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -45,6 +51,8 @@ impl Carrier {
             lanes: Semaphore::new(jobs),
             index,
             refuses_sparse: AtomicBool::new(false),
+            move_tags: false,
+            lists: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -52,6 +60,12 @@ impl Carrier {
     fn places(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Vec<String>>> {
         let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         places.entry(digest.clone()).or_default().clone()
+    }
+
+    /// The turn to write the list of what refers to `subject`.
+    pub(super) fn turn_at_list(&self, repository: &str, subject: &Digest) -> Turn {
+        let mut lists = self.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lists.entry((repository.to_owned(), subject.clone())).or_default().clone()
     }
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
@@ -83,6 +97,7 @@ impl Carrier {
             .iter()
             .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
             .filter(|part| !matches!(part.from, From::Trimmed { .. }))
+            .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
         let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
             manifests.into_iter().partition(|part| media_type::is_index(&part.descriptor.media_type));
@@ -94,7 +109,12 @@ impl Carrier {
         for part in indexes {
             self.put_child(part, repository).await?;
         }
-        self.put_top(entry, repository, tag).await
+        if !entry.referrers.is_empty() {
+            // the tag comes last: where it stands, what refers to the image stands too
+            self.put_top(entry, repository, None).await?;
+            self.attach(entry, repository).await?;
+        }
+        self.put_top(entry, repository, Some(tag)).await
     }
 
     async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
@@ -111,20 +131,26 @@ impl Carrier {
         bytes: Bytes,
     ) -> Result<(), TransferError> {
         let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-        put.map_err(TransferError::destination)
+        put.map(drop).map_err(TransferError::destination)
     }
 
-    /// The untouched index where the registry takes it, else the trimmed one.
-    async fn put_top(&self, entry: &Entry, repository: &str, tag: &str) -> Result<Digest, TransferError> {
+    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
+    async fn put_top(
+        &self,
+        entry: &Entry,
+        repository: &str,
+        tag: Option<&str>,
+    ) -> Result<Digest, TransferError> {
+        let reference = |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
         let top = top(entry);
         let bytes = read_part(&*self.source, top).await.map_err(TransferError::source)?;
         let kind = &top.descriptor.media_type;
         let Some(part) = trimmed(entry) else {
-            self.put(repository, tag, kind, bytes).await?;
+            self.put(repository, &reference(top), kind, bytes).await?;
             return Ok(top.descriptor.digest.clone());
         };
         if !self.refuses_sparse.load(Ordering::Relaxed) {
-            match self.put(repository, tag, kind, bytes.clone()).await {
+            match self.put(repository, &reference(top), kind, bytes.clone()).await {
                 Ok(()) => return Ok(top.descriptor.digest.clone()),
                 Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
                     self.refuses_sparse.store(true, Ordering::Relaxed);
@@ -141,7 +167,7 @@ impl Carrier {
                 part.descriptor.digest
             )));
         }
-        self.put(repository, tag, kind, bytes.into()).await?;
+        self.put(repository, &reference(part), kind, bytes.into()).await?;
         Ok(part.descriptor.digest.clone())
     }
 

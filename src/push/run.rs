@@ -96,7 +96,9 @@ pub async fn push(
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let carrier = Arc::new(Carrier::new(session, source, progress.clone(), options.jobs, options.index));
+    let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
+    carrier.move_tags = options.move_tags;
+    let carrier = Arc::new(carrier);
     let mut run = Run { entries: &entries, deliveries: &deliveries, results: vec![None; deliveries.len()] };
     let mut todo = Vec::new();
     for (at, (delivery, standing)) in deliveries.iter().zip(standings).enumerate() {

@@ -3,11 +3,13 @@
 mod auth;
 mod challenge;
 mod credentials;
+mod referrers;
 mod session;
 mod sessions;
 mod upload;
 
 pub use credentials::{Credential, Keychain, Secret};
+pub use referrers::entries as referrer_entries;
 pub use session::{RawManifest, Session};
 pub use sessions::{Sessions, SetupError, host_rules, proxy_rules};
 pub use upload::Uploaded;

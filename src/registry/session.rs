@@ -9,7 +9,8 @@ use crate::model::{Digest, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// A manifest as it came, byte for byte.
@@ -33,6 +34,8 @@ pub struct Session {
     origin: Option<String>,
     pub(super) transport: Transport,
     auth: Auth,
+    /// Repositories of which it is known that their referrers are not listed.
+    without_referrers: Mutex<HashSet<String>>,
 }
 
 impl Session {
@@ -52,12 +55,28 @@ impl Session {
             None => host.to_owned(),
         };
         let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
-        Session { host: host.into(), prefix, base, origin, transport, auth }
+        let without_referrers = Mutex::default();
+        Session { host: host.into(), prefix, base, origin, transport, auth, without_referrers }
     }
 
     /// The host as it stands in references.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
+    pub fn is_mirror(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    pub(super) fn lists_no_referrers(&self, repository: &str) -> bool {
+        self.without_referrers.lock().is_ok_and(|known| known.contains(repository))
+    }
+
+    pub(super) fn listed_no_referrers(&self, repository: &str) {
+        if let Ok(mut known) = self.without_referrers.lock() {
+            known.insert(repository.to_owned());
+        }
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.
@@ -218,7 +237,8 @@ impl Session {
         Ok(response.status == StatusCode::OK)
     }
 
-    /// Puts a manifest at a tag or digest.
+    /// Puts a manifest at a tag or digest. Says whether the registry keeps it in the list of its subject's
+    /// referrers.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
@@ -228,15 +248,17 @@ impl Session {
         reference: &str,
         media_type: &str,
         bytes: Bytes,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = Request::new(Method::PUT, url, Why::Registry).header(CONTENT_TYPE, media_type);
         request.body = Body::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
-        self.expect(response, &scope, what, |status| status.is_success()).await?.discard().await;
-        Ok(())
+        let response = self.expect(response, &scope, what, |status| status.is_success()).await?;
+        let listed = response.headers.contains_key("oci-subject");
+        response.discard().await;
+        Ok(listed)
     }
 
     /// The answer if it is a good one; else an error with the registry's own words.

@@ -14,8 +14,7 @@
 
 use super::ServeError;
 use super::frames::{Checked, FRAME, Sums};
-use super::referrers::Referrer;
-use crate::model::{Algorithm, Descriptor, Digest, Hasher};
+use crate::model::{Algorithm, Descriptor, Digest, Hasher, Referring};
 use crate::store::{Blobs, ContentError};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -171,7 +170,7 @@ impl Pushed {
         name: &str,
         tags: &[String],
         descriptor: &Descriptor,
-        referrer: Option<&Referrer>,
+        referrer: Option<&Referring>,
         bytes: &[u8],
     ) -> Result<(), Refused> {
         let digest = &descriptor.digest;

@@ -4,10 +4,9 @@ use super::app::{App, blocking};
 use super::content::CONTENT_DIGEST;
 use super::name::{Reference, is_tag, queries};
 use super::pushed::Pushed;
-use super::referrers;
 use super::reply::{Problem, Reply, empty, set};
 use super::upload::{have, refuse};
-use crate::model::{Algorithm, Descriptor, Digest, Manifest, media_type};
+use crate::model::{Algorithm, Descriptor, Digest, Manifest, media_type, referring};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::request::Parts;
@@ -69,7 +68,7 @@ pub(super) async fn put(
     let (descriptor, subject) = blocking(move || -> Result<_, Problem> {
         let (manifest, kind) = check(&bytes, sent.as_deref())?;
         let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind };
-        let referrer = referrers::read(&bytes, &descriptor);
+        let referrer = referring(&bytes, &descriptor);
         want_blobs(&app, &pushed, &manifest, &foreign(&bytes))?;
         pushed
             .put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)

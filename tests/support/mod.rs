@@ -6,12 +6,14 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod front;
 pub mod gate;
 pub mod http;
 pub mod images;
 pub mod netns;
 pub mod peers;
 pub mod process;
+pub mod signed;
 pub mod world;
 
 pub use images::Images;
