@@ -5,7 +5,7 @@ use crate::http::{Transport, TransportConfig};
 use crate::model::Limits;
 use crate::registry::{Keychain, Sessions, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
-use crate::rewrite::{Mapping, Target};
+use crate::rewrite::{Mapping, Target, is_path};
 use crate::site::Site;
 use std::future::Future;
 use std::path::PathBuf;
@@ -65,6 +65,16 @@ impl Context {
                 )
             })?,
         };
+        let paths =
+            self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
+        for (prefix, to) in paths {
+            if let Some(bad) = to.paths().iter().find(|path| !is_path(path.trim_matches('/'))) {
+                return Err(Failure::usage(format!(
+                    "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
+                     letters and digits, single separators . _ __ - between them, and / between parts"
+                )));
+            }
+        }
         Ok(Mapping::new(target, self.site.as_ref()))
     }
 

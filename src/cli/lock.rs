@@ -4,7 +4,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Change, Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
 use crate::pull::count_kinds;
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Report, Status, Totals};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -68,7 +68,13 @@ impl LockVerb {
         if writes {
             write(&self.lock, &lock.to_text(), old)?;
         }
-        let verb = if writes { "locked" } else { "would lock" };
+        let moved = locked.changes.len();
+        let verb = match (self.check, moved) {
+            (true, 0) => "nothing moved: checked",
+            (true, _) => "something moved: checked",
+            (false, _) if writes => "locked",
+            (false, _) => "would lock",
+        };
         let counted: Vec<Item> = report.items.iter().filter(|item| item.digest.is_some()).cloned().collect();
         let path = self.lock.display();
         let _ =
@@ -93,6 +99,14 @@ fn shown(change: &Change) -> String {
         }
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
+    }
+}
+
+/// `, 2 failed or missing` for a summary; nothing where nothing is.
+pub(super) fn not_there(totals: &Totals) -> String {
+    match totals.failed + totals.missing {
+        0 => String::new(),
+        count => format!(", {count} failed or missing"),
     }
 }
 

@@ -187,6 +187,14 @@ pub enum LockError {
     /// It is no lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
+    /// It says something that no lock of landfall's says.
+    #[error("{path}: {why}; write the lock anew with `landfall lock`")]
+    Content {
+        /// The file.
+        path: String,
+        /// What it says.
+        why: String,
+    },
     /// Its version is newer than this landfall.
     #[error(
         "{path}: lock version {found} is not known to this landfall (it reads version 1); use a newer landfall"
@@ -252,7 +260,33 @@ impl Lock {
         if lock.version != 1 {
             return Err(LockError::Version { path: file.into(), found: lock.version });
         }
+        lock.check().map_err(|why| LockError::Content { path: file.into(), why })?;
         Ok(lock)
+    }
+
+    /// A lock may come in a bundle from the other side of a gap: sizes must be ones that can be added up,
+    /// and URLs ones whose host can be a folder.
+    fn check(&self) -> Result<(), String> {
+        let images = self.images.iter().flat_map(|image| {
+            let manifests = image.manifests.iter().map(|child| child.size);
+            let blobs = image.blobs.iter().map(|blob| blob.size);
+            let rest =
+                image.trimmed.iter().map(|t| t.size).chain(image.referrers.iter().flatten().map(|r| r.size));
+            manifests.chain(blobs).chain(rest).chain([image.size])
+        });
+        let files =
+            self.files.iter().flat_map(|file| file.sidecars.iter().map(|s| s.size).chain([file.size]));
+        if let Some(size) = images.chain(files).find(|size| *size > LARGEST) {
+            return Err(format!("nothing has {size} bytes"));
+        }
+        let urls = self.files.iter().flat_map(|file| {
+            let sidecars = file.sidecars.iter().map(|sidecar| &sidecar.url);
+            std::iter::once(&file.name).chain(&file.also).chain(sidecars)
+        });
+        match urls.into_iter().find(|url| !is_file_url(url)) {
+            Some(url) => Err(format!("'{url}' is no http or https URL of a file")),
+            None => Ok(()),
+        }
     }
 
     /// Reads the lock at `path`.
@@ -274,6 +308,19 @@ impl Lock {
     pub fn fingerprint(&self) -> Digest {
         Digest::sha256(self.to_text().as_bytes())
     }
+}
+
+/// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.
+const LARGEST: u64 = 1 << 53;
+
+/// Whether it is an http or https URL with a host that can be the name of a folder.
+fn is_file_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url
+                .host_str()
+                .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
+    })
 }
 
 fn read_blobs<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<Descriptor>, D::Error> {
@@ -382,6 +429,18 @@ mod tests {
         let again = Lock::parse("landfall.lock", &text).unwrap();
         assert_eq!(again, lock);
         assert_eq!(again.to_text(), text);
+    }
+
+    #[test]
+    fn what_no_lock_says_is_refused() {
+        let mut lock = sample();
+        lock.files[0].also = vec!["http://../x".into()];
+        assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
+        lock.files[0].also = vec!["ftp://a/x".into()];
+        assert!(Lock::parse("l", &lock.to_text()).is_err());
+        let mut lock = sample();
+        lock.images[0].blobs[0].size = u64::MAX;
+        assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));
     }
 
     #[test]

@@ -245,7 +245,11 @@ impl Run<'_> {
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;
-                    item.reason = Some(format!("would go to {}:{}", delivery.place, delivery.tag));
+                    let place = format!("{}:{}", delivery.place, delivery.tag);
+                    item.reason = Some(match item.reason.take() {
+                        Some(others) => format!("{others} and {place}"),
+                        None => format!("would go to {place}"),
+                    });
                 }
                 None => {}
             }

@@ -14,11 +14,16 @@ use axum::http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
 
 /// Answers `PUT /v2/NAME/manifests/REFERENCE`.
+/// How long a manifest may take to arrive.
+const MANIFEST_TIME: Duration = Duration::from_secs(120);
+
 pub(super) async fn put(
     app: Arc<App>,
     pushed: Arc<Pushed>,
@@ -44,7 +49,9 @@ pub(super) async fn put(
         )));
     }
     let most = app.limits.manifest_bytes;
-    let bytes = axum::body::to_bytes(body, most).await.map_err(|error| {
+    let arrived = timeout(MANIFEST_TIME, axum::body::to_bytes(body, most)).await;
+    let arrived = arrived.unwrap_or_else(|_| Err(axum::Error::new("it took too long")));
+    let bytes = arrived.map_err(|error| {
         let message = format!("the manifest did not arrive, or has more than {most} bytes: {error}");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
     })?;
