@@ -387,7 +387,7 @@ impl Transport {
         if route.is_some() {
             tls.ca.extend(self.0.config.proxy_ca.clone());
         }
-        let key = (tls, route.map(|proxy| format!("{}|{}", proxy.url, proxy.credentials.is_some())));
+        let key = (tls, route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())));
         let mut clients = self.0.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
@@ -403,8 +403,8 @@ impl Transport {
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
         if let Some(proxy) = route {
             let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(|error| local(causes(&error)))?;
-            if let Some((user, password)) = &proxy.credentials {
-                all = all.basic_auth(user, password);
+            if let Some(account) = &proxy.account {
+                all = all.basic_auth(&account.user, &account.password);
             }
             builder = builder.proxy(all);
         }
