@@ -2,8 +2,12 @@
 //! with a decision at every hop, and the ledger of hosts.
 
 mod body;
+mod certificate;
+mod door;
 mod error;
+mod explain;
 mod gate;
+mod inspect;
 mod ledger;
 mod no_proxy;
 mod probe;
@@ -11,9 +15,13 @@ mod proxy;
 mod retry;
 mod tls;
 mod transport;
+mod trust;
+mod tunnel;
 
 pub use body::{Body, ByteStream, Response, from_offset};
+pub use certificate::Certificate;
 pub use error::{Error, ErrorKind, shown_url};
+pub use inspect::{Handshake, Inspection};
 pub use ledger::{Ledger, Why};
 pub use no_proxy::Exception;
 pub use proxy::{Decision, ProxyAccount, ProxyRules, ProxyUrl, Rule};

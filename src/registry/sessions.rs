@@ -132,8 +132,13 @@ fn covers(written: &str, host: &str) -> bool {
         || host.rsplit_once(':').is_some_and(|(name, _)| name == written && !written.contains(':'))
 }
 
-/// The rules by host that flags, site and keychain give.
-pub fn host_rules(site: Option<&Site>, plain: &[String], keychain: &Keychain) -> BTreeMap<String, HostRule> {
+/// The rules by host that flags, site, keychain and certs.d folders (`trust`) give.
+pub fn host_rules(
+    site: Option<&Site>,
+    plain: &[String],
+    keychain: &Keychain,
+    trust: BTreeMap<String, TlsProfile>,
+) -> BTreeMap<String, HostRule> {
     let mut rules: BTreeMap<String, HostRule> = BTreeMap::new();
     if let Some(site) = site {
         if let Some(registry) = &site.registry
@@ -173,8 +178,26 @@ pub fn host_rules(site: Option<&Site>, plain: &[String], keychain: &Keychain) ->
     for host in plain {
         rules.entry(host.clone()).or_default().plain_http = true;
     }
+    for (host, profile) in trust {
+        let tls = &mut rules.entry(host).or_default().tls;
+        tls.ca.extend(profile.ca);
+        tls.client = tls.client.take().or(profile.client);
+    }
     for host in keychain.hosts() {
         rules.entry(host).or_default().has_credentials = true;
+    }
+    // the rule of a host and port hides that of the host alone, so it takes that one's in
+    for (key, bare) in rules.clone() {
+        for (other, rule) in rules.iter_mut() {
+            if other.strip_prefix(&key).is_some_and(|rest| rest.starts_with(':') && !rest.contains(']')) {
+                rule.tls.ca.extend(bare.tls.ca.clone());
+                rule.tls.client = rule.tls.client.take().or(bare.tls.client.clone());
+                rule.tls.skip_verify |= bare.tls.skip_verify;
+                rule.plain_http |= bare.plain_http;
+                rule.has_credentials |= bare.has_credentials;
+                rule.max_concurrent = rule.max_concurrent.or(bare.max_concurrent);
+            }
+        }
     }
     rules
 }
