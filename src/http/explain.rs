@@ -78,7 +78,7 @@ pub(super) fn refusal(
                  allowed there"
             ),
         ),
-        502..=504 => {
+        500 | 502..=504 => {
             let why = match squid {
                 Some(code) if code.starts_with("ERR_DNS_FAIL") => ": it does not know that name",
                 Some(code) if code.starts_with("ERR_CONNECT_FAIL 111") => {
