@@ -1,19 +1,27 @@
 //! One transport for everything on the wire: proxy rules, TLS, retries, a gate per host, redirects
 //! with a decision at every hop, and the ledger of hosts.
 
+mod attempts;
 mod body;
 mod error;
 mod gate;
 mod ledger;
+mod page;
 mod probe;
 mod proxy;
+mod quota;
+mod range;
 mod retry;
 mod tls;
 mod transport;
+mod upload;
 
-pub use body::{Body, ByteStream, Response, from_offset};
+pub use body::{Body, ByteStream, Response};
 pub use error::{Error, ErrorKind, shown_url};
 pub use ledger::{Ledger, Why};
+pub(crate) use page::{came_instead, looks_like_page, title};
 pub use proxy::{ProxyRules, ProxyUrl};
+pub use range::from_offset;
+pub(crate) use retry::backoff;
 pub use tls::TlsProfile;
 pub use transport::{HostRule, Request, Transport, TransportConfig};
