@@ -10,6 +10,7 @@ use crate::site::Site;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What every verb starts from.
 pub struct Context {
@@ -33,6 +34,11 @@ impl Context {
         let site = global.site.as_deref().map(Site::load).transpose()?;
         let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
         limits.per_host = limits.per_host.max(global.jobs);
+        limits.idle = Duration::from_secs(global.idle);
+        if let Some(seconds) = global.first_byte {
+            limits.first_byte = Duration::from_secs(seconds);
+            limits.first_byte_proxied = limits.first_byte;
+        }
         let progress = progress(global.progress);
         Ok(Context { site, limits, progress, global })
     }

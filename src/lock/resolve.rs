@@ -4,9 +4,9 @@ use crate::http::{Error, ErrorKind};
 use crate::manifest::WantedImage;
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
-use crate::report::Progress;
-use crate::store::{Blobs, ContentError, Disk};
-use futures_util::StreamExt;
+use crate::report::{Progress, Side, Silent};
+use crate::source::{self, Part, Upstreams};
+use crate::store::{Blobs, ContentError, Disk, fetch};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -171,19 +171,13 @@ impl Resolver {
         if blob.size > limit {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
-        let session = self.sessions.upstream(&name.registry).await?;
-        let (_, mut stream) = session.blob(&name.repository, &blob.digest, 0).await?;
-        let mut bytes = Vec::new();
-        while let Some(piece) = stream.next().await {
-            bytes.extend_from_slice(&piece?);
-            if bytes.len() as u64 > blob.size {
-                break;
-            }
-        }
-        if bytes.len() as u64 != blob.size || !blob.digest.matches(&bytes) {
-            return Err(format!("the bytes that came are not {}", blob.digest).into());
-        }
-        self.keep(blob, &bytes);
-        Ok(bytes)
+        let (registry, repository) = (name.registry.clone(), name.repository.clone());
+        let part = Part { descriptor: blob.clone(), from: source::From::Blob { registry, repository } };
+        let upstreams = Upstreams(self.sessions.clone());
+        fetch(&upstreams, &self.disk, &part, &Silent).await.map_err(|error| match error.side {
+            Side::Source => Cause::from(Error::new(error.kind, error.message)),
+            _ => Cause::local(error.message),
+        })?;
+        self.disk.read(blob).map_err(Cause::from)
     }
 }

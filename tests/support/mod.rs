@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod faults;
 pub mod front;
 pub mod gate;
 pub mod http;
