@@ -3,7 +3,7 @@
 use super::{Exit, Failure, Global, Outcome};
 use crate::http::{Transport, TransportConfig};
 use crate::model::Limits;
-use crate::registry::{Keychain, Sessions, host_rules, proxy_rules};
+use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
 use crate::rewrite::{Mapping, Target, is_path};
 use crate::site::Site;
@@ -96,7 +96,8 @@ impl Context {
         let site = self.site.as_ref();
         let get = |name: &str| std::env::var(name).ok();
         let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
-        let hosts = host_rules(site, &self.global.plain_http, &keychain);
+        let trust = certs_d(&certs_d_folders(get));
+        let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);
         for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
             self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
         }

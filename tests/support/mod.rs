@@ -10,10 +10,13 @@ pub mod front;
 pub mod gate;
 pub mod http;
 pub mod images;
+pub mod interceptor;
 pub mod netns;
 pub mod peers;
+pub mod pki;
 pub mod process;
 pub mod signed;
+pub mod squid;
 pub mod world;
 
 pub use images::Images;
