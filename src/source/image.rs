@@ -64,8 +64,8 @@ mod tests {
             "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
              - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
              trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
-             - {{digest: {sig}, size: 4, mediaType: m, tag: s.sig}}\n  \
-             - {{digest: {sig}, size: 4, mediaType: m, tag: t.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-0.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-1.sig}}\n  \
              - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
             top = digest("top"),
             child = digest("child"),
