@@ -90,7 +90,7 @@ impl Rig {
         let (up, down) = (Faults::new(content()), Faults::new(Content::default()));
         let place = Place::new();
         let manifest = format!(
-            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [{0}/team/app:v1, \
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nreferrers: false\nimages: [{0}/team/app:v1, \
              {0}/team/tool:v1]\nfiles:\n- {{url: \"http://{0}/files/tool.bin\", checksum: \"${{url}}.sha256\"}}\n",
             up.address
         );
