@@ -1,9 +1,9 @@
 //! One delivery: blobs, child manifests, index, tag last.
 
 use super::plan::trimmed;
-use crate::http::{Body, Error, ErrorKind};
+use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Session, Uploaded};
+use crate::registry::{Opener, Session, Uploaded};
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
@@ -184,56 +184,60 @@ impl Carrier {
         let _lane = self.lanes.acquire().await;
         let size = part.descriptor.size;
         let from = places.first().cloned();
-        let there = from.is_none()
-            && self
-                .session
-                .has_blob(repository, &part.descriptor.digest)
-                .await
-                .map_err(TransferError::destination)?;
-        if there {
-            self.progress.bytes(size);
-        } else {
-            let failure: Arc<Mutex<Option<Error>>> = Arc::default();
-            let body = self.body(part, failure.clone());
-            let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
-            let of_source = failure.lock().ok().and_then(|failure| failure.clone());
-            match (uploaded, of_source) {
-                (Ok(Uploaded::Mounted | Uploaded::There), _) => self.progress.bytes(size),
-                (Ok(Uploaded::Sent), _) => {}
-                (Err(_), Some(error)) => return Err(TransferError::source(error)),
-                (Err(error), None) => return Err(TransferError::destination(error)),
-            }
+        let failure: Arc<Mutex<Option<Error>>> = Arc::default();
+        let open = self.opener(part, failure.clone());
+        let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), open).await;
+        let of_source = failure.lock().ok().and_then(|failure| failure.clone());
+        match (uploaded, of_source) {
+            (Ok(Uploaded::Mounted | Uploaded::There), _) => self.progress.bytes(size),
+            (Ok(Uploaded::Sent), _) => {}
+            (Err(_), Some(error)) => return Err(TransferError::source(error)),
+            (Err(error), None) => return Err(TransferError::destination(error)),
         }
         places.push(repository.to_owned());
         Ok(())
     }
 
-    /// The part as a body that can be opened again. What fails at the source is left in `failure`.
-    fn body(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Body {
+    /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
+    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Opener {
         let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
-        let length = part.descriptor.size;
-        let open = move || {
+        Arc::new(move |offset| {
             let (source, progress, part, failure) =
                 (source.clone(), progress.clone(), part.clone(), failure.clone());
-            let note = move |error: &Error| {
+            let note = move |error: Error| {
                 if let Ok(mut slot) = failure.lock() {
                     *slot = Some(error.clone());
                 }
+                error
             };
             let opening = async move {
-                let (start, stream) = source.open(&part, 0).await.inspect_err(&note)?;
-                debug_assert_eq!(start, 0);
-                let stream = if source.is_checked() { stream } else { checked(stream, &part.descriptor) };
-                let counted = stream.inspect(move |bytes| match bytes {
-                    Ok(bytes) => progress.bytes(bytes.len() as u64),
-                    Err(error) => note(error),
+                let (start, stream) = source.open(&part, offset).await.map_err(&note)?;
+                // a chunk from the middle cannot be checked here: the registry checks the whole
+                let stream = match offset {
+                    0 if !source.is_checked() => checked(stream, &part.descriptor),
+                    _ => skip(stream, offset - start),
+                };
+                let counted = stream.map(move |bytes| {
+                    bytes.map_err(&note).inspect(|bytes| progress.bytes(bytes.len() as u64))
                 });
                 Ok(counted.boxed())
             };
             Box::pin(opening) as futures_util::future::BoxFuture<'static, _>
-        };
-        Body::Stream { length, open: Arc::new(open) }
+        })
     }
+}
+
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
+    let rest = move |next: Result<Bytes, Error>| {
+        let next = next.map(|mut piece| {
+            let passed = bytes.min(piece.len() as u64);
+            bytes -= passed;
+            piece.split_off(passed as usize)
+        });
+        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+    };
+    stream.filter_map(rest).boxed()
 }
 
 fn top(entry: &Entry) -> &Part {

@@ -1,6 +1,7 @@
 //! The OCI distribution protocol over [`crate::http`], one session a registry host.
 
 mod auth;
+mod body;
 mod challenge;
 mod credentials;
 mod session;
@@ -10,4 +11,4 @@ mod upload;
 pub use credentials::{Credential, Keychain, Secret};
 pub use session::{RawManifest, Session};
 pub use sessions::{Sessions, SetupError, host_rules, proxy_rules};
-pub use upload::Uploaded;
+pub use upload::{Opener, Uploaded, is_quota};

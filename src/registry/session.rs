@@ -1,7 +1,9 @@
 //! A session with one registry host: manifests, blobs, tags.
 
 use super::auth::{Auth, Scope};
+use super::body::BodyLimit;
 use super::credentials::Keychain;
+use super::upload::OwnMounts;
 use crate::http::{
     Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, from_offset, shown_url,
 };
@@ -32,7 +34,9 @@ pub struct Session {
     base: Url,
     origin: Option<String>,
     pub(super) transport: Transport,
-    auth: Auth,
+    pub(super) auth: Auth,
+    pub(super) body_limit: BodyLimit,
+    pub(super) own_mounts: OwnMounts,
 }
 
 impl Session {
@@ -52,7 +56,16 @@ impl Session {
             None => host.to_owned(),
         };
         let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
-        Session { host: host.into(), prefix, base, origin, transport, auth }
+        Session {
+            host: host.into(),
+            prefix,
+            base,
+            origin,
+            transport,
+            auth,
+            body_limit: BodyLimit::default(),
+            own_mounts: OwnMounts::default(),
+        }
     }
 
     /// The host as it stands in references.

@@ -32,6 +32,15 @@ pub trait Blobs: Send + Sync {
     /// When it is not there, or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
 
+    /// The whole content for a receiver that takes nothing before its end, such as an upload: its last
+    /// bytes are not handed out if they are wrong, those before may be.
+    ///
+    /// # Errors
+    /// As [`Blobs::open`].
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.open(digest, 0)
+    }
+
     /// The whole of a small piece, such as a manifest, checked against its digest and size.
     ///
     /// # Errors
