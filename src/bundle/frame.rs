@@ -145,7 +145,7 @@ mod tests {
     fn bytes_of_stored_content_lie_where_they_are_said_to() {
         let content = noise(2 * CHUNK + BLOCK + 5);
         let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
-        let mut read = Vec::new();
+        let mut read: Vec<u8> = Vec::new();
         while read.len() < content.len() {
             let (at, run) = stored_place(read.len() as u64);
             let count = run.min(content.len() - read.len());

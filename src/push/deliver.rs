@@ -1,16 +1,17 @@
 //! One delivery: blobs, child manifests, index, tag last.
 
+use super::names::project;
 use super::plan::trimmed;
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Opener, Session, Uploaded};
+use crate::registry::{Opener, Session, Uploaded, is_quota};
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
 use crate::store::{Source, TransferError, checked, read_part};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -26,6 +27,8 @@ pub(super) struct Carrier {
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
+    /// Projects that have no room for more, and what the registry said.
+    full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -45,6 +48,7 @@ impl Carrier {
             lanes: Semaphore::new(jobs),
             index,
             refuses_sparse: AtomicBool::new(false),
+            full: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -77,6 +81,32 @@ impl Carrier {
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
+        let delivered = self.deliver_parts(entry, repository, tag).await;
+        if let Err(error) = &delivered
+            && error.side == Side::Destination
+            && is_quota(error.kind, &error.message)
+        {
+            let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            full.entry(project(repository).to_owned()).or_insert_with(|| error.message.clone());
+        }
+        delivered
+    }
+
+    /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
+    fn has_room(&self, repository: &str) -> Result<(), TransferError> {
+        let full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(why) = full.get(project(repository)) else { return Ok(()) };
+        let message = format!("not sent: '{}' has no room for more ({why})", project(repository));
+        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+    }
+
+    async fn deliver_parts(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+        tag: &str,
+    ) -> Result<Digest, TransferError> {
+        self.has_room(repository)?;
         self.blobs(entry, repository).await?;
         let manifests: Vec<&Part> = entry
             .parts
@@ -110,8 +140,22 @@ impl Carrier {
         kind: &str,
         bytes: Bytes,
     ) -> Result<(), TransferError> {
-        let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-        put.map_err(TransferError::destination)
+        let put = self.session.put_manifest(repository, reference, kind, bytes.clone()).await;
+        let Err(mut error) = put else { return Ok(()) };
+        if may_be_immutable(&error) {
+            // the tag may have come to stand at this very digest meanwhile, and may not be written again
+            let stands = self.session.head_manifest(repository, reference, true).await;
+            if let Ok(Some(digest)) = stands
+                && digest.matches(&bytes)
+            {
+                return Ok(());
+            }
+        }
+        if foreign_urls(&bytes) {
+            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
+                              those that validation.manifests.urls.allow of its configuration names";
+        }
+        Err(TransferError::destination(error))
     }
 
     /// The untouched index where the registry takes it, else the trimmed one.
@@ -182,6 +226,7 @@ impl Carrier {
             return Ok(());
         }
         let _lane = self.lanes.acquire().await;
+        self.has_room(repository)?;
         let size = part.descriptor.size;
         let from = places.first().cloned();
         let failure: Arc<Mutex<Option<Error>>> = Arc::default();
@@ -250,4 +295,19 @@ fn top(entry: &Entry) -> &Part {
 fn refuses_children(error: &TransferError) -> bool {
     let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
     error.side == Side::Destination && error.codes.iter().any(|code| about_children.contains(&code.as_str()))
+}
+
+/// A refusal that a tag which may not be written again gets: ECR and Harbor answer 400, 409 or 412.
+fn may_be_immutable(error: &Error) -> bool {
+    let refused = matches!(error.kind, ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412));
+    let words = error.message.to_ascii_lowercase();
+    refused
+        && ["immutable", "already exist", "tag_invalid", "overwrit"].iter().any(|word| words.contains(word))
+}
+
+/// Whether a manifest names URLs of foreign layers.
+fn foreign_urls(manifest: &[u8]) -> bool {
+    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
+    let layers = document.as_ref().and_then(|document| document.get("layers")?.as_array());
+    layers.into_iter().flatten().any(|layer| layer.get("urls").is_some())
 }

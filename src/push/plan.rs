@@ -1,5 +1,6 @@
 //! What goes where, and what stands there already: one HEAD a destination tag.
 
+use super::names;
 use crate::http::Error;
 use crate::lock::Lock;
 use crate::model::Digest;
@@ -51,7 +52,8 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Del
     (entries, all)
 }
 
-/// Asks the registry what stands at each destination tag.
+/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
+/// registry holds.
 pub(super) async fn standings(
     session: &Session,
     entries: &[Entry],
@@ -60,6 +62,9 @@ pub(super) async fn standings(
 ) -> Vec<Result<Standing, Error>> {
     let asking = deliveries.iter().map(|delivery| async {
         let entry = &entries[delivery.entry];
+        if names::fault(&delivery.place).is_some() {
+            return Ok(Standing::Nothing);
+        }
         let found = session.head_manifest(&delivery.place.repository, &delivery.tag, true).await?;
         Ok(match found {
             None => Standing::Nothing,

@@ -4,11 +4,13 @@ mod auth;
 mod body;
 mod challenge;
 mod credentials;
+mod harbor;
 mod session;
 mod sessions;
 mod upload;
 
 pub use credentials::{Credential, Keychain, Secret};
+pub use harbor::Quota;
 pub use session::{RawManifest, Session};
 pub use sessions::{Sessions, SetupError, host_rules, proxy_rules};
 pub use upload::{Opener, Uploaded, is_quota};

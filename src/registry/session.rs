@@ -31,7 +31,7 @@ pub struct Session {
     host: String,
     /// What is put before `/v2/`'s repository: a mirror's path.
     prefix: String,
-    base: Url,
+    pub(super) base: Url,
     origin: Option<String>,
     pub(super) transport: Transport,
     pub(super) auth: Auth,

@@ -87,7 +87,10 @@ impl Session {
                 Ok(uploaded) => return Ok(uploaded),
                 Err(failed) => failed,
             };
-            if from.is_some() && failed.error.kind == ErrorKind::Denied && !is_quota(&failed.error) {
+            if from.is_some()
+                && failed.error.kind == ErrorKind::Denied
+                && !is_quota(failed.error.kind, &failed.error.message)
+            {
                 from = None;
             } else if self.smaller_bodies(&failed, before) {
                 (attempt, before) = (1, None);
@@ -113,7 +116,7 @@ impl Session {
             return Ok(Uploaded::There);
         }
         let mount = if asks_by_mount { Some(repository) } else { from };
-        let Some(opened) = self.begin(repository, &blob.digest, mount).await? else {
+        let Some(opened) = self.begin(repository, Some(&blob.digest), mount).await? else {
             return Ok(if asks_by_mount { Uploaded::There } else { Uploaded::Mounted });
         };
         if from.is_some() && self.has_blob(repository, &blob.digest).await? {
@@ -132,18 +135,25 @@ impl Session {
     pub(super) async fn begin(
         &self,
         repository: &str,
-        digest: &Digest,
+        digest: Option<&Digest>,
         mount: Option<&str>,
     ) -> Result<Option<Opened>, Error> {
-        let what = || format!("blob {digest} to {}/{repository}", self.host());
+        let what = || match digest {
+            Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
+            None => format!("an upload to {}/{repository}", self.host()),
+        };
         let foreign = mount.filter(|from| *from != repository);
         let scope = Scope { from: foreign.map(|from| self.full(from)), ..self.scope(repository, true) };
         let mut begin = self.url(repository, "blobs/uploads/")?;
-        if let Some(from) = mount {
-            let words = [("mount", digest.to_string()), ("from", self.full(from))];
-            begin.query_pairs_mut().extend_pairs(words);
-        } else if digest.algorithm() != Algorithm::Sha256 {
-            begin.query_pairs_mut().append_pair("digest-algorithm", digest.algorithm().as_str());
+        match (digest, mount) {
+            (Some(digest), Some(from)) => {
+                let words = [("mount", digest.to_string()), ("from", self.full(from))];
+                begin.query_pairs_mut().extend_pairs(words);
+            }
+            (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
+                begin.query_pairs_mut().append_pair("digest-algorithm", digest.algorithm().as_str());
+            }
+            _ => {}
         }
         let response = self.send(Request::new(Method::POST, begin.clone(), Why::Registry), &scope).await?;
         let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
@@ -162,6 +172,22 @@ impl Session {
         Ok(Some(Opened { target, least_chunk: least.unwrap_or(0) }))
     }
 
+    /// Whether something may be pushed to `repository`: an upload is begun, and cancelled.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn may_push(&self, repository: &str) -> Result<(), Error> {
+        if let Some(opened) = self.begin(repository, None, None).await? {
+            self.cancel(repository, opened).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the registry has taken requests without a sign-in so far.
+    pub fn is_open(&self) -> bool {
+        self.auth.asks_nobody()
+    }
+
     /// Gives an upload back, if the registry can.
     pub(super) async fn cancel(&self, repository: &str, opened: Opened) {
         let cancel = Request { retried: false, ..Request::new(Method::DELETE, opened.target, Why::Registry) };
@@ -172,7 +198,7 @@ impl Session {
 
     /// Asks for a mount of a blob that was just sent, once in a run.
     async fn learn_own_mounts(&self, repository: &str, digest: &Digest) {
-        match self.begin(repository, digest, Some(repository)).await {
+        match self.begin(repository, Some(digest), Some(repository)).await {
             Ok(None) => self.own_mounts.0.store(OwnMounts::TELL, Ordering::Relaxed),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
             Err(_) => {}
@@ -181,13 +207,13 @@ impl Session {
 }
 
 /// Whether the registry has no room for more: a quota of the project, or its disk.
-pub fn is_quota(error: &Error) -> bool {
-    let refused = match error.kind {
+pub fn is_quota(kind: ErrorKind, message: &str) -> bool {
+    let refused = match kind {
         ErrorKind::Status(507) => return true,
         ErrorKind::Status(status) => (400..500).contains(&status),
         kind => kind == ErrorKind::Denied,
     };
-    refused && error.message.to_ascii_lowercase().contains("quota")
+    refused && message.to_ascii_lowercase().contains("quota")
 }
 
 fn begins_again(error: &Error) -> bool {
@@ -233,10 +259,8 @@ mod tests {
     #[test]
     fn a_quota_is_told_from_other_refusals() {
         let quota = "Quota exceeded when processing the request of adding 1 MiB of storage resource";
-        assert!(is_quota(&Error::new(ErrorKind::Denied, quota)));
-        assert!(is_quota(&Error::new(ErrorKind::Status(412), quota)));
-        assert!(is_quota(&Error::new(ErrorKind::Status(507), "")));
-        assert!(!is_quota(&Error::new(ErrorKind::Denied, "may not write")));
-        assert!(!is_quota(&Error::new(ErrorKind::Network, quota)));
+        assert!(is_quota(ErrorKind::Denied, quota) && is_quota(ErrorKind::Status(412), quota));
+        assert!(is_quota(ErrorKind::Status(507), ""));
+        assert!(!is_quota(ErrorKind::Denied, "may not write") && !is_quota(ErrorKind::Network, quota));
     }
 }
