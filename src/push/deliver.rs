@@ -27,7 +27,7 @@ pub(super) struct Carrier {
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
-    /// Projects that have no room for more, and what the registry said.
+    /// Projects that have no room for more, and the name that the registry said it of.
     full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
@@ -87,7 +87,7 @@ impl Carrier {
             && is_quota(error.kind, &error.message)
         {
             let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            full.entry(project(repository).to_owned()).or_insert_with(|| error.message.clone());
+            full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
         }
         delivered
     }
@@ -95,8 +95,11 @@ impl Carrier {
     /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
     fn has_room(&self, repository: &str) -> Result<(), TransferError> {
         let full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(why) = full.get(project(repository)) else { return Ok(()) };
-        let message = format!("not sent: '{}' has no room for more ({why})", project(repository));
+        let Some(first) = full.get(project(repository)) else { return Ok(()) };
+        let message = format!(
+            "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
+            project(repository)
+        );
         Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
     }
 

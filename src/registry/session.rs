@@ -3,7 +3,7 @@
 use super::auth::{Auth, Scope};
 use super::body::BodyLimit;
 use super::credentials::Keychain;
-use super::upload::OwnMounts;
+use super::upload::{OwnMounts, is_quota};
 use crate::http::{
     Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, from_offset, shown_url,
 };
@@ -275,6 +275,7 @@ impl Session {
     async fn classify(&self, status: StatusCode, scope: &Scope, message: String) -> Error {
         match status.as_u16() {
             404 => Error::new(ErrorKind::NotFound, message),
+            403 if is_quota(ErrorKind::Denied, &message) => Error::new(ErrorKind::Denied, message),
             401 | 403 => {
                 let why = self.auth.denied(scope, status.as_u16()).await;
                 Error::new(ErrorKind::Denied, format!("{message}; {why}"))

@@ -1,6 +1,6 @@
 //! The connected side as a source: registries for images, web servers for files.
 
-use super::{From, Part};
+use super::{From, Part, foreign};
 use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
 use crate::registry::Sessions;
 use crate::store::{Source, whole};
@@ -25,6 +25,10 @@ impl Source for Upstreams {
                 From::Blob { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
                     session.blob(repository, &part.descriptor.digest, offset).await
+                }
+                From::Foreign { registry, repository, manifests } => {
+                    let session = self.0.upstream(registry).await?;
+                    foreign::open(&self.0, &session, repository, manifests, part, offset).await
                 }
                 From::Url(url) => {
                     let send = |range| get(&self.0, Method::GET, url, range);

@@ -7,8 +7,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod gate;
+pub mod harbor;
 pub mod http;
 pub mod images;
+pub mod middle;
 pub mod netns;
 pub mod peers;
 pub mod process;
