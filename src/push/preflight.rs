@@ -136,7 +136,7 @@ impl Preflight<'_> {
     }
 
     fn names(&self, harbor: bool) -> Vec<Problem> {
-        let faults = self.by(|repository| repository).into_iter().filter_map(|(_, stops)| {
+        let faults = self.by(|repository| repository).into_values().filter_map(|stops| {
             let place = &self.deliveries[*stops.first()?].place;
             let fault = names::fault(place).or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
             Some(Problem::new(ProblemKind::Name, place.to_string(), fault, stops))
