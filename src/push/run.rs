@@ -81,7 +81,7 @@ pub enum PushError {
 }
 
 /// Images in delivery at once. Blobs have their own bound.
-const IMAGES: usize = 8;
+const IMAGES: usize = 16;
 
 /// Brings everything of `lock` from `source` to the destinations of `mapping`.
 ///

@@ -1,16 +1,19 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
 mod disk;
+mod islands;
 mod layout;
 mod records;
 mod through;
 mod transfer;
+mod wide;
 mod writer;
 
 pub use disk::{Disk, StoreError};
 pub use layout::{LayoutIndex, OCI_LAYOUT};
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
+pub use wide::{Lanes, fetch_wide};
 pub use writer::Writer;
 
 use crate::model::{Descriptor, Digest};

@@ -141,7 +141,7 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
 }
 
 /// How often a part is asked for again when nothing new came in between.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 
 /// Brings one part into the store. A cut connection goes on at the last byte on disk; attempts count
 /// only while nothing new comes. Returns the bytes received: 0 where it was there already.
@@ -234,7 +234,7 @@ async fn pump(
     Ok(())
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, TransferError> {
     match tokio::task::spawn_blocking(work).await {
