@@ -69,8 +69,11 @@ pub async fn fetch_wide(
     progress: &Arc<dyn Progress>,
     lanes: &Lanes,
 ) -> Result<u64, TransferError> {
+    if part.descriptor.size < WIDE {
+        return fetch(&**source, disk, part, &**progress).await;
+    }
     let (mut received, mut failures) = (0, 0);
-    while part.descriptor.size >= WIDE {
+    loop {
         let (store, descriptor) = (disk.clone(), part.descriptor.clone());
         let opened = blocking(move || Writer::open(store, &descriptor, true)).await?;
         let Some((writer, islands)) = opened else { return Ok(received) };
