@@ -1,16 +1,17 @@
 //! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
+use super::names::project;
 use super::plan::trimmed;
-use crate::http::{Body, Error, ErrorKind};
+use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::Session;
+use crate::registry::{Opener, Session, Uploaded, is_quota};
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
 use crate::store::{Source, TransferError, checked, read_part};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -33,6 +34,8 @@ pub(super) struct Carrier {
     pub(super) move_tags: bool,
     /// Whose turn it is to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), Turn>>,
+    /// Projects that have no room for more, and the name that the registry said it of.
+    full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -54,6 +57,7 @@ impl Carrier {
             refuses_sparse: AtomicBool::new(false),
             move_tags: false,
             turns: Mutex::default(),
+            full: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -92,6 +96,35 @@ impl Carrier {
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
+        let delivered = self.deliver_parts(entry, repository, tag).await;
+        if let Err(error) = &delivered
+            && error.side == Side::Destination
+            && is_quota(error.kind, &error.message)
+        {
+            let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
+        }
+        delivered
+    }
+
+    /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
+    fn has_room(&self, repository: &str) -> Result<(), TransferError> {
+        let full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(first) = full.get(project(repository)) else { return Ok(()) };
+        let message = format!(
+            "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
+            project(repository)
+        );
+        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+    }
+
+    async fn deliver_parts(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+        tag: &str,
+    ) -> Result<Digest, TransferError> {
+        self.has_room(repository)?;
         self.blobs(entry, repository).await?;
         let manifests: Vec<&Part> = entry
             .parts
@@ -137,11 +170,36 @@ impl Carrier {
         let mut listed = turn.lock().await;
         match *listed {
             Some(listed) if reference.contains(':') => Ok(listed),
-            _ => {
-                let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-                Ok(*listed.insert(put.map_err(TransferError::destination)?))
+            _ => Ok(*listed.insert(self.put_now(repository, reference, kind, bytes).await?)),
+        }
+    }
+
+    async fn put_now(
+        &self,
+        repository: &str,
+        reference: &str,
+        kind: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        let put = self.session.put_manifest(repository, reference, kind, bytes.clone()).await;
+        let mut error = match put {
+            Ok(listed) => return Ok(listed),
+            Err(error) => error,
+        };
+        if may_be_immutable(&error) {
+            // the tag may have come to stand at this very digest meanwhile, and may not be written again
+            let stands = self.session.head_manifest(repository, reference, true).await;
+            if let Ok(Some(digest)) = stands
+                && digest.matches(&bytes)
+            {
+                return Ok(false);
             }
         }
+        if foreign_urls(&bytes) {
+            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
+                              those that validation.manifests.urls.allow of its configuration names";
+        }
+        Err(TransferError::destination(error))
     }
 
     /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
@@ -218,58 +276,64 @@ impl Carrier {
             return Ok(());
         }
         let _lane = self.lanes.acquire().await;
+        self.has_room(repository)?;
         let size = part.descriptor.size;
         let from = places.first().cloned();
-        let there = from.is_none()
-            && self
-                .session
-                .has_blob(repository, &part.descriptor.digest)
-                .await
-                .map_err(TransferError::destination)?;
-        if there {
-            self.progress.bytes(size);
-        } else {
-            let failure: Arc<Mutex<Option<Error>>> = Arc::default();
-            let body = self.body(part, failure.clone());
-            let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
-            let of_source = failure.lock().ok().and_then(|failure| failure.clone());
-            match (uploaded, of_source) {
-                // counted when they were sent, or standing before
-                (Ok(_), _) => {}
-                (Err(_), Some(error)) => return Err(TransferError::source(error)),
-                (Err(error), None) => return Err(TransferError::destination(error)),
-            }
+        let failure: Arc<Mutex<Option<Error>>> = Arc::default();
+        let open = self.opener(part, failure.clone());
+        let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), open).await;
+        let of_source = failure.lock().ok().and_then(|failure| failure.clone());
+        match (uploaded, of_source) {
+            (Ok(Uploaded::There), _) => self.progress.bytes(size),
+            // counted when it was sent
+            (Ok(Uploaded::Mounted | Uploaded::Sent), _) => {}
+            (Err(_), Some(error)) => return Err(TransferError::source(error)),
+            (Err(error), None) => return Err(TransferError::destination(error)),
         }
         places.push(repository.to_owned());
         Ok(())
     }
 
-    /// The part as a body that can be opened again. What fails at the source is left in `failure`.
-    fn body(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Body {
+    /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
+    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Opener {
         let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
-        let length = part.descriptor.size;
-        let open = move || {
+        Arc::new(move |offset| {
             let (source, progress, part, failure) =
                 (source.clone(), progress.clone(), part.clone(), failure.clone());
-            let note = move |error: &Error| {
+            let note = move |error: Error| {
                 if let Ok(mut slot) = failure.lock() {
                     *slot = Some(error.clone());
                 }
+                error
             };
             let opening = async move {
-                let (start, stream) = source.open(&part, 0).await.inspect_err(&note)?;
-                debug_assert_eq!(start, 0);
-                let stream = if source.is_checked() { stream } else { checked(stream, &part.descriptor) };
-                let counted = stream.inspect(move |bytes| match bytes {
-                    Ok(bytes) => progress.bytes(bytes.len() as u64),
-                    Err(error) => note(error),
+                let (start, stream) = source.open(&part, offset).await.map_err(&note)?;
+                // a chunk from the middle cannot be checked here: the registry checks the whole
+                let stream = match offset {
+                    0 if !source.is_checked() => checked(stream, &part.descriptor),
+                    _ => skip(stream, offset - start),
+                };
+                let counted = stream.map(move |bytes| {
+                    bytes.map_err(&note).inspect(|bytes| progress.bytes(bytes.len() as u64))
                 });
                 Ok(counted.boxed())
             };
             Box::pin(opening) as futures_util::future::BoxFuture<'static, _>
-        };
-        Body::Stream { length, open: Arc::new(open) }
+        })
     }
+}
+
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
+    let rest = move |next: Result<Bytes, Error>| {
+        let next = next.map(|mut piece| {
+            let passed = bytes.min(piece.len() as u64);
+            bytes -= passed;
+            piece.split_off(passed as usize)
+        });
+        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+    };
+    stream.filter_map(rest).boxed()
 }
 
 fn top(entry: &Entry) -> &Part {
@@ -282,4 +346,19 @@ fn top(entry: &Entry) -> &Part {
 fn refuses_children(error: &TransferError) -> bool {
     let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
     error.side == Side::Destination && error.codes.iter().any(|code| about_children.contains(&code.as_str()))
+}
+
+/// A refusal that a tag which may not be written again gets: ECR and Harbor answer 400, 409 or 412.
+fn may_be_immutable(error: &Error) -> bool {
+    let refused = matches!(error.kind, ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412));
+    let words = error.message.to_ascii_lowercase();
+    refused
+        && ["immutable", "already exist", "tag_invalid", "overwrit"].iter().any(|word| words.contains(word))
+}
+
+/// Whether a manifest names URLs of foreign layers.
+fn foreign_urls(manifest: &[u8]) -> bool {
+    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
+    let layers = document.as_ref().and_then(|document| document.get("layers")?.as_array());
+    layers.into_iter().flatten().any(|layer| layer.get("urls").is_some())
 }

@@ -1,9 +1,11 @@
 //! The OCI distribution protocol over [`crate::http`], one session a registry host.
 
 mod auth;
+mod body;
 mod certs_d;
 mod challenge;
 mod credentials;
+mod harbor;
 mod referrers;
 mod session;
 mod sessions;
@@ -11,7 +13,8 @@ mod upload;
 
 pub use certs_d::{certs_d, certs_d_folders};
 pub use credentials::{Credential, Keychain, Secret};
+pub use harbor::Quota;
 pub use referrers::entries as referrer_entries;
 pub use session::{RawManifest, Session};
 pub use sessions::{Sessions, SetupError, host_rules, proxy_rules};
-pub use upload::Uploaded;
+pub use upload::{Opener, Uploaded, is_quota};

@@ -1,5 +1,6 @@
 //! Container images: index, manifests, configs and layers of one repository.
 
+use super::foreign::is_foreign;
 use super::{Attached, Entry, From, Part};
 use crate::lock::Image;
 use crate::report::Kind;
@@ -9,10 +10,17 @@ use std::collections::BTreeSet;
 pub(super) fn entry(image: &Image) -> Entry {
     let (registry, repository) = (image.name.registry.clone(), image.name.repository.clone());
     let blob = || From::Blob { registry: registry.clone(), repository: repository.clone() };
+    let foreign = || From::Foreign {
+        registry: registry.clone(),
+        repository: repository.clone(),
+        manifests: image.manifests_in_order().collect(),
+    };
     let manifest = || From::Manifest { registry: registry.clone(), repository: repository.clone() };
     let mut parts: Vec<Part> = Vec::new();
-    let blobs = image.blobs.iter().chain(&image.referrer_blobs);
-    parts.extend(blobs.map(|descriptor| Part { descriptor: descriptor.clone(), from: blob() }));
+    parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
+        let from = if is_foreign(&descriptor.media_type) { foreign() } else { blob() };
+        Part { descriptor: descriptor.clone(), from }
+    }));
     parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, from: manifest() }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
     let own = known.clone();

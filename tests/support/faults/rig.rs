@@ -168,7 +168,13 @@ impl Rig {
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let disk = Disk::open(&self.store(store)).unwrap();
         let mapping = Mapping::new(self.down.address.parse().unwrap(), None);
-        let options = Options { jobs: 8, move_tags: false, dry_run: false, index: Default::default() };
+        let options = Options {
+            jobs: 8,
+            move_tags: false,
+            dry_run: false,
+            index: Default::default(),
+            create_projects: false,
+        };
         let sessions = self.sessions();
         let source = Arc::new(Local(Arc::new(disk)));
         let pushing = push(&self.lock, &mapping, source, &sessions, options, self.notes.clone());
