@@ -269,6 +269,27 @@ fn a_refused_or_cut_body_goes_in_chunks() {
     }
 }
 
+/// nginx refuses a body that is too large before it has read it, and hangs up.
+#[test]
+fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
+    if !need(&["docker-registry", "gzip", "nginx"]) {
+        return;
+    }
+    let stored = stored(&[("big/app", 36 * MIB)]);
+    let registry = docker_registry();
+    let nginx = support::peers::nginx_with(&format!(
+        "client_max_body_size 17m; location / {{ proxy_pass {}; proxy_set_header Host $http_host; }}",
+        registry.url()
+    ));
+    stored.push(0, &nginx.address, &[]);
+    assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
+    assert!(
+        nginx.log().contains("\" 413 ") && registry.requests("\"PATCH /v2/big/app") == 3,
+        "{}",
+        nginx.log()
+    );
+}
+
 #[test]
 fn chunks_are_as_long_as_the_registry_asks() {
     if !need(&NEEDS) {

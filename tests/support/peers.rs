@@ -75,6 +75,11 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
 
 /// nginx with `root` at `/`, its access log in the server's log.
 pub fn nginx(root: &Path) -> Server {
+    nginx_with(&format!("root {};", root.display()))
+}
+
+/// nginx with these directives for its one server.
+pub fn nginx_with(directives: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let dir = place.dir().display();
@@ -84,8 +89,7 @@ pub fn nginx(root: &Path) -> Server {
          events {{}}\nhttp {{ access_log /dev/stdout;\n\
          client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;\n\
          uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;\n\
-         server {{ listen {address}; root {}; }} }}\n",
-        root.display()
+         server {{ listen {address}; {directives} }} }}\n"
     );
     let config = place.write("nginx.conf", config);
     let mut command = place.clean(super::which("nginx").expect("nginx is installed"));
