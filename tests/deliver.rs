@@ -283,11 +283,7 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
     ));
     stored.push(0, &nginx.address, &[]);
     assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
-    assert!(
-        nginx.log().contains("\" 413 ") && nginx.requests("\"PATCH /v2/big/app") == 3,
-        "{}",
-        nginx.log()
-    );
+    assert!(nginx.log().contains("\" 413 ") && nginx.requests("\"PATCH /v2/big/app") == 3, "{}", nginx.log());
 }
 
 #[test]
