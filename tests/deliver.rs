@@ -283,7 +283,14 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
     ));
     stored.push(0, &nginx.address, &[]);
     assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
-    assert!(nginx.log().contains("\" 413 ") && nginx.requests("\"PATCH /v2/big/app") == 3, "{}", nginx.log());
+    let told = || nginx.log().contains("\" 413 ") && nginx.requests("\"PATCH /v2/big/app") == 3;
+    // its log comes a moment later
+    for _ in 0..100 {
+        if !told() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    assert!(told(), "{}", nginx.log());
 }
 
 #[test]
