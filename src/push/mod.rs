@@ -5,6 +5,7 @@ mod names;
 mod plan;
 mod preflight;
 mod receipt;
+mod refusals;
 mod run;
 
 pub use plan::{Delivery, Standing};
