@@ -2,6 +2,7 @@
 
 use super::names::project;
 use super::plan::trimmed;
+use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
 use crate::registry::{Opener, Session, Uploaded, is_quota};
@@ -34,6 +35,8 @@ pub(super) struct Carrier {
     pub(super) move_tags: bool,
     /// Whose turn it is to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), Turn>>,
+    /// The registry has refused a mount.
+    refuses_mounts: AtomicBool,
     /// Projects that have no room for more, and the name that the registry said it of.
     full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
@@ -57,6 +60,7 @@ impl Carrier {
             refuses_sparse: AtomicBool::new(false),
             move_tags: false,
             turns: Mutex::default(),
+            refuses_mounts: AtomicBool::new(false),
             full: Mutex::default(),
             places: Mutex::default(),
         }
@@ -266,19 +270,29 @@ impl Carrier {
         Ok(())
     }
 
-    /// Brings one blob to `repository`, once for the whole run: mounted where the registry has it in
-    /// another repository, else sent unless it is there.
+    /// Brings one blob to `repository`: mounted where the registry has it in another repository, else sent
+    /// unless it is there. It is sent by one at a time, mounted by any number.
     async fn blob(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
         let places = self.places(&part.descriptor.digest);
+        let size = part.descriptor.size;
         // the turn comes before the lane: whoever waits for another's upload holds no lane
-        let mut places = places.lock().await;
-        if places.iter().any(|place| place == repository) {
+        let mut turn = places.lock().await;
+        if turn.iter().any(|place| place == repository) {
             return Ok(());
+        }
+        let mut from = turn.first().cloned();
+        if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
+            drop(turn);
+            if self.mounted(part, repository, other).await? {
+                self.progress.bytes(size);
+                places.lock().await.push(repository.to_owned());
+                return Ok(());
+            }
+            from = None;
+            turn = places.lock().await;
         }
         let _lane = self.lanes.acquire().await;
         self.has_room(repository)?;
-        let size = part.descriptor.size;
-        let from = places.first().cloned();
         let failure: Arc<Mutex<Option<Error>>> = Arc::default();
         let open = self.opener(part, failure.clone());
         let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), open).await;
@@ -290,8 +304,23 @@ impl Carrier {
             (Err(_), Some(error)) => return Err(TransferError::source(error)),
             (Err(error), None) => return Err(TransferError::destination(error)),
         }
-        places.push(repository.to_owned());
+        turn.push(repository.to_owned());
         Ok(())
+    }
+
+    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
+    /// they may end in uploads.
+    async fn mounted(&self, part: &Part, repository: &str, other: &str) -> Result<bool, TransferError> {
+        let _lane = self.lanes.acquire().await;
+        self.has_room(repository)?;
+        match self.session.mount(repository, &part.descriptor.digest, other).await {
+            Ok(true) => Ok(true),
+            Err(error) if is_quota(error.kind, &error.message) => Err(TransferError::destination(error)),
+            Ok(false) | Err(_) => {
+                self.refuses_mounts.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+        }
     }
 
     /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
@@ -339,26 +368,4 @@ fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
 fn top(entry: &Entry) -> &Part {
     // entries end with their top
     &entry.parts[entry.parts.len() - 1]
-}
-
-/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals,
-/// of the tag or of the size, are not about children.
-fn refuses_children(error: &TransferError) -> bool {
-    let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
-    error.side == Side::Destination && error.codes.iter().any(|code| about_children.contains(&code.as_str()))
-}
-
-/// A refusal that a tag which may not be written again gets: ECR and Harbor answer 400, 409 or 412.
-fn may_be_immutable(error: &Error) -> bool {
-    let refused = matches!(error.kind, ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412));
-    let words = error.message.to_ascii_lowercase();
-    refused
-        && ["immutable", "already exist", "tag_invalid", "overwrit"].iter().any(|word| words.contains(word))
-}
-
-/// Whether a manifest names URLs of foreign layers.
-fn foreign_urls(manifest: &[u8]) -> bool {
-    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
-    let layers = document.as_ref().and_then(|document| document.get("layers")?.as_array());
-    layers.into_iter().flatten().any(|layer| layer.get("urls").is_some())
 }

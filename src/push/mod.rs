@@ -6,6 +6,7 @@ mod names;
 mod plan;
 mod preflight;
 mod receipt;
+mod refusals;
 mod run;
 
 pub use plan::{Delivery, Standing};

@@ -231,9 +231,12 @@ impl Preflight<'_> {
 
     /// Whether this account may push: an upload is begun and cancelled, once for each project; once in all
     /// at a registry that asks nobody to sign in; once for each repository where each must be made first.
+    /// A dry run begins none, and tells only what was refused already.
     async fn rights(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.carrier.session;
-        let groups = if is_ecr(session.host()) {
+        let groups = if self.options.dry_run {
+            BTreeMap::new()
+        } else if is_ecr(session.host()) {
             self.by(|repository| repository)
         } else if session.is_open() {
             self.by(|_| "")

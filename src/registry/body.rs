@@ -16,7 +16,7 @@ const CHUNKS: [u64; 2] = [64 << 20, 16 << 20];
 /// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
 /// How far apart two cuts may be and count as one place, in bytes: what buffers hold when a connection is cut.
-const SAME_PLACE: u64 = 4 << 20;
+const SAME_PLACE: u64 = 16 << 20;
 
 /// The largest body that a host takes, as far as it was found out in this run; 0 while none was refused.
 #[derive(Debug, Default)]

@@ -172,6 +172,19 @@ impl Session {
         Ok(Some(Opened { target, least_chunk: least.unwrap_or(0) }))
     }
 
+    /// Whether the registry links a blob that `from` has into `repository`.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<bool, Error> {
+        let opened = self.begin(repository, Some(digest), Some(from)).await?;
+        let mounted = opened.is_none();
+        if let Some(opened) = opened {
+            self.cancel(repository, opened).await;
+        }
+        Ok(mounted)
+    }
+
     /// Whether something may be pushed to `repository`: an upload is begun, and cancelled.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod disk;
 mod islands;
 mod layout;
 mod records;
+mod shares;
 mod through;
 mod transfer;
 mod wide;
