@@ -14,6 +14,7 @@
 
 pub mod bundle;
 pub mod cli;
+pub mod doctor;
 pub mod document;
 pub mod http;
 pub mod lock;

@@ -2,6 +2,7 @@
 
 use super::certificate::Certificate;
 use super::error::{Error, ErrorKind, shown_url};
+use super::ledger::Why;
 use super::proxy::ProxyUrl;
 use super::transport::Transport;
 use super::{explain, tunnel};
@@ -35,14 +36,17 @@ pub struct Handshake {
     pub chain: Vec<Certificate>,
     /// What vouches for them: a file, the system's authorities, or nothing by `skipVerify`.
     pub trusted_by: String,
+    /// The certificate was not checked.
+    pub skipped: bool,
 }
 
 impl Transport {
     /// Looks at the way to `url` without asking it for anything. A refused account is final here too.
-    pub async fn inspect(&self, url: &Url) -> Inspection {
+    pub async fn inspect(&self, url: &Url, why: Why) -> Inspection {
         let decision = self.proxies().explain(url);
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+        self.ledger().contact(host, port, None, decision.proxy.map(ProxyUrl::shown), why);
         let addresses = tunnel::resolve(host, port).await;
         let addresses = addresses.map(|list| {
             let mut list: Vec<IpAddr> = list.into_iter().map(|address| address.ip()).collect();
@@ -65,6 +69,14 @@ impl Transport {
             connection,
             tls,
         }
+    }
+
+    /// Whether the proxy itself can be reached.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), String> {
+        tunnel::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy))).await.map(drop)
     }
 
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<tunnel::Stream, Error> {
@@ -134,6 +146,11 @@ impl Transport {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
             _ => "TLS 1.2",
         };
-        Ok(Handshake { version: version.into(), trusted_by: profile.voucher(&chain), chain })
+        Ok(Handshake {
+            version: version.into(),
+            trusted_by: profile.voucher(&chain),
+            skipped: profile.skip_verify,
+            chain,
+        })
     }
 }
