@@ -100,22 +100,18 @@ impl Transport {
             return tunnel::to_proxy(proxy, &tls).await.map_err(at_proxy);
         }
         let door = self.door(proxy);
-        let _turn = door.enter(proxy).await?;
-        match tunnel::connect(proxy, &tls, (host, port), true).await.map_err(at_proxy)? {
-            Ok(stream) => {
-                door.accept();
-                Ok(stream)
-            }
-            Err(answer) => {
+        let turn = door.enter(proxy, url).await?;
+        let opened = match tunnel::connect(proxy, &tls, (host, port), true).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(answer)) => {
                 let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-                let error = explain::refusal(url, proxy, status, &answer.headers, true);
-                let error = error.unwrap_or_else(|| at_proxy(format!("it answered {status}")));
-                if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && proxy.account.is_some() {
-                    door.refuse(&error);
-                }
-                Err(error)
+                let refusal = explain::refusal(url, proxy, status, &answer.headers, true);
+                Err(refusal.unwrap_or_else(|| at_proxy(format!("it answered {status}"))))
             }
-        }
+            Err(why) => Err(at_proxy(why)),
+        };
+        door.learn(proxy, url, turn.is_some(), opened.as_ref().map(|_| ()));
+        opened
     }
 
     async fn shake(
