@@ -5,11 +5,12 @@ use crate::http::{Transport, TransportConfig};
 use crate::model::Limits;
 use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
-use crate::rewrite::{Mapping, Target};
+use crate::rewrite::{Mapping, Target, is_path};
 use crate::site::Site;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What every verb starts from.
 pub struct Context {
@@ -33,6 +34,11 @@ impl Context {
         let site = global.site.as_deref().map(Site::load).transpose()?;
         let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
         limits.per_host = limits.per_host.max(global.jobs);
+        limits.idle = Duration::from_secs(global.idle);
+        if let Some(seconds) = global.first_byte {
+            limits.first_byte = Duration::from_secs(seconds);
+            limits.first_byte_proxied = limits.first_byte;
+        }
         let progress = progress(global.progress);
         Ok(Context { site, limits, progress, global })
     }
@@ -65,6 +71,16 @@ impl Context {
                 )
             })?,
         };
+        let paths =
+            self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
+        for (prefix, to) in paths {
+            if let Some(bad) = to.paths().iter().find(|path| !is_path(path.trim_matches('/'))) {
+                return Err(Failure::usage(format!(
+                    "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
+                     letters and digits, single separators . _ __ - between them, and / between parts"
+                )));
+            }
+        }
         Ok(Mapping::new(target, self.site.as_ref()))
     }
 

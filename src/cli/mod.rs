@@ -97,6 +97,12 @@ pub struct Global {
     /// Longest wait that a server may ask for, as in 90s, 15m or 2h
     #[arg(long, global = true, value_name = "TIME", default_value = "15m", value_parser = seconds)]
     pub max_wait: u64,
+    /// Longest wait for the first byte of an answer [default: 2m, or 10m through a proxy]
+    #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
+    pub first_byte: Option<u64>,
+    /// Longest wait for the next byte in the middle of a transfer
+    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    pub idle: u64,
     /// How progress is shown on stderr
     #[arg(long, global = true, value_enum, default_value_t)]
     pub progress: ProgressMode,

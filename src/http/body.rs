@@ -1,15 +1,16 @@
 //! Bodies: what is sent can be sent again, what is received is counted and may not stall.
 
 use super::error::{Error, ErrorKind};
+use super::gate::Slot;
 use super::ledger::{Entry, Ledger};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
-use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
+use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use url::Url;
 
 /// Bytes as they come.
@@ -39,11 +40,16 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Where it came from after redirects.
     pub url: Url,
+    pub(super) method: Method,
+    /// The proxy that was used, without credentials.
+    pub(super) via: Option<String>,
+    /// When it was asked for.
+    pub(super) asked: Instant,
     pub(super) inner: reqwest::Response,
     pub(super) ledger: Arc<Ledger>,
     pub(super) entry: Entry,
     pub(super) idle: Duration,
-    pub(super) slot: Option<OwnedSemaphorePermit>,
+    pub(super) slot: Option<Slot>,
 }
 
 impl Response {
@@ -128,28 +134,4 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Asks for content from `offset` on by `send`, which gets the value of a `Range` header or `None`. Returns
-/// the answer and the offset at which it really starts: 0 where the server ignores ranges (RFC 9110,
-/// 14.2). A server that refuses the range, or answers with another part, is asked for the whole.
-///
-/// # Errors
-/// Those of `send`.
-pub async fn from_offset<F>(offset: u64, send: impl Fn(Option<String>) -> F) -> Result<(u64, Response), Error>
-where
-    F: Future<Output = Result<Response, Error>>,
-{
-    if offset > 0 {
-        let response = send(Some(format!("bytes={offset}-"))).await?;
-        let range = response.header("content-range").and_then(|range| range.strip_prefix("bytes "));
-        let start = range.and_then(|range| range.split('-').next()?.trim().parse::<u64>().ok());
-        match response.status {
-            StatusCode::PARTIAL_CONTENT if start == Some(offset) => return Ok((offset, response)),
-            // dropped with its connection: the body of a lying answer may never end
-            StatusCode::PARTIAL_CONTENT | StatusCode::BAD_REQUEST | StatusCode::RANGE_NOT_SATISFIABLE => {}
-            _ => return Ok((0, response)),
-        }
-    }
-    Ok((0, send(None).await?))
 }

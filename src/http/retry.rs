@@ -7,11 +7,11 @@ pub(super) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// The wait before attempt `attempt + 1` (counted from 1): exponential from 0.3 s, up to 30 s, each
+/// The wait before attempt `attempt + 1` (counted from 1): exponential from `first` up to `most`, each
 /// with a jitter of its own so that workers do not come back together.
-pub(super) fn backoff(attempt: u32) -> Duration {
-    let base = 0.3 * 2f64.powi(attempt.saturating_sub(1).min(10) as i32);
-    Duration::from_secs_f64(base.min(30.0) * (0.5 + jitter()))
+pub(crate) fn backoff(attempt: u32, first: Duration, most: Duration) -> Duration {
+    let base = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
+    Duration::from_secs_f64(base.min(most.as_secs_f64()) * (0.5 + jitter()))
 }
 
 /// A number from 0 to 1 that differs from call to call. It needs no quality.
@@ -49,7 +49,9 @@ mod tests {
 
     #[test]
     fn waits_grow_and_stay_bounded() {
-        assert!(backoff(1) >= Duration::from_millis(150) && backoff(1) <= Duration::from_millis(450));
-        assert!(backoff(40) <= Duration::from_secs(45));
+        let wait = |attempt| backoff(attempt, Duration::from_millis(300), Duration::from_secs(30));
+        assert!(wait(1) >= Duration::from_millis(150) && wait(1) <= Duration::from_millis(450));
+        assert!(wait(4) >= Duration::from_millis(1200));
+        assert!(wait(40) <= Duration::from_secs(45));
     }
 }

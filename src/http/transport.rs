@@ -1,26 +1,23 @@
-//! Sends requests: one client for each way of trust and route, retries, redirects hop by hop.
+//! Sends requests: one client for each way of trust and route, redirects hop by hop.
 
 use super::body::{Body, Response, causes};
 use super::door::{Door, Doors, Turn};
 use super::error::{Error, ErrorKind, shown_url};
 use super::explain::{self, host_port};
 use super::gate::Gate;
-use super::ledger::{Entry, Ledger, Why};
+use super::ledger::{Ledger, Why};
 use super::probe::{Spoken, may_probe, probe};
 use super::proxy::{ProxyRules, ProxyUrl};
-use super::retry;
 use super::tls::TlsProfile;
+use super::upload::watched;
 use crate::model::Limits;
 use crate::report::Progress;
 use futures_util::StreamExt;
-use reqwest::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
-};
-use reqwest::{Method, StatusCode};
-use std::collections::{BTreeMap, HashMap};
+use reqwest::Method;
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -66,6 +63,8 @@ pub struct Request {
     pub why: Why,
     /// Whether the transport tries again. An upload is begun anew by whoever sends it.
     pub retried: bool,
+    /// Registries with a quota count it: a pull is a manifest that is fetched.
+    pub metered: bool,
     /// The origin that a mirror stands in for.
     pub origin: Option<String>,
 }
@@ -80,6 +79,7 @@ impl Request {
             body: Body::Empty,
             why,
             retried: true,
+            metered: false,
             origin: None,
         }
     }
@@ -95,24 +95,20 @@ impl Request {
 
 /// The transport. Cheap to clone; all clones share connections, gates and the ledger.
 #[derive(Clone)]
-pub struct Transport(Arc<Inner>);
+pub struct Transport(pub(super) Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     config: TransportConfig,
     ledger: Arc<Ledger>,
     clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
     gates: Mutex<HashMap<String, Arc<Gate>>>,
     spoken: Mutex<HashMap<String, Arc<OnceCell<Spoken>>>>,
     doors: Doors,
+    /// Hosts that lie about ranges.
+    pub(super) liars: Mutex<HashSet<String>>,
+    /// Hosts whose quota was shown.
+    pub(super) quotas: Mutex<HashSet<String>>,
 }
-
-const CONNECT: Duration = Duration::from_secs(30);
-/// To the first byte of an answer, without and with a proxy (which may scan the body first).
-const FIRST_BYTE: Duration = Duration::from_secs(120);
-const FIRST_BYTE_PROXIED: Duration = Duration::from_secs(600);
-const IDLE: Duration = Duration::from_secs(60);
-/// A registry may hash and move a large blob before it answers the last byte of its upload.
-const UPLOAD_STALL: Duration = Duration::from_secs(600);
 
 impl Transport {
     /// A transport that has contacted nobody.
@@ -124,6 +120,8 @@ impl Transport {
             gates: Mutex::default(),
             spoken: Mutex::default(),
             doors: Doors::default(),
+            liars: Mutex::default(),
+            quotas: Mutex::default(),
         }))
     }
 
@@ -142,72 +140,15 @@ impl Transport {
         &self.0.config.progress
     }
 
-    /// Sends `request`; follows redirects of GET and HEAD; tries again where that may help.
-    ///
-    /// # Errors
-    /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
-    /// returned, 4xx and 5xx included.
-    pub async fn send(&self, request: &Request) -> Result<Response, Error> {
-        let attempts = if request.retried { self.limits().attempts } else { 1 };
-        let (mut attempt, mut waits) = (1, 0);
-        loop {
-            let result = self.follow(request).await;
-            let last = attempt >= attempts;
-            let pause = match &result {
-                Ok(response) if retry::is_transient(response.status.as_u16()) => {
-                    let asked = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                    let asked = asked.and_then(|value| retry::retry_after(value, SystemTime::now()));
-                    let limited = matches!(
-                        response.status,
-                        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-                    );
-                    match asked {
-                        Some(wait) if wait.as_secs() > self.limits().max_wait_secs => {
-                            return Err(self.come_back(response, wait));
-                        }
-                        // a wait that the server asked for is no failed attempt, within reason
-                        Some(wait) if limited && waits < attempts * 4 => {
-                            let wait = wait.max(retry::backoff(attempt));
-                            self.gate(&response.url).close_for(wait);
-                            waits += 1;
-                            attempt -= 1;
-                            wait
-                        }
-                        _ if last => return result,
-                        _ => retry::backoff(attempt),
-                    }
-                }
-                Err(error) if error.is_transient() && !last => retry::backoff(attempt),
-                _ => return result,
-            };
-            drop(result);
-            if pause >= Duration::from_secs(5) {
-                let host = request.url.host_str().unwrap_or("?");
-                self.progress().note(&format!("{host} asks to wait: going on in {} s", pause.as_secs()));
-            }
-            tokio::time::sleep(pause).await;
-            attempt += 1;
-        }
-    }
-
-    fn come_back(&self, response: &Response, wait: Duration) -> Error {
-        let when = SystemTime::now() + wait;
-        let host = response.url.host_str().unwrap_or("?");
-        let message = format!(
-            "{host} asks to come back in {} s ({}), which is longer than --max-wait {} s; run it again then",
-            wait.as_secs(),
-            httpdate::fmt_http_date(when),
-            self.limits().max_wait_secs,
-        );
-        Error::new(ErrorKind::ComeBack(wait), message)
-    }
-
-    async fn follow(&self, request: &Request) -> Result<Response, Error> {
+    /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method (307 and
+    /// 308) of all.
+    pub(super) async fn follow(&self, request: &Request) -> Result<Response, Error> {
         let mut hop = request.clone();
         for _ in 0..=self.limits().redirects {
             let response = self.once(&hop).await?;
-            let follows =
-                response.status.is_redirection() && matches!(hop.method, Method::GET | Method::HEAD);
+            let keeps = matches!(response.status.as_u16(), 307 | 308);
+            let reads = matches!(hop.method, Method::GET | Method::HEAD);
+            let follows = response.status.is_redirection() && (keeps || reads);
             let Some(location) = response.header(LOCATION.as_str()).filter(|_| follows) else {
                 return Ok(response);
             };
@@ -248,7 +189,12 @@ impl Transport {
             Some(proxy) => self.door(proxy).enter(proxy, url).await?,
             None => None,
         };
-        let slot = self.gate(url).enter().await;
+        let gate = self.gate(url);
+        let slot = gate.enter().await;
+        if let Some(error) = gate.refusal(request.metered) {
+            return Err(error);
+        }
+        let asked = tokio::time::Instant::now();
         let port = url.port_or_known_default().unwrap_or(0);
         let host = url.host_str().unwrap_or("?");
         let entry = self.0.ledger.request(
@@ -262,7 +208,8 @@ impl Transport {
             .request(request.method.clone(), url.clone())
             .headers(request.headers.clone())
             .header(ACCEPT_ENCODING, "identity");
-        let limit = if route.is_some() { FIRST_BYTE_PROXIED } else { FIRST_BYTE };
+        let limits = self.limits();
+        let limit = if route.is_some() { limits.first_byte_proxied } else { limits.first_byte };
         let sent = match &request.body {
             Body::Empty => {
                 if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
@@ -276,14 +223,14 @@ impl Transport {
             }
             Body::Stream { length, .. } => {
                 let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
-                let (body, watch) = self.upload(stream, entry.clone());
+                let (body, watch) = watched(stream, *length, self.0.ledger.clone(), entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
                 tokio::select! {
                     sent = sending => match watch.failure() {
                         Some(error) => return Err(error),
                         None => Ok(sent),
                     },
-                    () = watch.stalled() => {
+                    () = watch.stalled(limits.idle, limits.upload_answer) => {
                         let message = format!("{}: the upload stalled", shown_url(url));
                         return Err(Error::new(ErrorKind::Network, message));
                     }
@@ -293,42 +240,29 @@ impl Transport {
         let inner = match sent {
             Ok(Ok(inner)) => Ok(inner),
             Ok(Err(error)) => Err(explain::failure(url, route, &self.tls_profile(url, route), &error).await),
-            Err(_) => Err(Error::new(ErrorKind::Network, format!("{}: no answer in time", shown_url(url)))),
+            Err(_) => {
+                let message = format!("{}: nothing was answered for {} s", shown_url(url), limit.as_secs());
+                Err(Error::new(ErrorKind::Network, message))
+            }
         };
         let inner = match route {
             Some(proxy) => self.past(proxy, url, turn, inner)?,
             None => inner?,
         };
         Ok(Response {
+            method: request.method.clone(),
+            via: route.map(ProxyUrl::shown),
+            asked,
             status: inner.status(),
             headers: inner.headers().clone(),
             url: url.clone(),
             inner,
             ledger: self.0.ledger.clone(),
             entry,
-            idle: IDLE,
+            idle: limits.idle,
             // a HEAD has no body to wait for
             slot: (request.method != Method::HEAD).then_some(slot),
         })
-    }
-
-    /// An upload's body with a watch on it: what failed at its source, and when it last moved.
-    fn upload(&self, stream: super::ByteStream, entry: Entry) -> (reqwest::Body, Watch) {
-        let watch = Watch(Arc::new(Mutex::new((None, tokio::time::Instant::now()))));
-        let (seen, ledger) = (watch.clone(), self.0.ledger.clone());
-        let stream = stream.map(move |bytes| {
-            if let Ok(mut state) = seen.0.lock() {
-                state.1 = tokio::time::Instant::now();
-                if let Err(error) = &bytes {
-                    state.0 = Some(error.clone());
-                }
-            }
-            if let Ok(bytes) = &bytes {
-                ledger.bytes(&entry, bytes.len() as u64);
-            }
-            bytes
-        });
-        (reqwest::Body::wrap_stream(stream), watch)
     }
 
     /// What came by way of a proxy: its own refusals are errors, and its door learns from all of it.
@@ -365,17 +299,12 @@ impl Transport {
         tls
     }
 
-    /// The pause before another attempt at something that was begun anew; attempts count from 1.
-    pub async fn pause(&self, attempt: u32) {
-        tokio::time::sleep(retry::backoff(attempt)).await;
-    }
-
     /// Whether the certificate of this URL's host is checked.
     pub fn checks_certificate(&self, url: &Url) -> bool {
         !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    fn gate(&self, url: &Url) -> Arc<Gate> {
+    pub(super) fn gate(&self, url: &Url) -> Arc<Gate> {
         let key = host_port(url);
         let limits = self.limits();
         let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
@@ -403,7 +332,7 @@ impl Transport {
             .http1_only()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
+            .connect_timeout(self.limits().connect)
             .tcp_nodelay(true)
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
         if let Some(proxy) = route {
@@ -445,33 +374,12 @@ impl Transport {
         let port = https.port_or_known_default().unwrap_or(443);
         let asking = || async {
             self.0.ledger.contact(&name, port, None, None, Why::Registry);
-            probe(&name, port, CONNECT).await
+            probe(&name, port, self.limits().connect).await
         };
         let found = cell.get_or_try_init(asking).await;
         match found.map_err(|why| Error::new(ErrorKind::Network, format!("{host}: {why}")))? {
             Spoken::Tls => Ok(https),
             Spoken::PlainHttp => http(),
-        }
-    }
-}
-
-/// A watch on an upload's source.
-#[derive(Clone)]
-struct Watch(Arc<Mutex<(Option<Error>, tokio::time::Instant)>>);
-
-impl Watch {
-    fn failure(&self) -> Option<Error> {
-        self.0.lock().ok()?.0.clone()
-    }
-
-    async fn stalled(&self) {
-        loop {
-            let last = self.0.lock().map(|state| state.1).unwrap_or_else(|_| tokio::time::Instant::now());
-            let end = last + UPLOAD_STALL;
-            if end <= tokio::time::Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(end).await;
         }
     }
 }

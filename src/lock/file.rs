@@ -50,11 +50,12 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 }
 
 async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
-    let fetch = async {
-        let response = expect_file(get(resolver.sessions(), Method::GET, url, None).await?, url)?;
+    let fetch = async || {
+        let response = expect_file(get(resolver.sessions(), Method::GET, url, None).await?, url).await?;
         response.bytes(resolver.limits().document_bytes).await
     };
-    let bytes = fetch.await.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
+    let bytes = again(resolver, fetch).await;
+    let bytes = bytes.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -72,25 +73,39 @@ async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let head = get(sessions, Method::HEAD, url, None).await?;
     // some servers answer HEAD with a length of 0
     if let Some(found) = size(&head).filter(|size| *size > 0 && head.status.is_success()) {
-        expect_file(head, url)?;
+        expect_file(head, url).await?;
         return Ok(Some(found));
     }
     drop(head);
-    let full = expect_file(get(sessions, Method::GET, url, None).await?, url)?;
+    let full = expect_file(get(sessions, Method::GET, url, None).await?, url).await?;
     Ok(size(&full).filter(|size| *size > 0))
+}
+
+/// Tries again what broke off in its body.
+async fn again<T>(resolver: &Resolver, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    for attempt in 1.. {
+        match work().await {
+            Err(error) if error.is_transient() && attempt < resolver.limits().attempts => {
+                resolver.sessions().transport().pause(attempt).await;
+            }
+            result => return result,
+        }
+    }
+    unreachable!("the last attempt returns")
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
 async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
-    let mut last = Cause::from("");
-    for _ in 0..3 {
+    for attempt in 1.. {
         match download_once(resolver, url, expected).await {
-            Err(Download::Cut(why)) => last = why,
-            Err(Download::Final(why)) => return Err(why),
+            Err(Download::Cut(_)) if attempt < resolver.limits().attempts => {
+                resolver.sessions().transport().pause(attempt).await;
+            }
+            Err(Download::Cut(why) | Download::Final(why)) => return Err(why),
             Ok(found) => return Ok(found),
         }
     }
-    Err(last)
+    unreachable!("the last attempt returns")
 }
 
 enum Download {
@@ -109,7 +124,7 @@ async fn download_once(
     };
     let local = |error: String| Download::Final(Cause::local(error));
     let response = get(resolver.sessions(), Method::GET, url, None).await.map_err(from_http)?;
-    let response = expect_file(response, url).map_err(from_http)?;
+    let response = expect_file(response, url).await.map_err(from_http)?;
     let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
     let mut temporary = resolver.disk().temporary().map_err(|error| local(error.to_string()))?;
     let mut hasher = Hasher::new(Algorithm::Sha256);

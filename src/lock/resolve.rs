@@ -4,10 +4,12 @@ use crate::http::{Error, ErrorKind};
 use crate::manifest::WantedImage;
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
-use crate::report::Progress;
-use crate::store::{Blobs, ContentError, Disk};
-use futures_util::StreamExt;
-use std::sync::Arc;
+use crate::report::{Progress, Side, Silent};
+use crate::source::{self, Part, Upstreams};
+use crate::store::{Blobs, ContentError, Disk, fetch};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+use tokio::sync::OnceCell;
 
 /// Why an item cannot be resolved: what the lock records, which names no mirror, no redirect and no
 /// time, and what people are told.
@@ -69,17 +71,22 @@ impl From<ContentError> for Cause {
     }
 }
 
+/// The tags of a repository; `None` where they are not listed.
+type Listing = OnceCell<Option<Arc<BTreeSet<String>>>>;
+
 /// Resolves names to digests.
 pub struct Resolver {
     sessions: Arc<Sessions>,
     disk: Disk,
     progress: Arc<dyn Progress>,
+    /// The tags of each repository, listed once.
+    listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`, so that `pull` need not ask again.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        Resolver { sessions, disk, progress }
+        Resolver { sessions, disk, progress, listings: Mutex::default() }
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
@@ -131,6 +138,23 @@ impl Resolver {
         Ok(raw)
     }
 
+    /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
+    pub(super) async fn tags(
+        &self,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
+        let listing = {
+            let mut listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            listings.entry((name.registry.clone(), name.repository.clone())).or_default().clone()
+        };
+        let list = || async {
+            let session = self.sessions.upstream(&name.registry).await?;
+            Ok(session.tags(&name.repository, pages).await?.map(Arc::new))
+        };
+        listing.get_or_try_init(list).await.cloned()
+    }
+
     /// The digest at which an image's tag stands upstream now.
     pub(super) async fn head(&self, wanted: &WantedImage) -> Result<Option<Digest>, Cause> {
         let Some(tag) = &wanted.name.tag else { return Ok(wanted.name.digest.clone()) };
@@ -147,19 +171,13 @@ impl Resolver {
         if blob.size > limit {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
-        let session = self.sessions.upstream(&name.registry).await?;
-        let (_, mut stream) = session.blob(&name.repository, &blob.digest, 0).await?;
-        let mut bytes = Vec::new();
-        while let Some(piece) = stream.next().await {
-            bytes.extend_from_slice(&piece?);
-            if bytes.len() as u64 > blob.size {
-                break;
-            }
-        }
-        if bytes.len() as u64 != blob.size || !blob.digest.matches(&bytes) {
-            return Err(format!("the bytes that came are not {}", blob.digest).into());
-        }
-        self.keep(blob, &bytes);
-        Ok(bytes)
+        let (registry, repository) = (name.registry.clone(), name.repository.clone());
+        let part = Part { descriptor: blob.clone(), from: source::From::Blob { registry, repository } };
+        let upstreams = Upstreams(self.sessions.clone());
+        fetch(&upstreams, &self.disk, &part, &Silent).await.map_err(|error| match error.side {
+            Side::Source => Cause::from(Error::new(error.kind, error.message)),
+            _ => Cause::local(error.message),
+        })?;
+        self.disk.read(blob).map_err(Cause::from)
     }
 }

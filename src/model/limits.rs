@@ -1,6 +1,8 @@
 //! Every bound in one place.
 
-/// Bounds on memory, concurrency and the size of what others send.
+use std::time::Duration;
+
+/// Bounds on memory, concurrency, waiting and the size of what others send.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Transfers in flight over all hosts (`--jobs`).
@@ -15,16 +17,36 @@ pub struct Limits {
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// How deep indexes may be nested.
+    /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
     pub index_nodes: usize,
+    /// How many referrers one image may have, those of referrers included.
+    pub referrers: usize,
+    /// How many answers a list of tags or referrers may come in.
+    pub pages: usize,
     /// Redirects followed for one request.
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
+    /// How often one request may be sent off with "later" (429, or `Retry-After`) beside its attempts.
+    pub waits: u32,
+    /// About how long the first pause between attempts is; each is twice the one before.
+    pub backoff: Duration,
+    /// Longest pause between attempts.
+    pub backoff_most: Duration,
     /// Longest wait that a server may ask for, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
+    /// To an open connection.
+    pub connect: Duration,
+    /// To the first byte of an answer (`--first-byte`).
+    pub first_byte: Duration,
+    /// The same through a proxy, which may read the whole body before it hands on a byte of it.
+    pub first_byte_proxied: Duration,
+    /// Without a byte in the middle of a body, received or sent (`--idle`).
+    pub idle: Duration,
+    /// To the answer of an upload after its last byte: a registry may hash and move a large blob first.
+    pub upload_answer: Duration,
     /// Connections that `serve` keeps open at one time.
     pub connections: usize,
     /// Uploads to `serve` that are open at one time.
@@ -42,9 +64,19 @@ impl Default for Limits {
             contents_bytes: 256 << 20,
             index_depth: 8,
             index_nodes: 1024,
+            referrers: 1024,
+            pages: 64,
             redirects: 10,
             attempts: 5,
+            waits: 20,
+            backoff: Duration::from_millis(300),
+            backoff_most: Duration::from_secs(30),
             max_wait_secs: 15 * 60,
+            connect: Duration::from_secs(30),
+            first_byte: Duration::from_secs(120),
+            first_byte_proxied: Duration::from_secs(600),
+            idle: Duration::from_secs(60),
+            upload_answer: Duration::from_secs(600),
             connections: 1024,
             uploads: 1024,
         }

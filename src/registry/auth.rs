@@ -2,7 +2,9 @@
 
 use super::challenge::{self, Challenge};
 use super::credentials::{Credential, Keychain, Secret};
-use crate::http::{Body, Error, ErrorKind, Request, Transport, Why, shown_url};
+use crate::http::{
+    Body, Error, ErrorKind, Request, Transport, Why, came_instead, looks_like_page, shown_url,
+};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use serde::Deserialize;
@@ -62,8 +64,22 @@ enum Known {
 }
 
 struct Token {
-    value: String,
+    signed: Signed,
     until: Instant,
+}
+
+/// The `Authorization` header of a request.
+#[derive(Clone)]
+pub(super) struct Signed {
+    pub(super) header: String,
+    /// The registry has taken it once: if it is refused later, it has run out.
+    pub(super) taken: Arc<AtomicBool>,
+}
+
+impl Signed {
+    fn new(header: String) -> Signed {
+        Signed { header, taken: Arc::default() }
+    }
 }
 
 impl Auth {
@@ -113,14 +129,15 @@ impl Auth {
     }
 
     /// The `Authorization` header for a request, as far as it is known that one is needed.
-    pub(super) async fn header(&self, scope: &Scope) -> Result<Option<String>, Error> {
+    pub(super) async fn header(&self, scope: &Scope) -> Result<Option<Signed>, Error> {
         if let Some(error) = self.refused.lock().ok().and_then(|refused| refused.clone()) {
             return Err(error);
         }
         match self.known() {
             Known::Nothing => Ok(None),
             Known::Basic => {
-                Ok(self.credential(scope).await?.and_then(|account| account.secret.basic_header()))
+                let account = self.credential(scope).await?;
+                Ok(account.and_then(|account| account.secret.basic_header()).map(Signed::new))
             }
             Known::Bearer { realm, service } => {
                 Ok(Some(self.token(scope, &realm, service.as_deref()).await?))
@@ -200,7 +217,8 @@ impl Auth {
         message += match self.trusted {
             true => "; sign in with docker or podman login, or name credentials in the site",
             false => {
-                "; over http that was found by probing none is ever sent: say --plain-http, or plainHTTP: true in the site"
+                "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
+                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
             }
         };
         Error::new(ErrorKind::Denied, message)
@@ -230,25 +248,25 @@ impl Auth {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         // another worker may have a new one already
-        if token.as_ref().is_some_and(|token| Some(token.value.as_str()) == sent) {
+        if token.as_ref().is_some_and(|token| Some(token.signed.header.as_str()) == sent) {
             *token = None;
         }
     }
 
-    async fn token(&self, scope: &Scope, realm: &Url, service: Option<&str>) -> Result<String, Error> {
+    async fn token(&self, scope: &Scope, realm: &Url, service: Option<&str>) -> Result<Signed, Error> {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
-            return Ok(token.value.clone());
+            return Ok(token.signed.clone());
         }
         if let Some(error) = self.refused.lock().ok().and_then(|refused| refused.clone()) {
             return Err(error);
         }
         let account = self.credential(scope).await?.filter(|_| self.may_have_secret(realm));
         let fresh = self.fetch(scope, realm, service, account.as_ref()).await?;
-        let value = fresh.value.clone();
+        let signed = fresh.signed.clone();
         *token = Some(fresh);
-        Ok(value)
+        Ok(signed)
     }
 
     /// Secrets go to an https realm whose certificate is checked; over http only to the registry itself.
@@ -292,7 +310,11 @@ impl Auth {
             }
         };
         request.origin = None;
-        let response = self.transport.send(&request).await?;
+        let failed = |error: Error| Error {
+            message: format!("{}: its token service does not answer: {}", self.host, error.message),
+            ..error
+        };
+        let response = self.transport.send(&request).await.map_err(failed)?;
         let status = response.status;
         match (status.as_u16(), account) {
             (401, Some(account)) => return Err(self.refuse(account)),
@@ -318,13 +340,17 @@ impl Auth {
         let lifetime = answer.as_ref().and_then(|answer| answer.expires_in).unwrap_or(60).min(DAY);
         let token =
             answer.and_then(|answer| answer.token.or(answer.access_token)).filter(|token| !token.is_empty());
-        let token = token.ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, format!("{}: its token service {shown} gave no token", self.host))
+        let token = token.ok_or_else(|| match looks_like_page(&body) {
+            true => came_instead(&shown, None, &format!("a token for {}", self.host), &body),
+            false => {
+                let message = format!("{}: its token service {shown} gave no token", self.host);
+                Error::new(ErrorKind::Invalid, message)
+            }
         })?;
         // refreshed early: half a minute, or half of a short life
         let early = (lifetime / 2).min(30);
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
-        Ok(Token { value: format!("Bearer {token}"), until })
+        Ok(Token { signed: Signed::new(format!("Bearer {token}")), until })
     }
 
     /// An anonymous token for a host that the registry redirected to and that has a realm of its own.
@@ -344,6 +370,6 @@ impl Auth {
         let repository =
             wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
         let scope = Scope { repository: repository.into(), push: false, from: None };
-        Ok(self.fetch(&scope, &realm, service.as_deref(), None).await?.value)
+        Ok(self.fetch(&scope, &realm, service.as_deref(), None).await?.signed.header)
     }
 }

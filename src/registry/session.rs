@@ -3,13 +3,16 @@
 use super::auth::{Auth, Scope};
 use super::credentials::Keychain;
 use crate::http::{
-    Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, from_offset, shown_url,
+    Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, came_instead, from_offset,
+    looks_like_page, shown_url, title,
 };
-use crate::model::{Digest, media_type};
+use crate::model::{Algorithm, Descriptor, Digest, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// A manifest as it came, byte for byte.
@@ -23,6 +26,14 @@ pub struct RawManifest {
     pub digest: Digest,
 }
 
+/// Why a manifest did not come.
+enum Wrong {
+    /// The answer, which the transport has asked for often enough.
+    Answer(Error),
+    /// The body of a good answer.
+    Body(Error),
+}
+
 /// A session with one registry host. Connections, tokens and what was learned are shared by its users.
 pub struct Session {
     /// The host as it stands in references.
@@ -33,6 +44,8 @@ pub struct Session {
     origin: Option<String>,
     pub(super) transport: Transport,
     auth: Auth,
+    /// Repositories of which it is known that their referrers are not listed.
+    without_referrers: Mutex<HashSet<String>>,
 }
 
 impl Session {
@@ -52,12 +65,28 @@ impl Session {
             None => host.to_owned(),
         };
         let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
-        Session { host: host.into(), prefix, base, origin, transport, auth }
+        let without_referrers = Mutex::default();
+        Session { host: host.into(), prefix, base, origin, transport, auth, without_referrers }
     }
 
     /// The host as it stands in references.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
+    pub fn is_mirror(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    pub(super) fn lists_no_referrers(&self, repository: &str) -> bool {
+        self.without_referrers.lock().is_ok_and(|known| known.contains(repository))
+    }
+
+    pub(super) fn listed_no_referrers(&self, repository: &str) {
+        if let Ok(mut known) = self.without_referrers.lock() {
+            known.insert(repository.to_owned());
+        }
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.
@@ -80,15 +109,18 @@ impl Session {
             return self.transport.send(&request).await;
         }
         let turn = self.auth.turn().await;
-        let mut challenges = 0;
+        let (mut challenges, mut refusals) = (0, 0);
         loop {
-            let header = self.auth.header(scope).await?;
-            let signed = match &header {
-                Some(header) => request.clone().header(AUTHORIZATION, header),
+            let signed = self.auth.header(scope).await?;
+            let sent = match &signed {
+                Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
                 None => request.clone(),
             };
-            let response = self.transport.send(&signed).await?;
+            let response = self.transport.send(&sent).await?;
             if response.status != StatusCode::UNAUTHORIZED {
+                if let Some(signed) = &signed {
+                    signed.taken.store(true, Ordering::Relaxed);
+                }
                 self.auth.accepted();
                 drop(turn);
                 return Ok(response);
@@ -101,11 +133,18 @@ impl Session {
                 let foreign = Request { url, why: Why::Redirect, ..request };
                 return self.transport.send(&foreign.header(AUTHORIZATION, &token)).await;
             }
+            // a token that was good before has run out, and other workers may use up the next one too
+            let fresh = signed.as_ref().is_some_and(|signed| !signed.taken.load(Ordering::Relaxed));
             challenges += 1;
-            if challenges > 2 {
+            refusals += u32::from(fresh);
+            if refusals > 1 || challenges > self.transport.limits().waits {
                 return Err(self.auth.denied(scope, StatusCode::UNAUTHORIZED.as_u16()).await);
             }
-            self.auth.challenged(&headers, &url, scope, header.as_deref()).await?;
+            if fresh {
+                // by a clock that is behind, a new token is not good yet
+                self.transport.pause(1).await;
+            }
+            self.auth.challenged(&headers, &url, scope, signed.as_ref().map(|s| s.header.as_str())).await?;
         }
     }
 
@@ -115,30 +154,79 @@ impl Session {
     }
 
     /// The manifest at a tag or digest, at most [`crate::model::Limits::manifest_bytes`] long. Asked for
-    /// by digest it has that digest.
+    /// by digest it has that digest. A body that breaks off, or comes with other bytes, is asked for again.
     ///
     /// # Errors
     /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
-        let url = self.url(repository, &format!("manifests/{reference}"))?;
-        let request = accept_manifests(Request::new(Method::GET, url, Why::Registry));
+        let attempts = self.transport.limits().attempts;
+        let (mut failed, mut wrong, mut odd) = (0, 0, None);
+        loop {
+            let error = match self.manifest_once(repository, reference).await {
+                Ok((manifest, named)) => {
+                    // the registry names another digest: a bad link once, the registry's own mistake twice
+                    let settled = named.is_none_or(|named| named == manifest.digest);
+                    if settled || odd.as_ref() == Some(&manifest.digest) || wrong > 0 {
+                        return Ok(manifest);
+                    }
+                    odd = Some(manifest.digest);
+                    wrong += 1;
+                    continue;
+                }
+                Err(Wrong::Answer(error)) => return Err(error),
+                Err(Wrong::Body(error)) => error,
+            };
+            // wrong bytes once may be a bad link or cache; twice is what the registry has
+            failed += 1;
+            wrong += u32::from(error.kind == ErrorKind::Invalid);
+            if failed >= attempts || wrong > 1 {
+                return Err(error);
+            }
+            self.transport.pause(failed).await;
+        }
+    }
+
+    /// One answer, and the digest that it says to have.
+    async fn manifest_once(
+        &self,
+        repository: &str,
+        reference: &str,
+    ) -> Result<(RawManifest, Option<Digest>), Wrong> {
+        let url = self.url(repository, &format!("manifests/{reference}")).map_err(Wrong::Answer)?;
+        let mut request = accept_manifests(Request::new(Method::GET, url, Why::Registry));
+        request.metered = true;
         let scope = self.scope(repository, false);
-        let response = self.send(request, &scope).await?;
+        let response = self.send(request, &scope).await.map_err(Wrong::Answer)?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
-        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await?;
+        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
+        let response = response.map_err(Wrong::Answer)?;
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        let named = response.header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
+        let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let shown = shown_url(&response.url);
-        let bytes = response.bytes(self.transport.limits().manifest_bytes).await?;
+        let compressed = response.compressed(&what());
+        let bytes = response.bytes(self.transport.limits().manifest_bytes).await.map_err(Wrong::Body)?;
+        if looks_like_page(&bytes) {
+            return Err(Wrong::Answer(came_instead(&shown, None, &what(), &bytes)));
+        }
         let digest = match reference.parse::<Digest>() {
-            Err(_) => Digest::sha256(&bytes),
-            Ok(wanted) if wanted.matches(&bytes) => wanted,
-            Ok(wanted) => {
+            Ok(wanted) if wanted.matches(&bytes) => {
+                return Ok((RawManifest { bytes, content_type, digest: wanted }, None));
+            }
+            wanted => wanted,
+        };
+        match (compressed, digest) {
+            (Some(error), _) => Err(Wrong::Answer(error)),
+            (None, Ok(wanted)) => {
                 let looks = describe(&bytes, content_type.as_deref());
                 let message = format!("{shown}: the answer is not {wanted}{looks}");
-                return Err(Error::new(ErrorKind::Invalid, message));
+                Err(Wrong::Body(Error::new(ErrorKind::Invalid, message)))
             }
-        };
-        Ok(RawManifest { bytes, content_type, digest })
+            (None, Err(_)) => {
+                let digest = Digest::sha256(&bytes);
+                Ok((RawManifest { bytes, content_type, digest }, named))
+            }
+        }
     }
 
     /// The digest that a tag or digest stands at, or `None` where there is nothing. One HEAD; a GET where
@@ -158,6 +246,9 @@ impl Session {
         let response = self.send(request, &scope).await?;
         match response.status {
             StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::OK if response.is_page() => {
+                Err(response.page(&format!("what stands at {}/{repository}:{reference}", self.host)).await)
+            }
             StatusCode::OK => {
                 match response.header("docker-content-digest").and_then(|text| text.parse().ok()) {
                     Some(digest) => Ok(Some(digest)),
@@ -190,20 +281,30 @@ impl Session {
     pub async fn blob(
         &self,
         repository: &str,
-        digest: &Digest,
+        blob: &Descriptor,
         offset: u64,
     ) -> Result<(u64, ByteStream), Error> {
-        let url = self.url(repository, &format!("blobs/{digest}"))?;
+        let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
             let request = Request::new(Method::GET, url.clone(), Why::Registry);
             let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
             self.send(request, &scope)
         };
-        let (start, response) = from_offset(offset, send).await?;
-        let what = || format!("blob {digest} of {}/{repository}", self.host);
+        let (start, response) = from_offset(&self.transport, &url, offset, blob.size, send).await?;
+        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host);
         let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
-        Ok((start, self.expect(response, &scope, what, good).await?.stream()))
+        let response = self.answered(response, &scope, what, good).await?;
+        Ok((start, response.content(blob.size - start, &what()).await?))
+    }
+
+    fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, Error> {
+        self.url(repository, &format!("blobs/{digest}"))
+    }
+
+    /// Ranges of this registry's blobs gave wrong bytes: none is asked for again.
+    pub fn distrust_ranges(&self) {
+        self.transport.distrust_ranges(&self.base);
     }
 
     /// Whether the repository has the blob, as far as the registry says.
@@ -211,14 +312,15 @@ impl Session {
     /// # Errors
     /// When it cannot be asked.
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
-        let url = self.url(repository, &format!("blobs/{digest}"))?;
+        let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
         let response = self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await?;
         // 403 and other refusals mean "unknown": the upload will tell
-        Ok(response.status == StatusCode::OK)
+        Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
-    /// Puts a manifest at a tag or digest.
+    /// Puts a manifest at a tag or digest. Says whether the registry keeps it in the list of its subject's
+    /// referrers.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
@@ -228,19 +330,32 @@ impl Session {
         reference: &str,
         media_type: &str,
         bytes: Bytes,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = Request::new(Method::PUT, url, Why::Registry).header(CONTENT_TYPE, media_type);
         request.body = Body::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
-        self.expect(response, &scope, what, |status| status.is_success()).await?.discard().await;
-        Ok(())
+        let response = self.expect(response, &scope, what, |status| status.is_success()).await?;
+        let listed = response.headers.contains_key("oci-subject");
+        response.discard().await;
+        Ok(listed)
     }
 
-    /// The answer if it is a good one; else an error with the registry's own words.
+    /// The answer if it is a good one and no HTML page; else an error with the registry's own words.
     pub(super) async fn expect(
+        &self,
+        response: Response,
+        scope: &Scope,
+        what: impl Fn() -> String,
+        good: impl FnOnce(StatusCode) -> bool,
+    ) -> Result<Response, Error> {
+        let response = self.answered(response, scope, &what, good).await?;
+        if response.is_page() { Err(response.page(&what()).await) } else { Ok(response) }
+    }
+
+    async fn answered(
         &self,
         response: Response,
         scope: &Scope,
@@ -300,7 +415,6 @@ fn codes(body: &[u8]) -> Vec<String> {
 
 /// What an unexpected body says: the errors of the distribution API, an HTML page's title, or nothing.
 fn describe(body: &[u8], content_type: Option<&str>) -> String {
-    let text = String::from_utf8_lossy(body);
     if let Ok(document) = serde_json::from_slice::<serde_json::Value>(body)
         && let Some(errors) = document.get("errors").and_then(serde_json::Value::as_array)
     {
@@ -316,15 +430,9 @@ fn describe(body: &[u8], content_type: Option<&str>) -> String {
             return format!(": {}", words.join("; "));
         }
     }
-    let html =
-        content_type.is_some_and(|kind| kind.starts_with("text/html")) || text.trim_start().starts_with("<!");
-    if html {
-        let lower = text.to_ascii_lowercase();
-        let title = lower.find("<title>").and_then(|start| {
-            let end = lower[start..].find("</title>")? + start;
-            text.get(start + 7..end)
-        });
-        return format!(" (an HTML page, titled '{}': from a proxy?)", title.unwrap_or("").trim());
+    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || looks_like_page(body) {
+        let titled = title(body).map(|title| format!(", titled '{title}'")).unwrap_or_default();
+        return format!(" (an HTML page{titled}: from a proxy?)");
     }
     String::new()
 }

@@ -37,7 +37,8 @@ impl Session {
         for attempt in 1.. {
             let result = self.upload_once(repository, blob, from, body.clone()).await;
             match result {
-                Err(error) if from.is_some() && error.kind == ErrorKind::Denied => from = None,
+                // a refused mount is no refused upload
+                Err(error) if from.is_some() && refuses_mount(&error) => from = None,
                 // an upload session may be gone or broken: begin a new one
                 Err(error) if attempt < attempts && begins_again(&error) => {
                     self.transport.pause(attempt).await
@@ -77,7 +78,7 @@ impl Session {
                 format!("{}: the registry opened an upload without a Location", what()),
             )
         })?;
-        let mut target = upload_url(&begin, location)
+        let mut target = upload_url(&response.url, location)
             .map_err(|why| Error::new(ErrorKind::Invalid, format!("{}: {why}", what())))?;
         response.discard().await;
         if from.is_some() && self.has_blob(repository, &blob.digest).await? {
@@ -101,6 +102,16 @@ impl Session {
     }
 }
 
+/// 401 and 403 for lack of rights at the other repository, 404 for a repository that is not known, and
+/// whatever else a registry says that knows no mounts.
+fn refuses_mount(error: &Error) -> bool {
+    match error.kind {
+        ErrorKind::Denied | ErrorKind::NotFound => true,
+        ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
+        _ => false,
+    }
+}
+
 fn begins_again(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
         || error.codes.iter().any(|code| code.starts_with("BLOB_UPLOAD_"))
@@ -112,7 +123,8 @@ fn begins_again(error: &Error) -> bool {
 fn upload_url(request: &Url, location: &str) -> Result<Url, String> {
     let mut target = request.join(location).map_err(|_| "the upload's Location is no URL".to_owned())?;
     let same_host = target.host_str() == request.host_str();
-    if same_host && target.scheme() != request.scheme() {
+    // a Location without a port leaves it out by mistake as well
+    if same_host && (target.scheme() != request.scheme() || target.port().is_none()) {
         let port = request.port();
         let _ = target.set_scheme(request.scheme());
         let _ = target.set_port(port);
@@ -136,6 +148,7 @@ mod tests {
             Ok("https://r.test:5000/v2/a/blobs/uploads/1?_state=x".into())
         );
         assert_eq!(target("http://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
+        assert_eq!(target("https://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
         assert_eq!(target("//r.test:5000/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
         assert_eq!(target("https://other.test/u"), Ok("https://other.test/u".into()));
         assert!(target("http://other.test/u").is_err());

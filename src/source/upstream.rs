@@ -2,11 +2,12 @@
 
 use super::{From, Part};
 use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
+use crate::model::Limits;
 use crate::registry::Sessions;
 use crate::store::{Source, whole};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RANGE};
+use reqwest::header::{AUTHORIZATION, RANGE};
 use std::sync::Arc;
 
 /// Registries and web servers, by the names in the lock.
@@ -24,12 +25,20 @@ impl Source for Upstreams {
                 }
                 From::Blob { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
-                    session.blob(repository, &part.descriptor.digest, offset).await
+                    session.blob(repository, &part.descriptor, offset).await
                 }
                 From::Url(url) => {
+                    let (target, _) = self.0.file_url(url)?;
+                    let size = part.descriptor.size;
                     let send = |range| get(&self.0, Method::GET, url, range);
-                    let (start, response) = from_offset(offset, send).await?;
-                    Ok((start, expect_file(response, url)?.stream()))
+                    let (start, response) =
+                        from_offset(self.0.transport(), &target, offset, size, send).await?;
+                    let response = answered(response)?;
+                    let stream = match is_page(url) {
+                        true => response.stream(),
+                        false => response.content(size - start, "the file").await?,
+                    };
+                    Ok((start, stream))
                 }
                 From::Computed(bytes) => Ok((0, whole(bytes.clone().into()))),
                 From::Trimmed { of, .. } => {
@@ -42,6 +51,28 @@ impl Source for Upstreams {
 
     fn is_checked(&self) -> bool {
         false
+    }
+
+    fn limits(&self) -> Limits {
+        *self.0.transport().limits()
+    }
+
+    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            match &part.from {
+                From::Blob { registry, .. } => {
+                    if let Ok(session) = self.0.upstream(registry).await {
+                        session.distrust_ranges();
+                    }
+                }
+                From::Url(url) => {
+                    if let Ok((target, _)) = self.0.file_url(url) {
+                        self.0.transport().distrust_ranges(&target);
+                    }
+                }
+                From::Manifest { .. } | From::Computed(_) | From::Trimmed { .. } => {}
+            }
+        })
     }
 }
 
@@ -78,20 +109,23 @@ pub async fn get(
 ///
 /// # Errors
 /// The status, by its class.
-pub fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
-    let shown = shown_url(&response.url);
-    let html = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("text/html"));
+pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
+    let response = answered(response)?;
+    if response.is_page() && !is_page(url) { Err(response.page("the file").await) } else { Ok(response) }
+}
+
+/// Whether the file is an HTML page by its name.
+fn is_page(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
+}
+
+fn answered(response: Response) -> Result<Response, Error> {
     let kind = match response.status.as_u16() {
-        200 | 206 if html && !(path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')) => {
-            let message =
-                format!("{shown}: an HTML page came in place of the file: from a proxy or a sign-in?");
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
         200 | 206 => return Ok(response),
         404 | 410 => ErrorKind::NotFound,
         401 | 403 => ErrorKind::Denied,
         code => ErrorKind::Status(code),
     };
-    Err(Error::new(kind, format!("{shown}: answered {}", response.status)))
+    Err(Error::new(kind, format!("{}: answered {}", shown_url(&response.url), response.status)))
 }

@@ -2,6 +2,7 @@
 
 use super::{Blobs, Disk, Local, Source, fetch};
 use crate::http::{ByteStream, Error, ErrorKind};
+use crate::model::Limits;
 use crate::report::{Progress, Side, Silent};
 use crate::source::Part;
 use futures_util::future::BoxFuture;
@@ -58,5 +59,13 @@ impl Source for Through {
 
     fn is_checked(&self) -> bool {
         self.keep == Keep::Everything
+    }
+
+    fn limits(&self) -> Limits {
+        self.upstream.limits()
+    }
+
+    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
+        self.upstream.distrust_ranges(part)
     }
 }

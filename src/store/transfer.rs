@@ -1,8 +1,8 @@
 //! Moving parts: a source that can be opened at any offset, and the way of one part into the store.
 
 use super::{Blobs, Disk, StoreError, Writer};
-use crate::http::{ByteStream, Error, ErrorKind};
-use crate::model::{Descriptor, Hasher};
+use crate::http::{ByteStream, Error, ErrorKind, backoff};
+use crate::model::{Descriptor, Hasher, Limits};
 use crate::report::{Progress, Side};
 use crate::source::{From, Part};
 use bytes::Bytes;
@@ -10,7 +10,6 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Where parts are read from: registries and web servers, or a store or bundle.
 pub trait Source: Send + Sync {
@@ -20,6 +19,16 @@ pub trait Source: Send + Sync {
 
     /// Whether the bytes were checked when they came in, and are guarded since.
     fn is_checked(&self) -> bool;
+
+    /// Attempts and pauses between them.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
+    /// The part went on in the middle and came out wrong: its host is asked for no range again.
+    fn distrust_ranges<'a>(&'a self, _part: &'a Part) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The whole of a small part, such as a manifest, checked.
@@ -136,9 +145,6 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     .boxed()
 }
 
-/// How often a part is asked for again when nothing new came in between.
-const ATTEMPTS: u32 = 5;
-
 /// Brings one part into the store. A cut connection goes on at the last byte on disk; attempts count
 /// only while nothing new comes. Returns the bytes received: 0 where it was there already.
 ///
@@ -150,6 +156,7 @@ pub async fn fetch(
     part: &Part,
     progress: &dyn Progress,
 ) -> Result<u64, TransferError> {
+    let limits = source.limits();
     let mut received = 0;
     let mut failures = 0;
     let mut wrong = 0;
@@ -160,6 +167,7 @@ pub async fn fetch(
         farthest = farthest.max(writer.offset());
         // opening was tried often enough by the transport; here only a stream that broke is gone on with
         let opened = open_at(source, &mut writer, part).await?;
+        let went_on = writer.offset() > 0;
         let pumped = match opened {
             Some(stream) => pump(stream, &mut writer, part, progress, &mut received).await,
             None => Ok(()),
@@ -170,21 +178,31 @@ pub async fn fetch(
             Err(error) => Err(error),
         };
         let Err(error) = result else { return Ok(received) };
-        failures = if reached > farthest { 0 } else { failures + 1 };
+        let progressed = reached > farthest;
+        failures = if progressed { 0 } else { failures + 1 };
         farthest = farthest.max(reached);
         let again = match error.kind {
-            ErrorKind::Network => failures < ATTEMPTS,
-            // wrong bytes once may be a bad link or cache; twice is what the source has
+            ErrorKind::Network => failures < limits.attempts,
             ErrorKind::Invalid if error.side == Side::Source => {
-                wrong += 1;
-                wrong < 2
+                farthest = 0;
+                if went_on {
+                    // the beginning or the rest was wrong: the whole will tell
+                    source.distrust_ranges(part).await;
+                } else {
+                    // wrong bytes once may be a bad link or cache; twice is what the source has
+                    wrong += 1;
+                }
+                wrong < 2 && failures < limits.attempts
             }
             _ => false,
         };
         if !again {
             return Err(error);
         }
-        tokio::time::sleep(Duration::from_millis(200 << failures.min(6))).await;
+        // what gets on is not slowed down
+        if !progressed {
+            tokio::time::sleep(backoff(failures, limits.backoff, limits.backoff_most)).await;
+        }
     }
 }
 

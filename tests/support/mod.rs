@@ -6,6 +6,8 @@
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod faults;
+pub mod front;
 pub mod gate;
 pub mod http;
 pub mod images;
@@ -14,6 +16,7 @@ pub mod netns;
 pub mod peers;
 pub mod pki;
 pub mod process;
+pub mod signed;
 pub mod squid;
 pub mod world;
 

@@ -1,0 +1,13 @@
+//! A registry and file server of our own that misbehaves when told to: every switch is a [`What`],
+//! armed with [`Faults::arm`] for the requests of one kind ([`On`]), so many times.
+
+mod content;
+mod rig;
+mod server;
+mod switch;
+mod wire;
+
+pub use content::{Content, OCI_INDEX, OCI_MANIFEST};
+pub use rig::{Rig, quick};
+pub use server::{Auth, Faults, Seen, Settings};
+pub use switch::{Fault, Later, Location, On, What};

@@ -1,0 +1,167 @@
+//! One connection: requests are read, answers are written as a fault wants them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// A request.
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
+    /// Length of the body, which has not been read.
+    pub(super) length: usize,
+}
+
+impl Request {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The start of `bytes=START-`.
+    pub(super) fn range(&self) -> Option<usize> {
+        self.header("range")?.strip_prefix("bytes=")?.split('-').next()?.parse().ok()
+    }
+}
+
+/// An answer and how its body is sent.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    /// In place of the body's length; `None` leaves the header out.
+    pub(super) length: Option<usize>,
+    pub(super) hold: Duration,
+    /// The connection ends, or falls silent, after so many bytes of the body.
+    pub(super) cut: Option<usize>,
+    pub(super) stall: Option<usize>,
+    pub(super) drip: Option<(usize, Duration)>,
+    pub(super) hang_up: bool,
+}
+
+impl Answer {
+    pub(super) fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
+        let body = body.into();
+        Answer {
+            status,
+            headers: Vec::new(),
+            length: Some(body.len()),
+            body,
+            hold: Duration::ZERO,
+            cut: None,
+            stall: None,
+            drip: None,
+            hang_up: false,
+        }
+    }
+
+    pub(super) fn header(mut self, name: &str, value: impl Into<String>) -> Answer {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// An error of the distribution API.
+    pub(super) fn error(status: u16, code: &str) -> Answer {
+        let body =
+            format!(r#"{{"errors":[{{"code":"{code}","message":"as the fault registry was told"}}]}}"#);
+        Answer::new(status, body).header("Content-Type", "application/json")
+    }
+}
+
+/// The two ends of a connection.
+pub(super) struct Wire {
+    reader: BufReader<TcpStream>,
+    stream: TcpStream,
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream) -> Wire {
+        let _ = stream.set_nodelay(true);
+        Wire { reader: BufReader::new(stream.try_clone().unwrap()), stream }
+    }
+
+    /// The next request's head; `None` at the end, and for what is no HTTP.
+    pub(super) fn request(&mut self) -> Option<Request> {
+        let mut first = Vec::new();
+        self.reader.by_ref().take(8192).read_until(b'\n', &mut first).ok()?;
+        let first = String::from_utf8(first).ok()?;
+        let mut words = first.split_whitespace();
+        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        if words.next() != Some("HTTP/1.1") {
+            let _ = self.stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+            return None;
+        }
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.reader.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        Some(Request { method, path: path.to_owned(), query, headers, length })
+    }
+
+    /// So many bytes of the request's body; fewer where the other side ends first.
+    pub(super) fn body(&mut self, length: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        let _ = self.reader.by_ref().take(length as u64).read_to_end(&mut body);
+        body
+    }
+
+    /// Sends the answer. Returns how many bytes of the body went out, and whether the connection goes on.
+    pub(super) fn answer(&mut self, answer: &Answer, head_only: bool) -> (usize, bool) {
+        std::thread::sleep(answer.hold);
+        if answer.hang_up {
+            let _ = self.stream.shutdown(Shutdown::Both);
+            return (0, false);
+        }
+        let mut head = format!("HTTP/1.1 {} As Told\r\n", answer.status);
+        for (name, value) in &answer.headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        match answer.length {
+            Some(length) => head += &format!("Content-Length: {length}\r\n"),
+            None => head += "Connection: close\r\n",
+        }
+        if self.stream.write_all(format!("{head}\r\n").as_bytes()).is_err() {
+            return (0, false);
+        }
+        if head_only {
+            return (0, answer.length.is_some());
+        }
+        let end = answer.cut.or(answer.stall).unwrap_or(usize::MAX).min(answer.body.len());
+        let (piece, pause) = answer.drip.unwrap_or((64 << 10, Duration::ZERO));
+        let mut sent = 0;
+        for piece in answer.body[..end].chunks(piece.max(1)) {
+            if self.stream.write_all(piece).is_err() {
+                return (sent, false);
+            }
+            sent += piece.len();
+            std::thread::sleep(pause);
+        }
+        if answer.stall.is_some() {
+            // until the other side has had enough
+            let _ = self.stream.set_read_timeout(Some(Duration::from_secs(60)));
+            let _ = self.reader.fill_buf();
+        }
+        let whole = answer.cut.is_none() && answer.stall.is_none();
+        let goes_on = whole && answer.length == Some(answer.body.len());
+        if !goes_on {
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        (sent, goes_on)
+    }
+
+    pub(super) fn hang_up(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
