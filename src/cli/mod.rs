@@ -98,10 +98,10 @@ pub struct Global {
     #[arg(long, global = true, value_name = "TIME", default_value = "15m", value_parser = seconds)]
     pub max_wait: u64,
     /// Longest wait for the first byte of an answer [default: 2m, or 10m through a proxy]
-    #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "TIME", value_parser = patience)]
     pub first_byte: Option<u64>,
     /// Longest wait for the next byte in the middle of a transfer
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = patience)]
     pub idle: u64,
     /// How progress is shown on stderr
     #[arg(long, global = true, value_enum, default_value_t)]
@@ -131,6 +131,13 @@ fn jobs(text: &str) -> Result<usize, String> {
     }
 }
 
+fn patience(text: &str) -> Result<u64, String> {
+    match seconds(text)? {
+        0 => Err("at least 1s is needed".into()),
+        seconds => Ok(seconds),
+    }
+}
+
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1),
@@ -151,4 +158,28 @@ pub fn main() -> ExitCode {
     };
     let (name, result) = cli.verb.run(&context);
     exit::finish(name, &cli.global, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Limits;
+    use std::time::Duration;
+
+    fn limits(flags: &[&str]) -> Result<Limits, String> {
+        let line = ["landfall", "ls", "b"].iter().chain(flags);
+        let cli = Cli::try_parse_from(line).map_err(|error| error.to_string())?;
+        Ok(Context::new(cli.global).unwrap().limits)
+    }
+
+    #[test]
+    fn patience_is_set_by_flags() {
+        let default = limits(&[]).unwrap();
+        assert_eq!(default.first_byte_proxied, Duration::from_secs(600));
+        assert_eq!((default.idle, default.max_wait_secs), (Limits::default().idle, 900));
+        let set = limits(&["--idle", "5s", "--first-byte", "3m", "--max-wait", "1h"]).unwrap();
+        assert_eq!((set.idle, set.max_wait_secs), (Duration::from_secs(5), 3600));
+        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_secs(180); 2]);
+        assert!(limits(&["--idle", "0s"]).unwrap_err().contains("at least 1s"));
+    }
 }

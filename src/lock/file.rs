@@ -66,10 +66,13 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
 }
 
 /// The size that the server names: by HEAD, or by the first byte where HEAD is refused (signed URLs of
-/// object stores are good for GET only). `None` where it names none.
+/// object stores are good for GET only). `None` where it names none, or compresses what it sends.
 async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
-    let size = |response: &Response| response.header("content-length").and_then(|length| length.parse().ok());
+    let size = |response: &Response| match response.header("content-encoding") {
+        None | Some("identity") => response.header("content-length").and_then(|length| length.parse().ok()),
+        Some(_) => None,
+    };
     let head = get(sessions, Method::HEAD, url, None).await?;
     // some servers answer HEAD with a length of 0
     if let Some(found) = size(&head).filter(|size| *size > 0 && head.status.is_success()) {

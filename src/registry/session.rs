@@ -173,18 +173,18 @@ impl Session {
     /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
         let attempts = self.transport.limits().attempts;
-        let (mut failed, mut wrong, mut odd) = (0, 0, None);
+        let (mut failed, mut wrong) = (0, 0);
         loop {
             let error = match self.manifest_once(repository, reference).await {
-                Ok((manifest, named)) => {
-                    // the registry names another digest: a bad link once, the registry's own mistake twice
-                    let settled = named.is_none_or(|named| named == manifest.digest);
-                    if settled || odd.as_ref() == Some(&manifest.digest) || wrong > 0 {
-                        return Ok(manifest);
+                Ok((manifest, None)) => return Ok(manifest),
+                Ok((manifest, Some(named))) if named == manifest.digest => return Ok(manifest),
+                // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
+                Ok((manifest, Some(named))) => {
+                    let digest = manifest.digest.to_string();
+                    match self.manifest_once(repository, &digest).await {
+                        Ok((same, _)) => return Ok(same),
+                        Err(_) => self.is_another(repository, reference, &named, &digest),
                     }
-                    odd = Some(manifest.digest);
-                    wrong += 1;
-                    continue;
                 }
                 Err(Wrong::Answer(error)) => return Err(error),
                 Err(Wrong::Body(error)) => error,
@@ -197,6 +197,15 @@ impl Session {
             }
             self.transport.pause(failed).await;
         }
+    }
+
+    fn is_another(&self, repository: &str, reference: &str, named: &Digest, found: &str) -> Error {
+        let message = format!(
+            "manifest {}/{repository} {reference}: the answer says that it is {named}, its bytes are {found}, which \
+             the registry does not have",
+            self.host
+        );
+        Error::new(ErrorKind::Invalid, message)
     }
 
     /// One answer, and the digest that it says to have.

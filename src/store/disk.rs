@@ -75,16 +75,28 @@ pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     move |source| StoreError::Io { action, path: path.into(), source }
 }
 
+/// The folder of [`Disk::temporary`] files.
+const TEMPORARY: &str = ".landfall/temporary";
+
+/// Removes the temporary files of processes that are no more. What cannot be removed is in nobody's way.
+fn remove_abandoned(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 impl Disk {
     /// Opens the store at `dir`; makes it where there is none.
     ///
     /// # Errors
     /// When a file or folder of it cannot be made or read.
     pub fn open(dir: &Path) -> Result<Disk, StoreError> {
-        let partial = dir.join(".landfall/partial");
-        for folder in [dir.join("blobs/sha256"), partial] {
+        for folder in [dir.join("blobs/sha256"), dir.join(".landfall/partial"), dir.join(TEMPORARY)] {
             std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
+        remove_abandoned(&dir.join(TEMPORARY));
         let verified = dir.join(".landfall/verified");
         let records = Records::open(&verified).map_err(io("open", &verified))?;
         let disk = Disk(Arc::new(Inner { dir: dir.into(), records }));
@@ -192,13 +204,21 @@ impl Disk {
         }
     }
 
-    /// A file in the store's own folder for content whose digest is not known yet.
+    /// A file in the store's own folder for content whose digest is not known yet. It is locked: what a
+    /// killed process leaves is seen to be nobody's, and removed when the store is opened again.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn temporary(&self) -> Result<tempfile::NamedTempFile, StoreError> {
-        let folder = self.0.dir.join(".landfall");
-        tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))
+        let folder = self.0.dir.join(TEMPORARY);
+        loop {
+            let file = tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))?;
+            file.as_file().lock().map_err(io("lock", file.path()))?;
+            // another process may have taken it for abandoned before it was locked
+            if file.path().exists() {
+                return Ok(file);
+            }
+        }
     }
 
     /// Takes in a [`Disk::temporary`] file whose content was hashed while it was written.
@@ -299,6 +319,21 @@ mod tests {
         assert!(!path.exists());
         std::fs::write(&path, b"hello").unwrap();
         assert!(store.has(&hello.digest, 5).unwrap());
+    }
+
+    #[test]
+    fn temporary_files_of_the_dead_go_and_those_of_the_living_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Disk::open(dir.path()).unwrap();
+        let mine = store.temporary().unwrap();
+        let abandoned = dir.path().join(TEMPORARY).join("left");
+        std::fs::write(&abandoned, b"half a file").unwrap();
+        Disk::open(dir.path()).unwrap();
+        assert!(mine.path().exists() && !abandoned.exists());
+        // and a file that got its name is not taken back
+        store.adopt(mine, &Digest::sha256(b"")).unwrap();
+        Disk::open(dir.path()).unwrap();
+        assert!(store.path(&Digest::sha256(b"")).exists());
     }
 
     #[test]

@@ -66,19 +66,17 @@ impl Progress for Notes {
     fn end(&self) {}
 }
 
-/// The size of the largest blob, which all images have.
-pub const BASE: usize = 40_000;
-
-fn content() -> Content {
+/// Two images over one base, and a file; the largest blob is the base, of 40 KB times `scale`.
+fn content(scale: usize) -> Content {
     let mut content = Content::default();
-    let base = (1, BASE);
+    let base = (1, 40_000 * scale);
     let app = [("linux/amd64", 2), ("linux/arm64", 3)]
-        .map(|(platform, seed)| content.image("team/app", platform, &[base, (seed, 9000)]));
+        .map(|(platform, seed)| content.image("team/app", platform, &[base, (seed, 9000 * scale)]));
     let app = content.index("team/app", &app);
     content.tag("team/app", "v1", &app);
-    let tool = content.image("team/tool", "linux/amd64", &[base, (4, 12_000)]);
+    let tool = content.image("team/tool", "linux/amd64", &[base, (4, 12_000 * scale)]);
     content.tag("team/tool", "v1", &tool);
-    let file = noise(5, 30_000);
+    let file = noise(5, 30_000 * scale);
     let sum = sha256(&file).replace("sha256:", "") + "  tool.bin\n";
     content.files.insert("/files/tool.bin".into(), Arc::new(file));
     content.files.insert("/files/tool.bin.sha256".into(), Arc::new(sum.into_bytes()));
@@ -87,7 +85,12 @@ fn content() -> Content {
 
 impl Rig {
     pub fn new() -> Rig {
-        let (up, down) = (Faults::new(content()), Faults::new(Content::default()));
+        Rig::of(1)
+    }
+
+    /// With content so many times as large.
+    pub fn of(scale: usize) -> Rig {
+        let (up, down) = (Faults::new(content(scale)), Faults::new(Content::default()));
         let place = Place::new();
         let manifest = format!(
             "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nreferrers: false\nimages: [{0}/team/app:v1, \
@@ -111,6 +114,7 @@ impl Rig {
         let items = rig.pull("first");
         assert!(items.iter().all(|item| item.status == Status::Done), "{items:?}");
         rig.bundle = rig.pack("first");
+        rig.place.write("landfall.lock", rig.lock.to_text());
         rig
     }
 

@@ -16,6 +16,8 @@ pub struct Seen {
     pub method: String,
     pub path: String,
     pub range: Option<usize>,
+    /// `digest` of the query.
+    pub digest: Option<String>,
     pub authorization: bool,
     pub status: u16,
     /// Bytes of the answer's body that were sent.
@@ -37,7 +39,7 @@ pub struct Settings {
     pub auth: Option<Auth>,
     /// Pulls left; counted down by manifests, then 429 without `Retry-After`.
     pub quota: Option<u64>,
-    /// Something that stands between everything and the body: pieces and pauses.
+    /// Blobs, files and uploads in pieces of so many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
 }
 
@@ -135,12 +137,13 @@ impl Faults {
             let on = kind(&request, second);
             let fault = on.and_then(|on| self.next(on, &request));
             if let Some(What::CutUpload(bytes)) = fault {
-                wire.body(bytes.min(request.length));
+                wire.body(bytes.min(request.length), None);
                 self.log(on, &request, 0);
                 wire.hang_up();
                 return;
             }
-            let body = wire.body(request.length);
+            let pace = self.state().settings.pace;
+            let body = wire.body(request.length, pace);
             if body.len() < request.length {
                 return;
             }
@@ -151,8 +154,8 @@ impl Faults {
             if let Some(fault) = &fault {
                 spoil(&mut answer, fault, &request);
             }
-            if let (Some(pace), None, Some(On::Blob)) = (self.state().settings.pace, answer.drip, on) {
-                answer.drip = Some(pace);
+            if matches!(on, Some(On::Blob | On::File)) {
+                answer.drip = answer.drip.or(pace);
             }
             let (epoch, at) = self.log(on, &request, answer.status);
             let (sent, goes_on) = wire.answer(&answer, request.method == "HEAD");
@@ -175,6 +178,7 @@ impl Faults {
             method: request.method.clone(),
             path: request.path.clone(),
             range: request.range(),
+            digest: request.query("digest").map(str::to_owned),
             authorization: request.header("authorization").is_some(),
             status,
             sent: 0,

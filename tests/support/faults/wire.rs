@@ -87,7 +87,12 @@ impl Wire {
 
     /// The next request's head; `None` at the end, and for what is no HTTP.
     pub(super) fn request(&mut self) -> Option<Request> {
+        const HANDSHAKE: u8 = 0x16;
         let mut first = Vec::new();
+        if self.reader.fill_buf().ok()?.first() == Some(&HANDSHAKE) {
+            let _ = self.stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+            return None;
+        }
         self.reader.by_ref().take(8192).read_until(b'\n', &mut first).ok()?;
         let first = String::from_utf8(first).ok()?;
         let mut words = first.split_whitespace();
@@ -110,10 +115,18 @@ impl Wire {
         Some(Request { method, path: path.to_owned(), query, headers, length })
     }
 
-    /// So many bytes of the request's body; fewer where the other side ends first.
-    pub(super) fn body(&mut self, length: usize) -> Vec<u8> {
+    /// So many bytes of the request's body, in pieces with a pause after each; fewer where the other side
+    /// ends first.
+    pub(super) fn body(&mut self, length: usize, pace: Option<(usize, Duration)>) -> Vec<u8> {
+        let (piece, pause) = pace.unwrap_or((usize::MAX, Duration::ZERO));
         let mut body = Vec::new();
-        let _ = self.reader.by_ref().take(length as u64).read_to_end(&mut body);
+        while body.len() < length {
+            let next = piece.min(length - body.len()) as u64;
+            match self.reader.by_ref().take(next).read_to_end(&mut body) {
+                Ok(count) if count > 0 => std::thread::sleep(pause),
+                _ => break,
+            }
+        }
         body
     }
 
