@@ -216,3 +216,27 @@ fn bearer_with_an_account_and_tokens_that_run_out() {
         assert_eq!((theirs.status, theirs.body), (200, ours.body));
     }
 }
+
+#[test]
+fn a_mirrors_path_is_part_of_the_scope_and_of_the_account() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let (open, _) = sources(&place);
+    let gate = Gate::new(&open.address, Some(&format!("{USER}:{PASSWORD}")), usize::MAX);
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  one.test: {{mirror: \"http://{}/team\"}}\n",
+        gate.address
+    );
+    place.write("site.yaml", site);
+    place.write("home/.docker/config.json", auth_file(&format!("{}/team", gate.address), PASSWORD));
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: [one.test/app0:v1]\n",
+    );
+    place.json(0, &["lock", "-f", "m.yaml", "--site", "site.yaml", "--store", "s"]);
+    assert_eq!(gate.seen().tokens, [format!("{USER} repository:team/app0:pull")]);
+    let hosts = &place.json(0, &["pull", "--site", "site.yaml", "--store", "s"])["hosts"];
+    assert!(hosts.as_array().unwrap().iter().any(|host| host["why"] == "token"), "{hosts}");
+}

@@ -93,7 +93,8 @@ impl Site {
             manifests,
             blobs,
             trimmed,
-            referrers: vec![],
+            referrers: None,
+            referrer_blobs: vec![],
         });
     }
 

@@ -75,7 +75,8 @@ impl Carried {
             blobs,
             trimmed: trimmed
                 .map(|bytes| Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 }),
-            referrers: vec![],
+            referrers: None,
+            referrer_blobs: vec![],
         });
     }
 
@@ -374,14 +375,18 @@ fn a_damaged_bundle_never_sends_wrong_bytes() {
     bundle[at] ^= 1;
     std::fs::write(&path, bundle).unwrap();
     let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);
-    let answer = get(&server.address, "/files/mirror.example/kubelet.tgz");
-    assert_eq!((answer.status, answer.header("content-length")), (200, Some("2500000")));
-    assert!(answer.body.len() < 2_000_000, "{} bytes came", answer.body.len());
-    assert!(answer.body[..] == kubelet[..answer.body.len()]);
+    let ask = |headers: &[(&str, &str)]| {
+        support::http::attempt("GET", &server.address, "/files/mirror.example/kubelet.tgz", headers, b"")
+    };
+    // the connection is reset, which can cost the client what came before
+    if let Some(answer) = ask(&[]) {
+        assert_eq!((answer.status, answer.header("content-length")), (200, Some("2500000")));
+        assert!(answer.body.len() < 2_000_000, "{} bytes came", answer.body.len());
+        assert!(answer.body[..] == kubelet[..answer.body.len()]);
+    }
     assert!(server.log().contains("broken off"), "{}", server.log());
-    let range = [("Range", "bytes=2000000-2000031")];
-    let part = request("GET", &server.address, "/files/mirror.example/kubelet.tgz", &range, b"");
-    assert!(part.body.is_empty(), "a part of the damaged frame");
+    let part = ask(&[("Range", "bytes=2000000-2000031")]);
+    assert!(part.is_none_or(|part| part.body.is_empty()), "a part of the damaged frame");
     let before = [("Range", "bytes=0-31")];
     let part = request("GET", &server.address, "/files/mirror.example/kubelet.tgz", &before, b"");
     assert_eq!((part.status, &part.body[..]), (206, &kubelet[..32]), "what is whole is still served");

@@ -39,7 +39,7 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
             What::Busy(dice.pick(&[429, 503]), dice.pick(&[Later::Unsaid, Later::Unsaid, Later::Seconds(1)]))
         }
         (7, _) => What::Status(dice.pick(&[500, 502, 408])),
-        (8, On::Blob | On::Manifest) => What::Unauthorized,
+        (8, On::Blob | On::Manifest | On::Referrers) => What::Unauthorized,
         (9, On::Blob) => What::Redirect { expired: false },
         (_, On::Blob | On::File) => {
             let odd = [
@@ -51,6 +51,7 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
             ];
             dice.pick(&odd)
         }
+        (_, On::Tags | On::Referrers) => What::Pages(1),
         _ => What::Cut(at),
     };
     passing(dice, on, what)
@@ -74,7 +75,8 @@ fn writing(dice: &mut Dice) -> Fault {
             Location::NoScheme,
             Location::OtherHost,
         ])),
-        (1 | 2, On::Upload | On::PutManifest) => What::NoLocation,
+        (1, On::Upload | On::PutManifest) => What::NoLocation,
+        (2, On::PutManifest) => What::NoSubject,
         (1 | 2, On::BlobHead | On::ManifestHead) => {
             dice.pick(&[What::NoDigest, What::NoLength, What::Status(405)])
         }
@@ -101,7 +103,7 @@ fn lost(items: &[Item]) -> Vec<&Item> {
 /// One round. Whether everything went well at the first try.
 fn round(rig: &Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
-    let kinds = [On::Blob, On::Manifest, On::File];
+    let kinds = [On::Blob, On::Blob, On::Manifest, On::Manifest, On::File, On::Tags, On::Referrers];
     let mut up = Vec::new();
     for _ in 0..=dice.roll(3) {
         let on = dice.pick(&kinds);
@@ -122,7 +124,8 @@ fn round(rig: &Rig, number: usize) -> bool {
     let passes_only_by_token = |faults: &[Fault]| faults.iter().any(|fault| fault.what == What::Unauthorized);
     let (at_up, at_down) = (at_up || passes_only_by_token(&up), at_down || passes_only_by_token(&down));
     rig.up.set(Settings { auth: auth().filter(|_| at_up), ..Settings::default() });
-    rig.down.set(Settings { auth: auth().filter(|_| at_down), ..Settings::default() });
+    let no_referrers = dice.roll(2) == 0;
+    rig.down.set(Settings { auth: auth().filter(|_| at_down), no_referrers, ..Settings::default() });
     rig.down.content(|content| *content = Content::default());
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());

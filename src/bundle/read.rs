@@ -25,8 +25,9 @@
 use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
 use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, tail};
-use crate::lock::Lock;
+use crate::lock::{Lock, Unresolved};
 use crate::model::{Digest, Hasher, Limits};
+use crate::report::Kind;
 use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
 use serde::Deserialize;
@@ -111,6 +112,27 @@ impl Bundle {
         locator.offset + locator.length + tail::tail_len(contents, index_frames.len(), locator.size)
     }
 
+    /// The lock inside, less the items that the bundle lacks: these are among its unresolved ones.
+    ///
+    /// # Errors
+    /// As [`Bundle::lock`].
+    pub fn held(&self) -> Result<Lock, Error> {
+        let mut lock = self.lock()?;
+        let lacks =
+            |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
+        lock.images.retain(|image| !lacks(Kind::Image, &image.name.to_string()));
+        lock.files.retain(|file| !lacks(Kind::File, &file.name));
+        for ItemName { kind, name } in self.partial() {
+            let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
+            let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
+            if !told.any(|lost| lost == (*kind, name)) {
+                let cause = "the bundle lacks it".into();
+                lock.unresolved.push(Unresolved { kind: *kind, name: name.clone(), cause });
+            }
+        }
+        Ok(lock)
+    }
+
     /// The lock inside.
     ///
     /// # Errors
@@ -129,11 +151,15 @@ impl Bundle {
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| fault(error.to_string()))?;
+        let another = || fault("it is not the lock that the contents index names".into());
+        // before it is parsed: who changed the lock must have made the index too
+        if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
+            return Err(another());
+        }
         let lock = Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
             .map_err(|error| fault(error.to_string()))?;
-        if Digest::sha256(text.as_bytes()) != *self.fingerprint() || lock.fingerprint() != *self.fingerprint()
-        {
-            return Err(fault("it is not the lock that the contents index names".into()));
+        if lock.fingerprint() != *self.fingerprint() {
+            return Err(another());
         }
         Ok(lock)
     }
@@ -285,6 +311,8 @@ fn read_index(file: &File, length: u64, locator: &Locator) -> Result<(Vec<u8>, V
     if end.is_none_or(|end| end > length) {
         return Err(fault("the file ends before it; it is not all there".into()));
     }
+    // an honest index is shorter than what it lists: each entry has a header of 512 bytes
+    let limit = limit.min((4 << 20) + length);
     if locator.size > limit || locator.length > limit {
         return Err(fault(format!("it is longer than the {limit} bytes that landfall reads")));
     }

@@ -59,7 +59,8 @@ fn sample() -> (Memory, Lock) {
         manifests: vec![],
         blobs: vec![config, layer],
         trimmed: None,
-        referrers: vec![],
+        referrers: None,
+        referrer_blobs: vec![],
     };
     let file = File {
         name: "https://h.example/tool".into(),

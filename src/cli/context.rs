@@ -3,9 +3,9 @@
 use super::{Exit, Failure, Global, Outcome};
 use crate::http::{Transport, TransportConfig};
 use crate::model::Limits;
-use crate::registry::{Keychain, Sessions, host_rules, proxy_rules};
+use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
-use crate::rewrite::{Mapping, Target};
+use crate::rewrite::{Mapping, Target, is_path};
 use crate::site::Site;
 use std::future::Future;
 use std::path::PathBuf;
@@ -71,6 +71,16 @@ impl Context {
                 )
             })?,
         };
+        let paths =
+            self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
+        for (prefix, to) in paths {
+            if let Some(bad) = to.paths().iter().find(|path| !is_path(path.trim_matches('/'))) {
+                return Err(Failure::usage(format!(
+                    "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
+                     letters and digits, single separators . _ __ - between them, and / between parts"
+                )));
+            }
+        }
         Ok(Mapping::new(target, self.site.as_ref()))
     }
 
@@ -92,7 +102,8 @@ impl Context {
         let site = self.site.as_ref();
         let get = |name: &str| std::env::var(name).ok();
         let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
-        let hosts = host_rules(site, &self.global.plain_http, &keychain);
+        let trust = certs_d(&certs_d_folders(get));
+        let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);
         for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
             self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
         }

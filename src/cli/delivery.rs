@@ -1,5 +1,6 @@
 //! What `push` and `mirror` share: flags, and how the result is shown.
 
+use super::lock::not_there;
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
@@ -107,12 +108,13 @@ impl Delivery {
         let totals = report.totals();
         let _ = writeln!(
             text,
-            "{} {} to {}: {} new, {} there, {} in {} requests",
+            "{} {} to {}: {} new, {} there{}, {} in {} requests",
             if self.dry_run { "would deliver" } else { "delivered" },
             count_kinds(&pushed.items),
             mapping.target(),
             if self.dry_run { totals.skipped } else { totals.done },
             totals.present,
+            not_there(&totals),
             human_size(totals.bytes_transferred),
             totals.requests
         );

@@ -247,7 +247,10 @@ pub(super) fn finish(command: &str, global: &Global, result: Result<Outcome, Fai
     };
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => code = code.max(Exit::Failed as u8),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr().lock(), "landfall: cannot write to stdout: {error}");
+            code = code.max(Exit::Failed as u8);
+        }
         _ => {}
     }
     if let Some(path) = &global.report

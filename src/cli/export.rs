@@ -3,7 +3,8 @@
 use super::{Context, Exit, Failure, Outcome, carried};
 use crate::lock::Lock;
 use crate::model::human_size;
-use crate::report::Status;
+use crate::pull::losses;
+use crate::report::{Kind, Status};
 use crate::serve::export_files;
 use crate::store::{Blobs, Disk};
 use clap::{Args, Subcommand};
@@ -55,18 +56,21 @@ impl Files {
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
                 let bundle = carried::open(context, path, self.allow_partial)?;
-                (bundle.lock()?, Arc::new(bundle))
+                (bundle.held()?, Arc::new(bundle))
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
         };
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || -> Result<Outcome, Failure> {
-                let report = export_files(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
+                let mut report = export_files(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
+                report.items.extend(losses(&lock).into_iter().filter(|lost| lost.kind == Kind::File));
                 let mut text = String::new();
                 for item in report.items.iter().filter(|item| item.reason.is_some()) {
                     let _ = match item.status {
-                        Status::Skipped => writeln!(text, "{} would be written", item.name),
+                        Status::Skipped if item.digest.is_some() => {
+                            writeln!(text, "{} would be written", item.name)
+                        }
                         _ => writeln!(text, "{}", super::lock::lost(item)),
                     };
                 }

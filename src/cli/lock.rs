@@ -4,7 +4,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Change, Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
 use crate::pull::count_kinds;
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Report, Status, Totals};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -68,7 +68,13 @@ impl LockVerb {
         if writes {
             write(&self.lock, &lock.to_text(), old)?;
         }
-        let verb = if writes { "locked" } else { "would lock" };
+        let moved = locked.changes.len();
+        let verb = match (self.check, moved) {
+            (true, 0) => "nothing moved: checked",
+            (true, _) => "something moved: checked",
+            (false, _) if writes => "locked",
+            (false, _) => "would lock",
+        };
         let counted: Vec<Item> = report.items.iter().filter(|item| item.digest.is_some()).cloned().collect();
         let path = self.lock.display();
         let _ =
@@ -86,9 +92,21 @@ fn shown(change: &Change) -> String {
     let short = |digest: &Option<crate::model::Digest>| {
         digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
     };
+    let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
+        "changed" if new + gone > 0 => {
+            format!("changed  {} (referrers: {new} new, {gone} gone)", change.name)
+        }
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
+    }
+}
+
+/// `, 2 failed or missing` for a summary; nothing where nothing is.
+pub(super) fn not_there(totals: &Totals) -> String {
+    match totals.failed + totals.missing {
+        0 => String::new(),
+        count => format!(", {count} failed or missing"),
     }
 }
 

@@ -72,10 +72,11 @@ impl Ls {
     }
 }
 
-/// Whether the file begins as every bundle does.
+/// Whether the file begins as every bundle does, or as no lock.
 fn is_zstd(path: &Path) -> Result<bool, Failure> {
     let cannot = |error| Failure::usage(format!("cannot read {}: {error}", path.display()));
     let mut first = Vec::new();
     File::open(path).and_then(|file| file.take(4).read_to_end(&mut first)).map_err(cannot)?;
-    Ok(first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes())
+    // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
+    Ok(first.is_empty() || first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes() || !first.is_ascii())
 }

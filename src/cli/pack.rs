@@ -5,6 +5,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Plan, Written};
 use crate::lock::Lock;
 use crate::model::human_size;
+use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
 use crate::store::Disk;
 use clap::Args;
@@ -116,14 +117,6 @@ fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
         status: Status::Missing,
         reason: Some(lost.reason.clone()),
     }));
-    let lost = |name: &str| plan.lost.iter().any(|lost| lost.item.name == name);
-    items.extend(lock.missing.iter().filter(|gone| !lost(&gone.name)).map(|gone| Item {
-        kind: gone.kind,
-        name: gone.name.clone(),
-        digest: None,
-        bytes: None,
-        status: Status::Skipped,
-        reason: Some(format!("{}; accepted until {}", gone.reason, gone.until)),
-    }));
+    items.extend(losses(lock).into_iter().filter(|item| item.status == Status::Skipped));
     Report { items, ..Report::default() }
 }

@@ -1,5 +1,6 @@
 //! `landfall pull`.
 
+use super::lock::not_there;
 use super::{Context, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
@@ -43,11 +44,12 @@ impl Pull {
             let totals = report.totals();
             let _ = writeln!(
                 text,
-                "pulled {} into {}: {} new, {} there, {} in {} requests",
+                "pulled {} into {}: {} new, {} there{}, {} in {} requests",
                 count_kinds(&report.items),
                 dir.display(),
                 totals.done,
                 totals.present,
+                not_there(&totals),
                 human_size(totals.bytes_transferred),
                 totals.requests
             );

@@ -29,7 +29,7 @@ impl Push {
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
                 let bundle = carried::open(context, path, self.allow_partial)?;
-                (bundle.lock()?, Arc::new(bundle))
+                (bundle.held()?, Arc::new(bundle))
             }
             None => {
                 let path = self.lock.as_deref().unwrap_or(Path::new("landfall.lock"));

@@ -1,7 +1,6 @@
 //! `landfall rewrite`: change references to locked images so that they point to the destination.
 
-use super::{Context, Exit, Failure, Outcome, OutputMode};
-use crate::bundle::Bundle;
+use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
 use crate::lock::Lock;
 use crate::report::{Report, escape};
 use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
@@ -35,6 +34,9 @@ pub(super) struct Rewrite {
     /// The bundle whose lock says it
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
+    /// Take a bundle that says of itself that items are missing; references to these are left
+    #[arg(long)]
+    allow_partial: bool,
     #[command(flatten)]
     mode: Mode,
 }
@@ -66,7 +68,7 @@ struct Done {
 impl Rewrite {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let inputs = self.inputs()?;
-        let lock = self.known_lock()?;
+        let lock = self.known_lock(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = mapping.collision(&lock) {
             return Err(Failure::usage(collision.to_string()));
@@ -78,10 +80,10 @@ impl Rewrite {
     }
 
     /// The lock that decides which references are known.
-    fn known_lock(&self) -> Result<Lock, Failure> {
+    fn known_lock(&self, context: &Context) -> Result<Lock, Failure> {
         match (&self.lock, &self.bundle) {
             (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => Ok(Bundle::open(bundle)?.lock()?),
+            (None, Some(bundle)) => Ok(carried::open(context, bundle, self.allow_partial)?.held()?),
             (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",

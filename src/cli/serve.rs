@@ -91,7 +91,7 @@ fn source(context: &Context, path: &Path, allow_partial: bool) -> Result<Source,
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         digest: Some(bundle.digest().clone()),
         lacks: carried::lacks(&bundle),
-        lock: bundle.lock()?,
+        lock: bundle.held()?,
         blobs: Arc::new(bundle),
     })
 }

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     NotFound,
     /// The server refuses us.
     Denied,
+    /// A proxy refuses us, or the host, with this status.
+    Proxy(u16),
     /// The server asks to come back later than `--max-wait` allows.
     ComeBack(Duration),
     /// The connection failed, was cut or stalled; trying again may help.

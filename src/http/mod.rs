@@ -3,9 +3,14 @@
 
 mod attempts;
 mod body;
+mod certificate;
+mod door;
 mod error;
+mod explain;
 mod gate;
+mod inspect;
 mod ledger;
+mod no_proxy;
 mod page;
 mod probe;
 mod proxy;
@@ -14,13 +19,18 @@ mod range;
 mod retry;
 mod tls;
 mod transport;
+mod trust;
+mod tunnel;
 mod upload;
 
 pub use body::{Body, ByteStream, Response};
+pub use certificate::Certificate;
 pub use error::{Error, ErrorKind, shown_url};
+pub use inspect::{Handshake, Inspection};
 pub use ledger::{Ledger, Why};
+pub use no_proxy::Exception;
 pub(crate) use page::{came_instead, looks_like_page, title};
-pub use proxy::{ProxyRules, ProxyUrl};
+pub use proxy::{Decision, ProxyAccount, ProxyRules, ProxyUrl, Rule};
 pub use range::from_offset;
 pub(crate) use retry::backoff;
 pub use tls::TlsProfile;

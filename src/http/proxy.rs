@@ -1,9 +1,9 @@
-//! Which proxy a request goes through, by Go's rules: what containerd and kubelet do
-//! (`golang.org/x/net/http/httpproxy`).
+//! Which proxy a request goes through, and which rule said so.
 
+use super::no_proxy::{Exception, Target};
 use crate::site::Proxy as SiteProxy;
 use percent_encoding::percent_decode_str;
-use std::net::IpAddr;
+use std::fmt;
 use url::Url;
 
 /// The proxies and their exceptions.
@@ -14,104 +14,177 @@ pub struct ProxyRules {
     direct: Vec<Exception>,
 }
 
-/// A proxy with its credentials set apart.
+/// A proxy with its account set apart.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl {
     /// URL without userinfo.
     pub url: Url,
-    /// User and password for Basic authentication.
-    pub credentials: Option<(String, String)>,
+    /// For Basic authentication.
+    pub account: Option<ProxyAccount>,
+    /// The variable or the key of the site that names the proxy.
+    pub source: String,
 }
 
-impl std::fmt::Debug for ProxyUrl {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.url, if self.credentials.is_some() { " (with credentials)" } else { "" })
+/// An account at a proxy.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyAccount {
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: String,
+    /// Where both come from.
+    pub source: String,
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.url, if self.account.is_some() { " (with an account)" } else { "" })
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Exception {
-    All,
-    Network(IpAddr, u8),
-    Address(IpAddr, Option<u16>),
-    /// The name itself if `exact`, and every name below it.
-    Domain {
-        name: String,
-        exact: bool,
-        port: Option<u16>,
-    },
+impl fmt::Display for ProxyAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "account '{}' from {}", self.user, self.source)
+    }
+}
+
+impl fmt::Debug for ProxyAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// What was decided for one URL, and by which rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Decision<'a> {
+    /// The proxy, or `None` to go directly.
+    pub proxy: Option<&'a ProxyUrl>,
+    /// The rule that decided.
+    pub rule: Rule<'a>,
+}
+
+/// The rule that decided about a proxy.
+#[derive(Debug, Clone, Copy)]
+pub enum Rule<'a> {
+    /// No proxy is named for the URL's scheme.
+    Unset,
+    /// Loopback is never proxied.
+    Loopback,
+    /// An exception covers the host.
+    Exception(&'a Exception),
+    /// The proxy that this variable or key names; no exception covers the host.
+    Proxy(&'a str),
+}
+
+impl fmt::Display for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Unset => f.write_str("no proxy is set for this scheme"),
+            Rule::Loopback => f.write_str("loopback is never proxied"),
+            Rule::Exception(exception) => write!(f, "'{}' in {}", exception.entry, exception.source),
+            Rule::Proxy(source) => write!(f, "{source}; no exception covers the host"),
+        }
+    }
 }
 
 impl ProxyRules {
     /// The rules of the environment: upper case first, the first that is not empty.
+    ///
+    /// # Errors
+    /// Which variable holds no proxy's URL.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, String> {
-        let pick =
-            |names: [&str; 2]| names.iter().find_map(|name| get(name).filter(|value| !value.is_empty()));
-        let all = pick(["ALL_PROXY", "all_proxy"]);
-        let read = |names: [&str; 2]| {
-            let value = pick(names).or_else(|| all.clone());
-            value
-                .map(|value| ProxyUrl::parse(&value).map_err(|why| format!("{}: {why}", names[0])))
+        let pick = |names: &[&'static str]| {
+            names.iter().find_map(|name| {
+                get(name).filter(|value| !value.trim().is_empty()).map(|value| (*name, value))
+            })
+        };
+        let read = |names: [&'static str; 4]| {
+            let found = pick(&names);
+            found
+                .map(|(name, value)| ProxyUrl::parse(&value, name).map_err(|why| format!("{name}: {why}")))
                 .transpose()
         };
+        let direct = pick(&["NO_PROXY", "no_proxy"]);
         Ok(ProxyRules {
-            http: read(["HTTP_PROXY", "http_proxy"])?,
-            https: read(["HTTPS_PROXY", "https_proxy"])?,
-            direct: exceptions(&pick(["NO_PROXY", "no_proxy"]).unwrap_or_default()),
+            http: read(["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])?,
+            https: read(["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])?,
+            direct: direct.map(|(name, value)| Exception::list(&value, name)).unwrap_or_default(),
         })
     }
 
-    /// The rules of a site. `credentials` are those that the site's `proxy.credentials` names.
-    pub fn from_site(proxy: &SiteProxy, credentials: Option<(String, String)>) -> Result<ProxyRules, String> {
+    /// The rules of a site. `account` is the one that the site's `proxy.credentials` names.
+    ///
+    /// # Errors
+    /// Which key holds no proxy's URL.
+    pub fn from_site(proxy: &SiteProxy, account: Option<ProxyAccount>) -> Result<ProxyRules, String> {
         let read = |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, String> {
             let Some(value) = value else { return Ok(None) };
-            let mut proxy =
-                ProxyUrl::parse(value).map_err(|why| format!("proxy.{name} of the site: {why}"))?;
-            if credentials.is_some() {
-                proxy.credentials = credentials.clone();
+            let source = format!("proxy.{name} of the site");
+            let mut proxy = ProxyUrl::parse(value, &source).map_err(|why| format!("{source}: {why}"))?;
+            if account.is_some() {
+                proxy.account = account.clone();
             }
             Ok(Some(proxy))
         };
-        let mut list = proxy.no_proxy.installation.clone();
-        if let Some(cluster) = &proxy.no_proxy.cluster {
-            let parts =
-                [&cluster.pod_cidr, &cluster.service_cidr, &cluster.domain, &cluster.control_plane_endpoint];
-            list.extend(parts.into_iter().flatten().cloned());
-        }
+        let list = |entries: &[String], key: &str| -> Vec<Exception> {
+            let source = format!("proxy.noProxy.{key} of the site");
+            entries.iter().flat_map(|entry| Exception::list(entry, &source)).collect()
+        };
+        let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+        let cluster: Vec<String> =
+            [cluster.pod_cidr, cluster.service_cidr, cluster.domain, cluster.control_plane_endpoint]
+                .into_iter()
+                .flatten()
+                .collect();
         Ok(ProxyRules {
             http: read(&proxy.http, "http")?,
             https: read(&proxy.https, "https")?,
-            direct: exceptions(&list.join(",")),
+            direct: [list(&proxy.no_proxy.installation, "installation"), list(&cluster, "cluster")].concat(),
         })
     }
 
-    /// The same with further entries of NO_PROXY's form.
-    pub fn with_bypass(mut self, entries: impl IntoIterator<Item = String>) -> ProxyRules {
-        self.direct.extend(entries.into_iter().flat_map(|entry| exceptions(&entry)));
+    /// The same with further hosts that are reached directly: `host[:port]`, and the key that names it.
+    pub fn with_bypass(mut self, hosts: impl IntoIterator<Item = (String, String)>) -> ProxyRules {
+        self.direct.extend(hosts.into_iter().map(|(host, source)| Exception::host(&host, &source)));
         self
     }
 
     /// The proxy for this URL, or `None` to go directly.
     pub fn decide(&self, url: &Url) -> Option<&ProxyUrl> {
-        let proxy = if url.scheme() == "https" { self.https.as_ref() } else { self.http.as_ref() }?;
-        let host = url.host_str()?.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
-        let port = url.port_or_known_default();
-        let address = host.parse::<IpAddr>().ok();
-        if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {
-            return None;
+        self.explain(url).proxy
+    }
+
+    /// The same with the rule that decided.
+    pub fn explain(&self, url: &Url) -> Decision<'_> {
+        let proxy = if url.scheme() == "https" { self.https.as_ref() } else { self.http.as_ref() };
+        let (Some(proxy), Some(host)) = (proxy, url.host_str()) else {
+            return Decision { proxy: None, rule: Rule::Unset };
+        };
+        let target = Target::new(host, url.port_or_known_default().unwrap_or(0));
+        if target.is_loopback() {
+            return Decision { proxy: None, rule: Rule::Loopback };
         }
-        let hit = self.direct.iter().any(|exception| exception.covers(&host, address, port));
-        (!hit).then_some(proxy)
+        match self.direct.iter().find(|exception| exception.covers(&target)) {
+            Some(exception) => Decision { proxy: None, rule: Rule::Exception(exception) },
+            None => Decision { proxy: Some(proxy), rule: Rule::Proxy(&proxy.source) },
+        }
+    }
+
+    /// The proxies that are named, each once.
+    pub fn proxies(&self) -> Vec<&ProxyUrl> {
+        let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
+        all.dedup_by_key(|proxy| &proxy.url);
+        all
     }
 }
 
 impl ProxyUrl {
     /// Reads `[scheme://][user[:password]@]host[:port]`. A raw `@` in the password is taken as a part
-    /// of it; percent-encoding is decoded where it is valid.
+    /// of it; percent-encoding is decoded where it is valid. `source` says where the text stands.
     ///
     /// # Errors
     /// What is wrong, without the URL: it may hold a password.
-    pub fn parse(text: &str) -> Result<ProxyUrl, String> {
+    pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, String> {
         let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
             return Err(format!("a proxy's URL starts with http:// or https://, not {scheme}://"));
@@ -122,12 +195,15 @@ impl ProxyUrl {
         };
         let url =
             Url::parse(&format!("{scheme}://{host}")).map_err(|why| format!("no URL of a proxy ({why})"))?;
-        let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-        let credentials = userinfo.map(|userinfo| {
+        let decode = |part: &str| match percent_decode_str(part).decode_utf8() {
+            Ok(text) => text.into_owned(),
+            Err(_) => part.to_owned(),
+        };
+        let account = userinfo.map(|userinfo| {
             let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-            (decode(user), decode(password))
+            ProxyAccount { user: decode(user), password: decode(password), source: source.into() }
         });
-        Ok(ProxyUrl { url, credentials })
+        Ok(ProxyUrl { url, account, source: source.into() })
     }
 
     /// `host:port`, for messages and reports.
@@ -137,121 +213,82 @@ impl ProxyUrl {
     }
 }
 
-impl Exception {
-    fn covers(&self, host: &str, address: Option<IpAddr>, port: Option<u16>) -> bool {
-        let port_fits = |wanted: &Option<u16>| wanted.is_none() || *wanted == port;
-        match self {
-            Exception::All => true,
-            Exception::Network(network, bits) => {
-                address.is_some_and(|address| in_network(address, *network, *bits))
-            }
-            Exception::Address(wanted, wanted_port) => address == Some(*wanted) && port_fits(wanted_port),
-            Exception::Domain { name, exact, port: wanted_port } => {
-                let below = host.strip_suffix(name.as_str()).is_some_and(|rest| rest.ends_with('.'));
-                (below || (*exact && host == name)) && port_fits(wanted_port)
-            }
-        }
-    }
-}
-
-fn exceptions(list: &str) -> Vec<Exception> {
-    list.split(',').filter_map(|entry| exception(&entry.trim().to_ascii_lowercase())).collect()
-}
-
-fn exception(entry: &str) -> Option<Exception> {
-    if entry == "*" {
-        return Some(Exception::All);
-    }
-    if let Some((network, bits)) = entry.split_once('/')
-        && let (Ok(network), Ok(bits)) = (network.parse::<IpAddr>(), bits.parse::<u8>())
-        && bits <= if network.is_ipv4() { 32 } else { 128 }
-    {
-        return Some(Exception::Network(network, bits));
-    }
-    if let Ok(address) = entry.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Some(Exception::Address(address, None));
-    }
-    let (host, port) = match entry.rsplit_once(':') {
-        Some((host, port)) => (host, Some(port.parse::<u16>().ok()?)),
-        None => (entry, None),
-    };
-    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Some(Exception::Address(address, port));
-    }
-    let (name, exact) = match host.strip_prefix("*.").or_else(|| host.strip_prefix('.')) {
-        Some(name) => (name, false),
-        None => (host, true),
-    };
-    (!name.is_empty()).then(|| Exception::Domain { name: name.into(), exact, port })
-}
-
-fn in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(n)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            a.to_bits() & mask == n.to_bits() & mask
-        }
-        (IpAddr::V6(a), IpAddr::V6(n)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            a.to_bits() & mask == n.to_bits() & mask
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn direct(no_proxy: &str, url: &str) -> bool {
-        let env = |name: &str| match name {
-            "http_proxy" | "HTTPS_PROXY" => Some("http://proxy:3128".to_owned()),
-            "NO_PROXY" => Some(no_proxy.to_owned()),
-            _ => None,
-        };
-        ProxyRules::from_env(env).unwrap().decide(&Url::parse(url).unwrap()).is_none()
+    fn rules(variables: &[(&str, &str)]) -> ProxyRules {
+        let get =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        ProxyRules::from_env(get).unwrap()
     }
 
+    /// Every line of the table, whose last column was computed by Go itself.
     #[test]
-    fn gos_rules() {
-        let table = [
-            ("", "http://172.20.0.2:5000/", false),
-            ("", "http://localhost:1/", true),
-            ("", "http://127.9.9.9:1/", true),
-            ("", "https://[::1]:1/", true),
-            ("172.20.0.2", "http://172.20.0.2:5000/", true),
-            ("172.20.0.2:5000", "http://172.20.0.2:5000/", true),
-            ("172.20.0.2:5001", "http://172.20.0.2:5000/", false),
-            ("172.20.0.0/16", "http://172.20.0.2:5000/", true),
-            ("172.20.", "http://172.20.0.2:5000/", false),
-            ("*", "http://172.20.0.2:5000/", true),
-            ("0.0.0.0/0", "http://172.20.0.2:5000/", true),
-            ("10.0.0.1, 172.20.0.2", "http://172.20.0.2:5000/", true),
-            ("corp.test", "http://registry.corp.test:5000/", true),
-            ("corp.test", "http://corp.test/", true),
-            ("corp.test", "http://badcorp.test/", false),
-            (".corp.test", "http://corp.test/", false),
-            (".corp.test", "http://a.corp.test/", true),
-            ("*.corp.test", "http://a.corp.test/", true),
-            ("registry.corp.test:5000", "http://registry.corp.test:5000/", true),
-            ("registry.corp.test:5000", "http://registry.corp.test/", false),
-            ("CORP.test", "https://A.Corp.Test/", true),
-            ("svc", "http://foo.default.svc/", true),
-            ("fd00::/8", "http://[fd00::2]:9/", true),
-            ("fd00::2", "http://[fd00::2]:9/", true),
-        ];
-        for (no_proxy, url, expected) in table {
-            assert_eq!(direct(no_proxy, url), expected, "NO_PROXY={no_proxy} {url}");
+    fn the_table_of_gos_rules() {
+        let mut cases = 0;
+        let mut wrong = Vec::new();
+        let table = include_str!("../../tests/data/no_proxy.txt").lines();
+        for line in table.filter(|line| !line.starts_with('#')) {
+            let columns: Vec<&str> = line.split(" | ").collect();
+            let [list, target, expected] = columns[..] else { panic!("{line}") };
+            let list = list.trim_matches('"').replace("\\t", "\t");
+            let rules =
+                rules(&[("http_proxy", "http://p:1"), ("HTTPS_PROXY", "http://p:2"), ("NO_PROXY", &list)]);
+            let decision = rules.explain(&Url::parse(target).unwrap());
+            let got = if decision.proxy.is_some() { "proxy" } else { "direct" };
+            if got != expected {
+                wrong.push(format!("{line}: {got} by {}", decision.rule));
+            }
+            cases += 1;
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(cases >= 80, "only {cases} cases");
     }
 
     #[test]
-    fn credentials_may_hold_anything() {
-        let parse = |text| ProxyUrl::parse(text).unwrap().credentials.unwrap();
-        assert_eq!(parse("http://user:p@ss@h:1"), ("user".into(), "p@ss".into()));
-        assert_eq!(parse("us%40er:p%40ss%3Aw%2Fd@h:1"), ("us@er".into(), "p@ss:w/d".into()));
-        assert_eq!(ProxyUrl::parse("h:3128").unwrap().shown(), "h:3128");
-        assert!(ProxyUrl::parse("socks5://h:1").unwrap_err().contains("socks5"));
-        assert!(!format!("{:?}", ProxyUrl::parse("http://u:secret@h").unwrap()).contains("secret"));
+    fn the_rule_that_decided_is_named() {
+        let rules = rules(&[
+            ("HTTP_PROXY", " "),
+            ("http_proxy", "h:1"),
+            ("all_proxy", "a:2"),
+            ("no_proxy", "10.0.0.0/8, .corp.test"),
+        ]);
+        let said = |url: &str| {
+            let url = Url::parse(url).unwrap();
+            let decision = rules.explain(&url);
+            format!("{} {}", decision.proxy.map(ProxyUrl::shown).unwrap_or_default(), decision.rule)
+        };
+        assert_eq!(said("http://a.test/"), "h:1 http_proxy; no exception covers the host");
+        assert_eq!(said("https://a.test/"), "a:2 all_proxy; no exception covers the host");
+        assert_eq!(said("https://x.corp.test/"), " '.corp.test' in no_proxy");
+        assert_eq!(said("http://10.2.3.4/"), " '10.0.0.0/8' in no_proxy");
+        assert_eq!(said("http://127.0.0.1/"), " loopback is never proxied");
+    }
+
+    #[test]
+    fn a_host_of_the_site_is_that_host_alone() {
+        let rules = rules(&[("HTTPS_PROXY", "p:1")])
+            .with_bypass([("Reg.test:5000".into(), "a key".into()), ("[fd00::2]:9".into(), "b".into())]);
+        let direct = |url: &str| rules.decide(&Url::parse(url).unwrap()).is_none();
+        assert!(direct("https://reg.test:5000/") && direct("https://[fd00::2]:9/"));
+        assert!(!direct("https://reg.test/") && !direct("https://a.reg.test:5000/"));
+    }
+
+    #[test]
+    fn accounts_may_hold_anything() {
+        let parse = |text| {
+            let account = ProxyUrl::parse(text, "X").unwrap().account.unwrap();
+            (account.user, account.password)
+        };
+        let pair = |user: &str, password: &str| (user.to_owned(), password.to_owned());
+        assert_eq!(parse("http://user:p@ss@h:1"), pair("user", "p@ss"));
+        assert_eq!(parse("us%40er:p%40ss%3Aw%2Fd@h:1"), pair("us@er", "p@ss:w/d"));
+        assert_eq!(parse("user:p#w/d?%@h:1"), pair("user", "p#w/d?%"));
+        assert_eq!(parse("DOM%5Cuser:%ff@h:1"), pair("DOM\\user", "%ff"));
+        assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().shown(), "h:3128");
+        assert!(ProxyUrl::parse("socks5://h:1", "X").unwrap_err().contains("socks5"));
+        let proxy = ProxyUrl::parse("http://u:secret@h", "X").unwrap();
+        assert!(!format!("{proxy:?} {:?}", proxy.account).contains("secret"));
     }
 }

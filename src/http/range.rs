@@ -2,7 +2,8 @@
 
 use super::body::Response;
 use super::error::Error;
-use super::transport::{Transport, host_port};
+use super::explain::host_port;
+use super::transport::Transport;
 use reqwest::StatusCode;
 use url::Url;
 

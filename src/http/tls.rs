@@ -1,10 +1,13 @@
-//! Trust: system roots where they exist, certificate authorities of the site, client certificates.
+//! Trust: system roots where they exist, certificate authorities of the site and of certs.d folders,
+//! client certificates.
 
+use super::certificate::Certificate;
+use super::trust::Checked;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// How one host is trusted, and how it knows us.
@@ -44,7 +47,8 @@ impl TlsProfile {
                     return Err(format!("{} holds no usable certificate authority", path.display()));
                 }
             }
-            builder.with_root_certificates(roots)
+            let checked = Arc::new(Checked::new(roots, provider)?);
+            builder.dangerous().with_custom_certificate_verifier(checked)
         };
         let Some((certificate, key)) = &self.client else { return Ok(builder.with_no_client_auth()) };
         let key = PrivateKeyDer::from_pem_file(key)
@@ -53,9 +57,25 @@ impl TlsProfile {
             .with_client_auth_cert(read_certificates(certificate)?, key)
             .map_err(|error| format!("cannot use the client certificate {}: {error}", certificate.display()))
     }
+
+    /// What vouches for a chain that was accepted, in words.
+    pub(super) fn voucher(&self, chain: &[Certificate]) -> String {
+        if self.skip_verify {
+            return "nothing: skipVerify accepts any".into();
+        }
+        let vouches = |path: &&PathBuf| {
+            let list = read_certificates(path).unwrap_or_default();
+            let mut authorities = list.iter().filter_map(|der| Certificate::read(der));
+            authorities.any(|authority| chain.iter().any(|sent| sent.is_issued_by(&authority)))
+        };
+        match self.ca.iter().find(vouches) {
+            Some(path) => path.display().to_string(),
+            None => "the system's authorities".into(),
+        }
+    }
 }
 
-fn read_certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, String> {
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |error| format!("cannot read certificates from {}: {error}", path.display());
     let list: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;

@@ -1,7 +1,9 @@
 //! Sends requests: one client for each way of trust and route, redirects hop by hop.
 
 use super::body::{Body, Response, causes};
+use super::door::{Door, Doors};
 use super::error::{Error, ErrorKind, shown_url};
+use super::explain::{self, host_port};
 use super::gate::Gate;
 use super::ledger::{Ledger, Why};
 use super::probe::{Spoken, may_probe, probe};
@@ -11,8 +13,8 @@ use super::upload::watched;
 use crate::model::Limits;
 use crate::report::Progress;
 use futures_util::StreamExt;
+use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Method, StatusCode};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -101,6 +103,7 @@ pub(super) struct Inner {
     clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
     gates: Mutex<HashMap<String, Arc<Gate>>>,
     spoken: Mutex<HashMap<String, Arc<OnceCell<Spoken>>>>,
+    doors: Doors,
     /// Hosts that lie about ranges.
     pub(super) liars: Mutex<HashSet<String>>,
     /// Hosts whose quota was shown.
@@ -116,6 +119,7 @@ impl Transport {
             clients: Mutex::default(),
             gates: Mutex::default(),
             spoken: Mutex::default(),
+            doors: Doors::default(),
             liars: Mutex::default(),
             quotas: Mutex::default(),
         }))
@@ -181,6 +185,11 @@ impl Transport {
             Body::Stream { open, .. } => Some(open().await?),
             _ => None,
         };
+        let door = route.map(|proxy| self.door(proxy));
+        let turn = match (&door, route) {
+            (Some(door), Some(proxy)) => door.enter(proxy).await?,
+            _ => None,
+        };
         let gate = self.gate(url);
         let slot = gate.enter().await;
         if let Some(error) = gate.refusal(request.metered) {
@@ -230,16 +239,15 @@ impl Transport {
             }
         };
         let inner = match sent {
-            Ok(Ok(inner)) => inner,
-            Ok(Err(error)) => return Err(self.explain(url, route, &error)),
+            Ok(Ok(inner)) => Ok(inner),
+            Ok(Err(error)) => Err(explain::failure(url, route, &self.tls_profile(url, route), &error).await),
             Err(_) => {
                 let message = format!("{}: nothing was answered for {} s", shown_url(url), limit.as_secs());
-                return Err(Error::new(ErrorKind::Network, message));
+                Err(Error::new(ErrorKind::Network, message))
             }
         };
-        if inner.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            return Err(self.explain_407(url, route));
-        }
+        let inner = self.past_the_proxy(url, route, inner)?;
+        drop(turn);
         Ok(Response {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),
@@ -256,39 +264,48 @@ impl Transport {
         })
     }
 
-    fn explain_407(&self, url: &Url, route: Option<&ProxyUrl>) -> Error {
-        let proxy = route.map(ProxyUrl::shown).unwrap_or_else(|| "a proxy".into());
-        let message = format!(
-            "{}: {proxy} wants a user name and a password it accepts; put them into the proxy's URL, or name them \
-             in the site under proxy.credentials",
-            shown_url(url)
-        );
-        Error::new(ErrorKind::Denied, message)
+    /// What an answer, or none, says about the proxy: its own refusals are errors, and the refusal of an
+    /// account is one for all workers.
+    fn past_the_proxy(
+        &self,
+        url: &Url,
+        route: Option<&ProxyUrl>,
+        answer: Result<reqwest::Response, Error>,
+    ) -> Result<reqwest::Response, Error> {
+        let Some(proxy) = route else { return answer };
+        let door = self.door(proxy);
+        let answer = answer.and_then(|inner| {
+            match explain::refusal(url, proxy, inner.status(), inner.headers(), false) {
+                Some(error) => Err(error),
+                None => Ok(inner),
+            }
+        });
+        match &answer {
+            Ok(_) => door.accept(),
+            Err(error) if error.kind == ErrorKind::Proxy(407) && proxy.account.is_some() => {
+                door.refuse(error)
+            }
+            Err(_) => {}
+        }
+        answer
     }
 
-    fn explain(&self, url: &Url, route: Option<&ProxyUrl>, error: &reqwest::Error) -> Error {
-        let causes = causes(error);
-        if causes.contains("407") || causes.contains("proxy authorization") {
-            return self.explain_407(url, route);
+    pub(super) fn door(&self, proxy: &ProxyUrl) -> Arc<Door> {
+        self.0.doors.of(proxy)
+    }
+
+    /// Proxies and their exceptions.
+    pub fn proxies(&self) -> &ProxyRules {
+        &self.0.config.proxies
+    }
+
+    /// How a URL's host is trusted on this way.
+    pub(super) fn tls_profile(&self, url: &Url, route: Option<&ProxyUrl>) -> TlsProfile {
+        let mut tls = self.rule(url).map(|rule| rule.tls.clone()).unwrap_or_default();
+        if route.is_some() {
+            tls.ca.extend(self.0.config.proxy_ca.clone());
         }
-        let via = route.map(|proxy| format!(" through the proxy {}", proxy.shown())).unwrap_or_default();
-        let mut message = format!("{}{via}: {causes}", shown_url(url));
-        let mut kind = ErrorKind::Network;
-        if causes.contains("InvalidContentType") || causes.contains("InvalidMessage") {
-            kind = ErrorKind::Local;
-            message +=
-                &format!("; it does not speak TLS: if http is meant, say --plain-http {}", host_port(url));
-        }
-        if causes.contains("certificate") || causes.contains("UnknownIssuer") {
-            kind = ErrorKind::Local;
-            message += match route {
-                Some(_) => {
-                    "; if the proxy opens TLS, name its certificate authority in the site under proxy.ca"
-                }
-                None => "; name the certificate authority in the site (registry.ca, or upstreams.HOST.ca)",
-            };
-        }
-        Error::new(kind, message)
+        tls
     }
 
     /// Whether the certificate of this URL's host is checked.
@@ -310,11 +327,10 @@ impl Transport {
     }
 
     fn client(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<reqwest::Client, Error> {
-        let mut tls = self.rule(url).map(|rule| rule.tls.clone()).unwrap_or_default();
-        if route.is_some() {
-            tls.ca.extend(self.0.config.proxy_ca.clone());
-        }
-        let key = (tls, route.map(|proxy| format!("{}|{}", proxy.url, proxy.credentials.is_some())));
+        let key = (
+            self.tls_profile(url, route),
+            route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())),
+        );
         let mut clients = self.0.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
@@ -330,8 +346,8 @@ impl Transport {
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
         if let Some(proxy) = route {
             let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(|error| local(causes(&error)))?;
-            if let Some((user, password)) = &proxy.credentials {
-                all = all.basic_auth(user, password);
+            if let Some(account) = &proxy.account {
+                all = all.basic_auth(&account.user, &account.password);
             }
             builder = builder.proxy(all);
         }
@@ -375,9 +391,4 @@ impl Transport {
             Spoken::PlainHttp => http(),
         }
     }
-}
-
-/// `host:port` with the scheme's default port filled in.
-pub(super) fn host_port(url: &Url) -> String {
-    format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
 }

@@ -1,10 +1,9 @@
-//! The lock document: its types, its reader, and its writer (sorted, one fact a line, small diffs).
+//! The lock document: its types and its reader. See docs/lock.md.
 
 use crate::document::{self, Diagnostic};
 use crate::model::{Descriptor, Digest, ImageRef, Platform};
 use crate::report::Kind;
 use serde::Deserialize;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The content of `landfall.lock`. Lists are sorted by name.
@@ -57,9 +56,13 @@ pub struct Image {
     /// The index without the children that `platforms` leaves out, where it leaves some out.
     #[serde(default)]
     pub trimmed: Option<Trimmed>,
-    /// Signatures, attestations and other referrers.
+    /// Signatures, attestations and other manifests that refer to it: children before parents. `None`
+    /// where they were not looked up.
     #[serde(default)]
-    pub referrers: Vec<Referrer>,
+    pub referrers: Option<Vec<Referrer>>,
+    /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
+    #[serde(default, deserialize_with = "read_blobs")]
+    pub referrer_blobs: Vec<Descriptor>,
 }
 
 /// A manifest under an index.
@@ -87,7 +90,8 @@ pub struct Trimmed {
     pub size: u64,
 }
 
-/// A manifest that refers to the image.
+/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one that stands
+/// under an index that does. That last kind has neither tag nor subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Referrer {
@@ -100,6 +104,9 @@ pub struct Referrer {
     /// Its tag, where it is kept by the cosign tag convention.
     #[serde(default)]
     pub tag: Option<String>,
+    /// The manifest that it says it refers to.
+    #[serde(default)]
+    pub subject: Option<Digest>,
 }
 
 /// A locked plain file.
@@ -180,6 +187,14 @@ pub enum LockError {
     /// It is no lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
+    /// It says something that no lock of landfall's says.
+    #[error("{path}: {why}; write the lock anew with `landfall lock`")]
+    Content {
+        /// The file.
+        path: String,
+        /// What it says.
+        why: String,
+    },
     /// Its version is newer than this landfall.
     #[error(
         "{path}: lock version {found} is not known to this landfall (it reads version 1); use a newer landfall"
@@ -190,6 +205,13 @@ pub enum LockError {
         /// The version found.
         found: u32,
     },
+}
+
+impl Referrer {
+    /// Digest, size and media type.
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor { digest: self.digest.clone(), size: self.size, media_type: self.media_type.clone() }
+    }
 }
 
 impl Image {
@@ -238,7 +260,33 @@ impl Lock {
         if lock.version != 1 {
             return Err(LockError::Version { path: file.into(), found: lock.version });
         }
+        lock.check().map_err(|why| LockError::Content { path: file.into(), why })?;
         Ok(lock)
+    }
+
+    /// A lock may come in a bundle from the other side of a gap: sizes must be ones that can be added up,
+    /// and URLs ones whose host can be a folder.
+    fn check(&self) -> Result<(), String> {
+        let images = self.images.iter().flat_map(|image| {
+            let manifests = image.manifests.iter().map(|child| child.size);
+            let blobs = image.blobs.iter().map(|blob| blob.size);
+            let rest =
+                image.trimmed.iter().map(|t| t.size).chain(image.referrers.iter().flatten().map(|r| r.size));
+            manifests.chain(blobs).chain(rest).chain([image.size])
+        });
+        let files =
+            self.files.iter().flat_map(|file| file.sidecars.iter().map(|s| s.size).chain([file.size]));
+        if let Some(size) = images.chain(files).find(|size| *size > LARGEST) {
+            return Err(format!("nothing has {size} bytes"));
+        }
+        let urls = self.files.iter().flat_map(|file| {
+            let sidecars = file.sidecars.iter().map(|sidecar| &sidecar.url);
+            std::iter::once(&file.name).chain(&file.also).chain(sidecars)
+        });
+        match urls.into_iter().find(|url| !is_file_url(url)) {
+            Some(url) => Err(format!("'{url}' is no http or https URL of a file")),
+            None => Ok(()),
+        }
     }
 
     /// Reads the lock at `path`.
@@ -253,29 +301,7 @@ impl Lock {
 
     /// The lock as text. Equal locks give equal text.
     pub fn to_text(&self) -> String {
-        let mut lock = self.clone();
-        lock.images.sort_by(|a, b| a.name.cmp(&b.name));
-        lock.files.sort_by(|a, b| a.name.cmp(&b.name));
-        lock.missing.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        lock.unresolved.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let mut out = String::from("# landfall.lock, written by `landfall lock`\nversion: 1\n");
-        section(&mut out, "images", &lock.images, write_image);
-        section(&mut out, "files", &lock.files, write_file);
-        section(&mut out, "missing", &lock.missing, |out, lost| {
-            let _ = writeln!(
-                out,
-                "- {{kind: {}, name: {}, reason: {}, until: {}}}",
-                lost.kind,
-                quoted(&lost.name),
-                quoted(&lost.reason),
-                quoted(&lost.until)
-            );
-        });
-        section(&mut out, "unresolved", &lock.unresolved, |out, item| {
-            let (name, cause) = (quoted(&item.name), quoted(&item.cause));
-            let _ = writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind);
-        });
-        out
+        super::text::write(self)
     }
 
     /// SHA-256 of the lock's text: what a change board approves.
@@ -284,94 +310,17 @@ impl Lock {
     }
 }
 
-fn section<T>(out: &mut String, title: &str, items: &[T], write: impl Fn(&mut String, &T)) {
-    if !items.is_empty() {
-        let _ = writeln!(out, "{title}:");
-        items.iter().for_each(|item| write(out, item));
-    }
-}
+/// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.
+const LARGEST: u64 = 1 << 53;
 
-fn write_image(out: &mut String, image: &Image) {
-    let _ = writeln!(out, "- name: {}", quoted(&image.name.to_string()));
-    if !image.platforms.is_empty() {
-        let platforms: Vec<String> = image.platforms.iter().map(Platform::to_string).collect();
-        let _ = writeln!(out, "  platforms: [{}]", platforms.join(", "));
-    }
-    if let Some(pin) = &image.pin {
-        let _ = writeln!(out, "  pin: {pin}");
-    }
-    let _ = writeln!(out, "  digest: {}", image.digest);
-    let _ = writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size);
-    if let Some(platform) = &image.platform {
-        let _ = writeln!(out, "  platform: {platform}");
-    }
-    if !image.manifests.is_empty() {
-        let _ = writeln!(out, "  manifests:");
-    }
-    for child in &image.manifests {
-        let kind = quoted(&child.media_type);
-        let _ = write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size);
-        let platform = child.platform.as_ref().map(|platform| format!(", platform: {}", quoted(platform)));
-        let _ = writeln!(out, "{}}}", platform.unwrap_or_default());
-    }
-    if !image.blobs.is_empty() {
-        let _ = writeln!(out, "  blobs:");
-    }
-    for blob in &image.blobs {
-        let line = format!("{} {} {}", blob.digest, blob.size, blob.media_type);
-        let _ = writeln!(out, "  - {}", quoted(&line));
-    }
-    if let Some(trimmed) = &image.trimmed {
-        let _ = writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size);
-    }
-    if !image.referrers.is_empty() {
-        let _ = writeln!(out, "  referrers:");
-    }
-    for referrer in &image.referrers {
-        let kind = quoted(&referrer.media_type);
-        let tag = referrer.tag.as_ref().map(|tag| format!(", tag: {}", quoted(tag))).unwrap_or_default();
-        let (digest, size) = (&referrer.digest, referrer.size);
-        let _ = writeln!(out, "  - {{digest: {digest}, size: {size}, mediaType: {kind}{tag}}}");
-    }
-}
-
-fn write_file(out: &mut String, file: &File) {
-    let _ = writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size);
-    if let Some(checksum) = &file.checksum {
-        let _ = writeln!(out, "  checksum: {}", quoted(checksum));
-    }
-    if !file.sidecars.is_empty() {
-        let _ = writeln!(out, "  sidecars:");
-    }
-    for sidecar in &file.sidecars {
-        let url = quoted(&sidecar.url);
-        let _ = writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size);
-    }
-    if !file.also.is_empty() {
-        let _ = writeln!(out, "  also:");
-    }
-    for url in &file.also {
-        let _ = writeln!(out, "  - {}", quoted(url));
-    }
-    if let Some(mode) = &file.mode {
-        let _ = writeln!(out, "  mode: {}", quoted(mode));
-    }
-}
-
-/// A YAML scalar: plain where that is safe in block and flow context, else a JSON string.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
-    let safe = text.bytes().enumerate().all(|(at, byte)| {
-        plain(byte) || (byte == b':' && text.as_bytes().get(at + 1).is_some_and(|&next| next != b' '))
-    });
-    let starts_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let reserved = word.contains(&text.to_ascii_lowercase().as_str());
-    if safe && starts_well && !reserved && !text.ends_with(' ') {
-        text.into()
-    } else {
-        serde_json::to_string(text).unwrap_or_default()
-    }
+/// Whether it is an http or https URL with a host that can be the name of a folder.
+fn is_file_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url
+                .host_str()
+                .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
+    })
 }
 
 fn read_blobs<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<Descriptor>, D::Error> {
@@ -424,11 +373,26 @@ mod tests {
                     media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
                 }],
                 trimmed: Some(Trimmed { digest: digest("trimmed"), size: 702 }),
-                referrers: vec![Referrer {
-                    digest: digest("sig"),
-                    size: 812,
-                    media_type: kind,
-                    tag: Some("sha256-4a.sig".into()),
+                referrers: Some(vec![
+                    Referrer {
+                        digest: digest("sig"),
+                        size: 812,
+                        media_type: kind.clone(),
+                        tag: Some("sha256-4a.sig".into()),
+                        subject: None,
+                    },
+                    Referrer {
+                        digest: digest("sbom"),
+                        size: 99,
+                        media_type: kind,
+                        tag: None,
+                        subject: Some(digest("child")),
+                    },
+                ]),
+                referrer_blobs: vec![Descriptor {
+                    digest: digest("payload"),
+                    size: 245,
+                    media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
                 }],
             }],
             files: vec![File {
@@ -468,18 +432,42 @@ mod tests {
     }
 
     #[test]
-    fn strange_scalars_are_quoted() {
-        for text in ["0755", "a: b", "x #y", "", "true", "- a", "{a}", "a, b", "é", "a\nb", " a", "a "] {
-            let document = format!("k: {}\nf: {{k: {}}}", quoted(text), quoted(text));
-            let value: serde_json::Value = serde_yaml::from_str(&document).unwrap();
-            assert_eq!(value["k"], text);
-            assert_eq!(value["f"]["k"], text);
-        }
+    fn what_no_lock_says_is_refused() {
+        let mut lock = sample();
+        lock.files[0].also = vec!["http://../x".into()];
+        assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
+        lock.files[0].also = vec!["ftp://a/x".into()];
+        assert!(Lock::parse("l", &lock.to_text()).is_err());
+        let mut lock = sample();
+        lock.images[0].blobs[0].size = u64::MAX;
+        assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));
     }
 
     #[test]
     fn a_newer_version_and_bad_lines_are_refused() {
         assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
         assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));
+    }
+    #[test]
+    fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
+        let mut lock = sample();
+        lock.images[0].referrer_blobs.clear();
+        for (referrers, line) in [(Some(vec![]), Some("  referrers: []")), (None, None)] {
+            lock.images[0].referrers = referrers;
+            let text = lock.to_text();
+            assert_eq!(text.lines().find(|text| text.contains("referrers")), line);
+            assert_eq!(Lock::parse("l", &text).unwrap(), lock);
+        }
+    }
+
+    #[test]
+    fn a_lock_of_before_referrers_were_looked_up_reads() {
+        let image = format!("name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n", digest("a"));
+        let lock = Lock::parse("l", &format!("version: 1\nimages:\n- {image}")).unwrap();
+        assert_eq!((&lock.images[0].referrers, lock.images[0].referrer_blobs.len()), (&None, 0));
+        let referrer = format!("{{digest: {}, size: 812, mediaType: m, tag: sha256-4a.sig}}", digest("s"));
+        let text = format!("version: 1\nimages:\n- {image}  referrers: [{referrer}]\n");
+        let lock = Lock::parse("l", &text).unwrap();
+        assert_eq!(lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(), Some("sha256-4a.sig"));
     }
 }

@@ -1,15 +1,19 @@
 //! Resolving an image: its index, the wanted manifests, and every blob under them.
 
 use super::resolve::{Cause, Resolver};
-use super::{Image, LockedManifest, Trimmed};
+use super::{Image, LockedManifest, Trimmed, referrers};
 use crate::manifest::WantedImage;
-use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
+use crate::model::{
+    Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, referring, trim_index,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A manifest that was fetched and read.
-struct Fetched {
-    descriptor: Descriptor,
-    manifest: Manifest,
+pub(super) struct Fetched {
+    pub(super) descriptor: Descriptor,
+    pub(super) manifest: Manifest,
+    /// What it refers to.
+    pub(super) subject: Option<Digest>,
 }
 
 /// Resolves `wanted` at `reference`: its tag, or a digest.
@@ -35,7 +39,8 @@ pub(super) async fn resolve(
         manifests: Vec::new(),
         blobs: Vec::new(),
         trimmed: None,
-        referrers: Vec::new(),
+        referrers: None,
+        referrer_blobs: Vec::new(),
     };
     match &manifest {
         Manifest::Image { config, .. } => {
@@ -44,7 +49,7 @@ pub(super) async fn resolve(
         }
         Manifest::Index(children) => {
             let kept = choose(children, &wanted.platforms)?;
-            let under = fetch_under(resolver, name, &kept).await?;
+            let under = fetch_under(resolver, name, &kept, &BTreeSet::new()).await?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
             let platforms =
@@ -60,10 +65,10 @@ pub(super) async fn resolve(
             }
         }
     }
-    Ok(image)
+    referrers::look_up(resolver, &image, wanted.referrers).await
 }
 
-fn is_manifest(child: &Child) -> bool {
+pub(super) fn is_manifest(child: &Child) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
@@ -106,18 +111,21 @@ fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a C
     Ok(children.iter().filter(keeps).collect())
 }
 
-/// Fetches every manifest under the kept children, level by level.
-async fn fetch_under(
+/// Fetches every manifest under the kept children, level by level, apart from those that are `known` and
+/// what is under them.
+pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&Child],
+    known: &BTreeSet<Digest>,
 ) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
     let mut level: Vec<Descriptor> =
         kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
     for _ in 0..limits.index_depth {
-        level.retain(|descriptor| !all.contains_key(&descriptor.digest));
+        let is_new = |digest: &Digest| !all.contains_key(digest) && !known.contains(digest);
+        level.retain(|descriptor| is_new(&descriptor.digest));
         level.sort();
         level.dedup_by(|a, b| a.digest == b.digest);
         if level.is_empty() {
@@ -141,7 +149,11 @@ async fn fetch_under(
     Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
 }
 
-async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor) -> Result<Fetched, Cause> {
+pub(super) async fn fetch_one(
+    resolver: &Resolver,
+    name: &ImageRef,
+    descriptor: &Descriptor,
+) -> Result<Fetched, Cause> {
     let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
     if raw.bytes.len() as u64 != descriptor.size {
         let found = raw.bytes.len();
@@ -149,9 +161,10 @@ async fn fetch_one(resolver: &Resolver, name: &ImageRef, descriptor: &Descriptor
             format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
         );
     }
-    let (manifest, _) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
+    let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
-    Ok(Fetched { descriptor: descriptor.clone(), manifest })
+    let subject = referring(&raw.bytes, descriptor).map(|referring| referring.subject);
+    Ok(Fetched { descriptor: Descriptor { media_type, ..descriptor.clone() }, manifest, subject })
 }
 
 /// The manifests, children before parents, in the order of the index.
@@ -184,7 +197,10 @@ fn in_order(
 }
 
 /// Configs and layers of the manifests and blobs that stand in an index itself, once each.
-fn blobs_of<'a>(manifests: impl IntoIterator<Item = &'a Manifest>, loose: &[&Child]) -> Vec<Descriptor> {
+pub(super) fn blobs_of<'a>(
+    manifests: impl IntoIterator<Item = &'a Manifest>,
+    loose: &[&Child],
+) -> Vec<Descriptor> {
     let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();
     let mut add = |descriptor: &Descriptor| {
         blobs.entry(descriptor.digest.clone()).or_insert_with(|| descriptor.clone());

@@ -5,8 +5,10 @@ mod checksum;
 mod document;
 mod file;
 mod image;
+mod referrers;
 mod resolve;
 mod run;
+mod text;
 
 pub use document::{
     Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,

@@ -7,7 +7,9 @@ use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::source::{self, Part, Upstreams};
 use crate::store::{Blobs, ContentError, Disk, fetch};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+use tokio::sync::OnceCell;
 
 /// Why an item cannot be resolved: what the lock records, which names no mirror, no redirect and no
 /// time, and what people are told.
@@ -46,6 +48,7 @@ impl From<Error> for Cause {
         let recorded = match error.kind {
             ErrorKind::NotFound => "upstream does not have it",
             ErrorKind::Denied => "upstream refuses access",
+            ErrorKind::Proxy(_) => "a proxy refuses access",
             ErrorKind::ComeBack(_) => "upstream asked to come back later",
             ErrorKind::Network => "upstream was not reached",
             ErrorKind::Status(_) => "upstream answered with an error",
@@ -68,17 +71,22 @@ impl From<ContentError> for Cause {
     }
 }
 
+/// The tags of a repository; `None` where they are not listed.
+type Listing = OnceCell<Option<Arc<BTreeSet<String>>>>;
+
 /// Resolves names to digests.
 pub struct Resolver {
     sessions: Arc<Sessions>,
     disk: Disk,
     progress: Arc<dyn Progress>,
+    /// The tags of each repository, listed once.
+    listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`, so that `pull` need not ask again.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        Resolver { sessions, disk, progress }
+        Resolver { sessions, disk, progress, listings: Mutex::default() }
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
@@ -128,6 +136,23 @@ impl Resolver {
         };
         self.keep(&descriptor, &raw.bytes);
         Ok(raw)
+    }
+
+    /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
+    pub(super) async fn tags(
+        &self,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
+        let listing = {
+            let mut listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            listings.entry((name.registry.clone(), name.repository.clone())).or_default().clone()
+        };
+        let list = || async {
+            let session = self.sessions.upstream(&name.registry).await?;
+            Ok(session.tags(&name.repository, pages).await?.map(Arc::new))
+        };
+        listing.get_or_try_init(list).await.cloned()
     }
 
     /// The digest at which an image's tag stands upstream now.

@@ -1,13 +1,13 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
 use super::resolve::{Cause, Resolver};
-use super::{Accepted, File, Image, Lock, Unresolved, file, image};
+use super::{Accepted, File, Image, Lock, Unresolved, file, image, referrers};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
 use crate::report::{Item, Kind, Status};
 use futures_util::StreamExt;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of locking.
 #[derive(Debug)]
@@ -36,6 +36,12 @@ pub struct Change {
     /// The new digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
+    /// What refers to it and is new.
+    #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub new_referrers: Vec<Digest>,
+    /// What referred to it and does so no more.
+    #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub gone_referrers: Vec<Digest>,
 }
 
 /// Whether pins are asked for again.
@@ -117,9 +123,12 @@ async fn find_image(
     let same = |old: &&Image| old.platforms == wanted.platforms && old.pin == wanted.pin;
     if let Some(old) = old.filter(same) {
         match pins {
-            Pins::Keep => return Found::Kept(old.clone()),
+            Pins::Keep if old.referrers.is_some() == wanted.referrers => return Found::Kept(old.clone()),
+            Pins::Keep => return find_referrers(resolver, wanted, old).await,
             Pins::Refresh => match resolver.head(wanted).await {
-                Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
+                Ok(Some(digest)) if digest == old.digest => {
+                    return find_referrers(resolver, wanted, old).await;
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return Found::Gone(old.clone()),
                 Err(cause) => return Found::Lost(Some(old.clone()), cause),
@@ -134,6 +143,15 @@ async fn find_image(
     match image::resolve(resolver, wanted, &reference).await {
         Ok(image) => Found::New(image),
         Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+    }
+}
+
+/// The image of which only the referrers are asked for.
+async fn find_referrers(resolver: &Resolver, wanted: &WantedImage, old: &Image) -> Found<Image> {
+    match referrers::look_up(resolver, old, wanted.referrers).await {
+        Ok(image) if image == *old => Found::Kept(image),
+        Ok(image) => Found::New(image),
+        Err(cause) => Found::Lost(Some(old.clone()), cause),
     }
 }
 
@@ -187,7 +205,9 @@ impl<'a> Sorting<'a> {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
                 let reason = Some("upstream does not have it any more; the old pin is kept".to_owned());
                 self.items.push(item(Status::Failed, from.clone(), reason));
-                self.gone.push(Change { kind, name, change: "gone", from, to: None });
+                let (new_referrers, gone_referrers) = (Vec::new(), Vec::new());
+                let change = "gone";
+                self.gone.push(Change { kind, name, change, from, to: None, new_referrers, gone_referrers });
                 Some(old)
             }
             Found::Lost(Some(old), cause) => {
@@ -220,31 +240,51 @@ impl<'a> Sorting<'a> {
 
 /// How `new` differs from `old`.
 pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
-    let image =
-        |image: &Image| ((Kind::Image, image.name.to_string()), (image.digest.clone(), format!("{image:?}")));
-    let file = |file: &File| ((Kind::File, file.name.clone()), (file.digest.clone(), format!("{file:?}")));
-    let all = |lock: &Lock| -> BTreeMap<_, _> {
-        lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()
-    };
-    let (old, new) = (all(old), all(new));
+    let (old, new) = (Side::all(old), Side::all(new));
     let mut changes = Vec::new();
-    let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in names {
-        let change = match (old.get(key), new.get(key)) {
+        let (before, after) = (old.get(key), new.get(key));
+        let change = match (before, after) {
             (None, _) => "added",
             (_, None) => "removed",
-            (Some(a), Some(b)) if a.0 != b.0 => "moved",
-            (Some(a), Some(b)) if a.1 != b.1 => "changed",
+            (Some(a), Some(b)) if a.digest != b.digest => "moved",
+            (Some(a), Some(b)) if a.whole != b.whole => "changed",
             _ => continue,
         };
-        let digest = |side: &BTreeMap<_, (Digest, String)>| side.get(key).map(|(digest, _)| digest.clone());
+        let referrers = |side: Option<&Side>| side.map(|side| side.referrers.clone()).unwrap_or_default();
+        let (had, has) = (referrers(before), referrers(after));
         changes.push(Change {
             kind: key.0,
             name: key.1.clone(),
             change,
-            from: digest(&old),
-            to: digest(&new),
+            from: before.map(|side| side.digest.clone()),
+            to: after.map(|side| side.digest.clone()),
+            new_referrers: has.difference(&had).cloned().collect(),
+            gone_referrers: had.difference(&has).cloned().collect(),
         });
     }
     changes
+}
+
+/// What of an item counts in a comparison.
+struct Side {
+    digest: Digest,
+    whole: String,
+    referrers: BTreeSet<Digest>,
+}
+
+impl Side {
+    fn all(lock: &Lock) -> BTreeMap<(Kind, String), Side> {
+        let image = |image: &Image| {
+            let referrers = image.referrers.iter().flatten().map(|one| one.digest.clone()).collect();
+            let side = Side { digest: image.digest.clone(), whole: format!("{image:?}"), referrers };
+            ((Kind::Image, image.name.to_string()), side)
+        };
+        let file = |file: &File| {
+            let (digest, whole) = (file.digest.clone(), format!("{file:?}"));
+            ((Kind::File, file.name.clone()), Side { digest, whole, referrers: BTreeSet::new() })
+        };
+        lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()
+    }
 }

@@ -62,13 +62,15 @@ pub(super) fn check(
     let defaults = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
     let mut items = Items::default();
     for (index, entry) in document.images.iter().enumerate() {
-        checker.image(entry, root.get("images").item(index), &defaults, &mut items)?;
+        let defaults = (&defaults[..], document.referrers);
+        checker.image(entry, root.get("images").item(index), defaults, &mut items)?;
     }
     for (format, list) in lists {
         for (reference, spot) in list::read(*format, list)? {
             let (name, pin) = reference_of(&reference, &spot)?;
             let platforms = defaults.clone();
-            let value = WantedImage { name, pin, platforms, update: None, at: spot.place() };
+            let (referrers, at) = (document.referrers, spot.place());
+            let value = WantedImage { name, pin, platforms, update: None, referrers, at };
             items.images.push(Item { value, spot, listed: true });
         }
     }
@@ -106,14 +108,15 @@ impl Checker<'_> {
         &self,
         entry: &ImageEntry,
         node: &Node,
-        defaults: &[Platform],
+        defaults: (&[Platform], bool),
         items: &mut Items,
     ) -> Checked<()> {
         let short;
         let (full, at) = match entry {
             ImageEntry::Full(full) => (full, self.here(node.get("ref"))),
             ImageEntry::Short(text) => {
-                short = FullImage { r#ref: text.clone(), digest: None, platforms: None, update: None };
+                let r#ref = text.clone();
+                short = FullImage { r#ref, digest: None, platforms: None, update: None, referrers: None };
                 (&short, self.here(node))
             }
         };
@@ -130,14 +133,15 @@ impl Checker<'_> {
                 full.digest.as_ref().map(|text| digest_of(&binding.fill(text), &digest_at)).transpose()?;
             let (name, pin) = pinned(&binding.fill(&full.r#ref), digest, &at, &digest_at)?;
             let platforms = match &full.platforms {
-                None => defaults.to_vec(),
+                None => defaults.0.to_vec(),
                 Some(texts) => {
                     let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
                     platforms(&texts, platform_at)?
                 }
             };
             let update = full.update.as_ref().map(|text| binding.fill(text));
-            let value = WantedImage { name, pin, platforms, update, at: at.place() };
+            let referrers = full.referrers.unwrap_or(defaults.1);
+            let value = WantedImage { name, pin, platforms, update, referrers, at: at.place() };
             items.images.push(Item { value, spot: at.clone(), listed: false });
         }
         Ok(())

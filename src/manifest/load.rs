@@ -90,6 +90,8 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
 fn read(path: &Path, may_be_other: bool) -> Result<Option<check::Items>, Error> {
     let open = |source| Error::Open { path: path.into(), source };
     let content = std::fs::read_to_string(path).map_err(open)?;
+    // editors on Windows begin files with a byte order mark
+    let content = content.trim_start_matches('\u{feff}').to_owned();
     let text = Text::yaml(path.display().to_string(), content);
     let head: Head = document::read(&text.file, &text.text)?;
     if !is_manifest(&head, &text, may_be_other)? {

@@ -196,6 +196,10 @@ fn join_images(first: &mut Item<WantedImage>, second: &Item<WantedImage>) -> Mer
         let values = (list(&first.value.platforms), list(&second.value.platforms));
         return Err(contradiction(first, second, "list of platforms", values));
     }
+    if first.value.referrers != second.value.referrers {
+        let values = (first.value.referrers.to_string(), second.value.referrers.to_string());
+        return Err(contradiction(first, second, "`referrers`", values));
+    }
     if !agree(&mut update, &second.value.update) {
         let values = (shown(&update), shown(&second.value.update));
         return Err(contradiction(first, second, "update policy", values));

@@ -29,6 +29,10 @@ pub struct Document {
     /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where left out.
     #[serde(default)]
     pub(super) platforms: Vec<String>,
+    /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and its
+    /// lists are carried; they are unless this says `false`.
+    #[serde(default = "yes")]
+    pub(super) referrers: bool,
     /// Image lists of other tools.
     #[serde(default)]
     pub(super) lists: Vec<List>,
@@ -47,6 +51,10 @@ pub struct Document {
     /// Hosts that cannot be mirrored and must stay reachable.
     #[serde(default)]
     pub(super) endpoints: Vec<EndpointEntry>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The version of landfall's documents.
@@ -144,6 +152,9 @@ pub(super) struct FullImage {
     /// What `landfall update` may move to, as in `~1.9`.
     #[serde(default)]
     pub(super) update: Option<String>,
+    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the file's.
+    #[serde(default)]
+    pub(super) referrers: Option<bool>,
 }
 
 /// A plain file.

@@ -360,6 +360,21 @@ fn contradictions_name_both_places() {
 }
 
 #[test]
+fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
+    let of = |body: &str| -> Vec<bool> { wanted(body).images.iter().map(|image| image.referrers).collect() };
+    let images = "images: [\"q.io/a:1\", {ref: \"q.io/b:1\", referrers: false}, {ref: \"q.io/c:1\", referrers: true}]\n";
+    assert_eq!(of(images), [true, false, true]);
+    assert_eq!(of(&format!("referrers: false\n{images}")), [false, false, true]);
+    let folder = folder(&[
+        ("a.yaml", "images: [\"q.io/a:1\"]\n"),
+        ("b.yaml", "referrers: false\nlists: [{format: images-txt, file: l.txt}]\n"),
+        ("l.txt", "q.io/a:1\n"),
+    ]);
+    let error = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
+    assert!(error.contains("the `referrers` of q.io/a:1 is false here, but true at a.yaml:3:"), "{error}");
+}
+
+#[test]
 fn an_item_twice_in_one_file_is_found_behind_another_file() {
     let folder = folder(&[("a.yaml", "images: [x:1]"), ("b.yaml", "images: [x:1, x:1]")]);
     let fault = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();

@@ -28,6 +28,8 @@ pub struct WantedImage {
     pub platforms: Vec<Platform>,
     /// What `landfall update` may move to.
     pub update: Option<String>,
+    /// Whether its referrers are looked up and carried.
+    pub referrers: bool,
     /// Where it is written.
     pub at: Place,
 }

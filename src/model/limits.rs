@@ -17,10 +17,14 @@ pub struct Limits {
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// How deep indexes may be nested.
+    /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
     pub index_nodes: usize,
+    /// How many referrers one image may have, those of referrers included.
+    pub referrers: usize,
+    /// How many answers a list of tags or referrers may come in.
+    pub pages: usize,
     /// Redirects followed for one request.
     pub redirects: usize,
     /// Attempts for one request, the first included.
@@ -60,6 +64,8 @@ impl Default for Limits {
             contents_bytes: 256 << 20,
             index_depth: 8,
             index_nodes: 1024,
+            referrers: 1024,
+            pages: 64,
             redirects: 10,
             attempts: 5,
             waits: 20,

@@ -200,15 +200,19 @@ fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
 pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut value: serde_json::Value = serde_json::from_slice(index).map_err(json)?;
-    let children = value
-        .get_mut("manifests")
-        .and_then(serde_json::Value::as_array_mut)
-        .ok_or_else(|| ManifestError::Kind("no list `manifests`".into()))?;
-    children.retain(|child| {
+    children_mut(&mut value)?.retain(|child| {
         let digest = child.get("digest").and_then(serde_json::Value::as_str);
         digest.and_then(|digest| digest.parse().ok()).is_some_and(|digest| keep.contains(&digest))
     });
     serde_json::to_vec(&value).map_err(json)
+}
+
+/// The entries of an index.
+pub(super) fn children_mut(
+    index: &mut serde_json::Value,
+) -> Result<&mut Vec<serde_json::Value>, ManifestError> {
+    let list = index.get_mut("manifests").and_then(serde_json::Value::as_array_mut);
+    list.ok_or_else(|| ManifestError::Kind("no list `manifests`".into()))
 }
 
 #[cfg(test)]

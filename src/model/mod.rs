@@ -6,6 +6,7 @@ mod limits;
 mod manifest;
 mod platform;
 mod reference;
+mod referrer;
 mod size;
 
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
@@ -13,4 +14,5 @@ pub use limits::Limits;
 pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
 pub use platform::{Platform, PlatformError};
 pub use reference::{ImageRef, ReferenceError, names_host, repository_of};
+pub use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};
 pub use size::{SizeError, human_size, parse_size};

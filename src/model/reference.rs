@@ -1,8 +1,8 @@
-//! Image references in their normal form. The grammar is oci-client's (the distribution project's);
-//! IPv6 hosts and upper-case hosts, which it lacks, are added here.
+//! Image references in their normal form, by the distribution project's grammar (distribution/reference),
+//! with IPv6 hosts and upper-case hosts added. The tests compare it with oci-client's; parsing by that
+//! crate's regular expression costs 40 ms and 17 MB at the start of every command.
 
 use super::{Digest, DigestError};
-use oci_client::Reference;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -101,27 +101,74 @@ impl FromStr for ImageRef {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let grammar = |why: String| ReferenceError::Grammar { text: text.into(), why };
-        let (host, normal) = match split_host(text) {
-            Some((host, rest)) if is_ipv6_host(host) => {
-                (Some(host.to_ascii_lowercase()), format!("ipv6.invalid/{rest}"))
-            }
-            Some((host, rest)) => (None, format!("{}/{rest}", host.to_ascii_lowercase())),
-            None => (None, text.to_owned()),
+        let grammar = |why: &str| ReferenceError::Grammar { text: text.into(), why: why.into() };
+        let (name, digest) = match text.split_once('@') {
+            Some((name, digest)) => (name, Some(digest.parse::<Digest>()?)),
+            None => (text, None),
         };
-        let parsed = Reference::from_str(&normal).map_err(|error| grammar(error.to_string()))?;
-        let digest = parsed.digest().map(str::parse::<Digest>).transpose()?;
-        // oci-client adds `latest` where neither is written; what was not written is no pin
-        let name = normal.split('@').next().unwrap_or(&normal);
-        let last = name.rsplit('/').next().unwrap_or(name);
-        let tag = last.contains(':').then(|| parsed.tag().map(str::to_owned)).flatten();
-        Ok(ImageRef {
-            registry: host.unwrap_or_else(|| parsed.registry().to_owned()),
-            repository: parsed.repository().to_owned(),
-            tag,
-            digest,
-        })
+        let last = name.rfind('/').map_or(0, |slash| slash + 1);
+        let (name, tag) = match name[last..].find(':') {
+            Some(colon) => (&name[..last + colon], Some(&name[last + colon + 1..])),
+            None => (name, None),
+        };
+        let (host, path) = match split_host(name) {
+            Some((host, path)) => (host.to_ascii_lowercase(), path),
+            None => (HUB.to_owned(), name),
+        };
+        if !is_ipv6_host(&host) && !is_host(&host) {
+            return Err(grammar("its host is not well formed"));
+        }
+        if !path.split('/').all(is_component) {
+            return Err(grammar(
+                "a repository has lower-case letters and digits, single separators . _ __ - between them, and / \
+                 between its parts",
+            ));
+        }
+        if tag.is_some_and(|tag| !is_tag(tag)) {
+            return Err(grammar(
+                "a tag has up to 128 letters, digits, _ . and -, and does not begin with . or -",
+            ));
+        }
+        let host = if host == "index.docker.io" { HUB.to_owned() } else { host };
+        let repository =
+            if host == HUB && !path.contains('/') { format!("library/{path}") } else { path.into() };
+        if repository.len() > NAME_LENGTH {
+            return Err(grammar("its repository has more than 255 characters"));
+        }
+        Ok(ImageRef { registry: host, repository, tag: tag.map(str::to_owned), digest })
     }
+}
+
+/// Docker Hub by the name that references have for it.
+const HUB: &str = "docker.io";
+/// Longest repository, in characters (distribution/reference).
+const NAME_LENGTH: usize = 255;
+
+/// `name[.name…][:port]`, where a name has letters, digits, and inner hyphens.
+fn is_host(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        label.bytes().all(inner) && !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+    };
+    name.split('.').all(label) && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Lower-case letters and digits, with `.`, `_`, `__` or any number of `-` between them.
+fn is_component(component: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends_well =
+        component.bytes().next().is_some_and(word) && component.bytes().next_back().is_some_and(word);
+    let separators = component.split(|c: char| c.is_ascii() && word(c as u8)).filter(|part| !part.is_empty());
+    ends_well
+        && separators.into_iter().all(|separator| {
+            matches!(separator, "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
+        })
+}
+
+fn is_tag(tag: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=128).contains(&tag.len()) && tag.bytes().all(inner) && !tag.starts_with(['.', '-'])
 }
 
 impl TryFrom<String> for ImageRef {
@@ -176,6 +223,25 @@ mod tests {
         assert_eq!(reference.tag.as_deref(), Some("1"));
         assert_eq!(reference.digest, Some(digest.clone()));
         assert_eq!(full(&format!("a/b@{digest}")), format!("docker.io/a/b@{digest}"));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+
+        /// What oci-client's grammar takes, this one takes, with the same meaning; and the other way round.
+        /// Upper-case hosts, which are ours alone, are not made here.
+        #[test]
+        fn the_grammar_is_the_distribution_projects(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
+            let theirs = oci_client::Reference::from_str(&text).ok();
+            let ours = text.parse::<ImageRef>().ok();
+            proptest::prop_assert_eq!(ours.is_some(), theirs.is_some(), "{}", text);
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                proptest::prop_assert_eq!(ours.repository, theirs.repository());
+                proptest::prop_assert_eq!(ours.registry, theirs.registry());
+                let digest = ours.digest.map(|digest| digest.to_string());
+                proptest::prop_assert_eq!(digest.as_deref(), theirs.digest());
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::model::{Digest, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use crate::source::{Entry, From, Part, entries};
 use crate::store::{Blobs, Disk, Source, StoreError, TransferError, fetch};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -41,32 +41,27 @@ pub async fn pull(
     progress.begin("pull", entries.len() as u64, plan.bytes());
     let mut watch = Watch::new(&entries, &plan);
     let mut outcome = Outcome::of(&plan);
-    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
+    let (manifests, blobs): (VecDeque<Task>, VecDeque<Task>) =
+        plan.tasks.into_iter().partition(|task| task.parts[0].is_manifest());
+    let mut lanes = [(manifests, Semaphore::new(MANIFEST_LANE)), (blobs, Semaphore::new(jobs))]
+        .map(|(queue, width)| (queue, Arc::new(width)));
     let mut tasks = JoinSet::new();
-    for task in plan.tasks {
-        let lane = if task.parts[0].is_manifest() { &manifests } else { &blobs };
-        // the slot is taken here, in order: the biggest blob begins first
-        while let Some(done) = tasks.try_join_next() {
-            watch.settle(done, &mut outcome, &*progress);
-        }
-        let slot = loop {
-            match lane.clone().try_acquire_owned() {
-                Ok(slot) => break slot,
-                Err(_) => {
-                    if let Some(done) = tasks.join_next().await {
-                        watch.settle(done, &mut outcome, &*progress);
-                    }
-                }
+    loop {
+        for (queue, width) in &mut lanes {
+            // the slot is taken here, in order: the biggest blob begins first
+            while !queue.is_empty()
+                && let Ok(slot) = width.clone().try_acquire_owned()
+                && let Some(task) = queue.pop_front()
+            {
+                let (source, disk, progress) = (source.clone(), disk.clone(), progress.clone());
+                tasks.spawn(async move {
+                    let result = fetch_any(&*source, &disk, &task.parts, &*progress).await;
+                    drop(slot);
+                    (task.parts[0].descriptor.digest.clone(), result)
+                });
             }
-        };
-        let (source, disk, progress) = (source.clone(), disk.clone(), progress.clone());
-        tasks.spawn(async move {
-            let result = fetch_any(&*source, &disk, &task.parts, &*progress).await;
-            drop(slot);
-            (task.parts[0].descriptor.digest.clone(), result)
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
+        }
+        let Some(done) = tasks.join_next().await else { break };
         watch.settle(done, &mut outcome, &*progress);
     }
     for entry in &entries {
@@ -110,16 +105,12 @@ struct Plan {
 }
 
 impl Plan {
-    /// What is not there yet: manifests first, then blobs, the biggest first. What follows from the lock
-    /// is written at once.
+    /// What is not there yet, the biggest first. What follows from the lock is written at once.
     fn new(entries: &[Entry], disk: &Disk, rehash: bool) -> Result<Plan, StoreError> {
         let mut wanted: BTreeMap<&Digest, Vec<&Part>> = BTreeMap::new();
         for part in entries.iter().flat_map(|entry| &entry.parts) {
-            match &part.from {
-                From::Trimmed { .. } | From::Computed(_) if rehash => {
-                    disk.rehash(&part.descriptor.digest, part.descriptor.size)?;
-                }
-                _ => {}
+            if rehash && matches!(part.from, From::Trimmed { .. } | From::Computed(_)) {
+                disk.rehash(&part.descriptor.digest, part.descriptor.size)?;
             }
             match &part.from {
                 From::Trimmed { .. } => {}
@@ -136,10 +127,7 @@ impl Plan {
                 tasks.push(Task { parts: parts.into_iter().take(ORIGINS).cloned().collect() });
             }
         }
-        tasks.sort_by_key(|task| {
-            let part = &task.parts[0];
-            (!part.is_manifest(), std::cmp::Reverse(part.descriptor.size))
-        });
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.parts[0].descriptor.size));
         Ok(Plan { tasks })
     }
 

@@ -1,9 +1,9 @@
-//! One delivery: blobs, child manifests, index, tag last.
+//! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
 use super::plan::trimmed;
 use crate::http::{Body, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Session, Uploaded};
+use crate::registry::Session;
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
@@ -14,6 +14,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
+
+/// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
+type Turn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
 /// What all deliveries of a run share.
 pub(super) struct Carrier {
@@ -26,6 +29,10 @@ pub(super) struct Carrier {
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
+    /// Whether a tag of cosign's may be taken away from another digest.
+    pub(super) move_tags: bool,
+    /// Whose turn it is to write a manifest, by repository and reference.
+    turns: Mutex<HashMap<(String, String), Turn>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -45,6 +52,8 @@ impl Carrier {
             lanes: Semaphore::new(jobs),
             index,
             refuses_sparse: AtomicBool::new(false),
+            move_tags: false,
+            turns: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -52,6 +61,12 @@ impl Carrier {
     fn places(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Vec<String>>> {
         let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         places.entry(digest.clone()).or_default().clone()
+    }
+
+    /// The turn to write what stands at a tag or digest, and what came of the last one.
+    pub(super) fn turn(&self, repository: &str, reference: &str) -> Turn {
+        let mut turns = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        turns.entry((repository.to_owned(), reference.to_owned())).or_default().clone()
     }
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
@@ -83,6 +98,7 @@ impl Carrier {
             .iter()
             .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
             .filter(|part| !matches!(part.from, From::Trimmed { .. }))
+            .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
         let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
             manifests.into_iter().partition(|part| media_type::is_index(&part.descriptor.media_type));
@@ -94,38 +110,58 @@ impl Carrier {
         for part in indexes {
             self.put_child(part, repository).await?;
         }
-        self.put_top(entry, repository, tag).await
+        if !entry.referrers.is_empty() {
+            // the tag comes last: where it stands, what refers to the image stands too
+            self.put_top(entry, repository, None).await?;
+            self.attach(entry, repository).await?;
+        }
+        self.put_top(entry, repository, Some(tag)).await
     }
 
     async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
         let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
         let reference = part.descriptor.digest.to_string();
-        self.put(repository, &reference, &part.descriptor.media_type, bytes).await
+        self.put(repository, &reference, &part.descriptor.media_type, bytes).await.map(drop)
     }
 
-    async fn put(
+    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly about a
+    /// manifest that is just being written again. Says whether the registry lists it as a referrer.
+    pub(super) async fn put(
         &self,
         repository: &str,
         reference: &str,
         kind: &str,
         bytes: Bytes,
-    ) -> Result<(), TransferError> {
-        let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-        put.map_err(TransferError::destination)
+    ) -> Result<bool, TransferError> {
+        let turn = self.turn(repository, reference);
+        let mut listed = turn.lock().await;
+        match *listed {
+            Some(listed) if reference.contains(':') => Ok(listed),
+            _ => {
+                let put = self.session.put_manifest(repository, reference, kind, bytes).await;
+                Ok(*listed.insert(put.map_err(TransferError::destination)?))
+            }
+        }
     }
 
-    /// The untouched index where the registry takes it, else the trimmed one.
-    async fn put_top(&self, entry: &Entry, repository: &str, tag: &str) -> Result<Digest, TransferError> {
+    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
+    async fn put_top(
+        &self,
+        entry: &Entry,
+        repository: &str,
+        tag: Option<&str>,
+    ) -> Result<Digest, TransferError> {
+        let reference = |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
         let top = top(entry);
         let bytes = read_part(&*self.source, top).await.map_err(TransferError::source)?;
         let kind = &top.descriptor.media_type;
         let Some(part) = trimmed(entry) else {
-            self.put(repository, tag, kind, bytes).await?;
+            self.put(repository, &reference(top), kind, bytes).await?;
             return Ok(top.descriptor.digest.clone());
         };
         if !self.refuses_sparse.load(Ordering::Relaxed) {
-            match self.put(repository, tag, kind, bytes.clone()).await {
-                Ok(()) => return Ok(top.descriptor.digest.clone()),
+            match self.put(repository, &reference(top), kind, bytes.clone()).await {
+                Ok(_) => return Ok(top.descriptor.digest.clone()),
                 Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
                     self.refuses_sparse.store(true, Ordering::Relaxed);
                 }
@@ -141,7 +177,7 @@ impl Carrier {
                 part.descriptor.digest
             )));
         }
-        self.put(repository, tag, kind, bytes.into()).await?;
+        self.put(repository, &reference(part), kind, bytes.into()).await?;
         Ok(part.descriptor.digest.clone())
     }
 
@@ -198,8 +234,8 @@ impl Carrier {
             let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
             let of_source = failure.lock().ok().and_then(|failure| failure.clone());
             match (uploaded, of_source) {
-                (Ok(Uploaded::Mounted | Uploaded::There), _) => self.progress.bytes(size),
-                (Ok(Uploaded::Sent), _) => {}
+                // counted when they were sent, or standing before
+                (Ok(_), _) => {}
                 (Err(_), Some(error)) => return Err(TransferError::source(error)),
                 (Err(error), None) => return Err(TransferError::destination(error)),
             }

@@ -1,5 +1,6 @@
 //! DELIVER IT. From a bundle, a store or straight from upstream into a registry.
 
+mod attach;
 mod deliver;
 mod plan;
 mod receipt;

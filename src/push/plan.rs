@@ -1,5 +1,6 @@
-//! What goes where, and what stands there already: one HEAD a destination tag.
+//! What goes where, and what stands there already: one HEAD a destination tag, cosign's included.
 
+use super::attach::all_attached;
 use crate::http::Error;
 use crate::lock::Lock;
 use crate::model::Digest;
@@ -28,6 +29,8 @@ pub enum Standing {
     Whole,
     /// The trimmed index of the lock.
     Trimmed,
+    /// The digest of the lock or its trimmed index, but not all that refers to it.
+    Bare,
     /// Another digest.
     Other(Digest),
 }
@@ -61,13 +64,18 @@ pub(super) async fn standings(
     let asking = deliveries.iter().map(|delivery| async {
         let entry = &entries[delivery.entry];
         let found = session.head_manifest(&delivery.place.repository, &delivery.tag, true).await?;
-        Ok(match found {
+        let standing = match found {
             None => Standing::Nothing,
             Some(digest) if digest == entry.top.digest => Standing::Whole,
             Some(digest) if trimmed(entry).is_some_and(|part| part.descriptor.digest == digest) => {
                 Standing::Trimmed
             }
             Some(digest) => Standing::Other(digest),
+        };
+        let is_there = matches!(standing, Standing::Whole | Standing::Trimmed);
+        Ok(match is_there && !all_attached(session, entry, &delivery.place.repository).await? {
+            true => Standing::Bare,
+            false => standing,
         })
     });
     // collected first: a stream over borrowing closures would not be Send

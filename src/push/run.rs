@@ -14,6 +14,7 @@ use crate::site::IndexPolicy;
 use crate::source::Entry;
 use crate::store::{Source, TransferError};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// How to push.
@@ -95,7 +96,9 @@ pub async fn push(
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let carrier = Arc::new(Carrier::new(session, source, progress.clone(), options.jobs, options.index));
+    let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
+    carrier.move_tags = options.move_tags;
+    let carrier = Arc::new(carrier);
     let mut run = Run { entries: &entries, deliveries: &deliveries, results: vec![None; deliveries.len()] };
     let mut todo = Vec::new();
     for (at, (delivery, standing)) in deliveries.iter().zip(standings).enumerate() {
@@ -170,13 +173,14 @@ async fn refuse_sparse(
     }
 }
 
+/// What is to be sent at the most: each digest once, less what stands at the registry already.
 fn unique_bytes(entries: &[Entry], deliveries: &[Delivery], todo: &[usize]) -> u64 {
-    let parts = todo.iter().flat_map(|&at| {
-        let delivery = &deliveries[at];
-        let blobs = entries[delivery.entry].parts.iter().filter(|part| !part.is_manifest());
-        blobs.map(move |part| ((&delivery.place.repository, &part.descriptor.digest), part.descriptor.size))
-    });
-    parts.collect::<std::collections::HashMap<_, _>>().values().sum()
+    let blobs = |at: &usize| entries[deliveries[*at].entry].parts.iter().filter(|part| !part.is_manifest());
+    let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
+    let standing: HashSet<_> =
+        standing.flat_map(|at| blobs(&at).map(|part| &part.descriptor.digest).collect::<Vec<_>>()).collect();
+    let wanted = todo.iter().flat_map(blobs).map(|part| (&part.descriptor.digest, part.descriptor.size));
+    wanted.filter(|(digest, _)| !standing.contains(digest)).collect::<HashMap<_, _>>().values().sum()
 }
 
 struct Run<'a> {
@@ -241,7 +245,11 @@ impl Run<'_> {
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;
-                    item.reason = Some(format!("would go to {}:{}", delivery.place, delivery.tag));
+                    let place = format!("{}:{}", delivery.place, delivery.tag);
+                    item.reason = Some(match item.reason.take() {
+                        Some(others) => format!("{others} and {place}"),
+                        None => format!("would go to {place}"),
+                    });
                 }
                 None => {}
             }

@@ -217,7 +217,8 @@ impl Auth {
         message += match self.trusted {
             true => "; sign in with docker or podman login, or name credentials in the site",
             false => {
-                "; over http that was found by probing none is ever sent: say --plain-http, or plainHTTP: true in the site"
+                "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
+                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
             }
         };
         Error::new(ErrorKind::Denied, message)

@@ -10,8 +10,9 @@ use crate::model::{Algorithm, Descriptor, Digest, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// A manifest as it came, byte for byte.
@@ -25,8 +26,8 @@ pub struct RawManifest {
     pub digest: Digest,
 }
 
-/// Why a manifest did not come.
-enum Wrong {
+/// Why an answer that is read as a whole did not come.
+pub(super) enum Wrong {
     /// The answer, which the transport has asked for often enough.
     Answer(Error),
     /// The body of a good answer.
@@ -43,6 +44,8 @@ pub struct Session {
     origin: Option<String>,
     pub(super) transport: Transport,
     auth: Auth,
+    /// Repositories of which it is known that their referrers are not listed.
+    without_referrers: Mutex<HashSet<String>>,
 }
 
 impl Session {
@@ -62,12 +65,28 @@ impl Session {
             None => host.to_owned(),
         };
         let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
-        Session { host: host.into(), prefix, base, origin, transport, auth }
+        let without_referrers = Mutex::default();
+        Session { host: host.into(), prefix, base, origin, transport, auth, without_referrers }
     }
 
     /// The host as it stands in references.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
+    pub fn is_mirror(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    pub(super) fn lists_no_referrers(&self, repository: &str) -> bool {
+        self.without_referrers.lock().is_ok_and(|known| known.contains(repository))
+    }
+
+    pub(super) fn listed_no_referrers(&self, repository: &str) {
+        if let Ok(mut known) = self.without_referrers.lock() {
+            known.insert(repository.to_owned());
+        }
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.
@@ -127,6 +146,22 @@ impl Session {
             }
             self.auth.challenged(&headers, &url, scope, signed.as_ref().map(|s| s.header.as_str())).await?;
         }
+    }
+
+    /// Tries again what broke off in its body.
+    pub(super) async fn again<T>(&self, work: impl AsyncFn() -> Result<T, Wrong>) -> Result<T, Error> {
+        for attempt in 1.. {
+            match work().await {
+                Ok(found) => return Ok(found),
+                Err(Wrong::Body(error))
+                    if error.is_transient() && attempt < self.transport.limits().attempts =>
+                {
+                    self.transport.pause(attempt).await;
+                }
+                Err(Wrong::Body(error) | Wrong::Answer(error)) => return Err(error),
+            }
+        }
+        unreachable!("the last attempt returns")
     }
 
     /// The scope of a request that reads, or reads and writes.
@@ -309,7 +344,8 @@ impl Session {
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
-    /// Puts a manifest at a tag or digest.
+    /// Puts a manifest at a tag or digest. Says whether the registry keeps it in the list of its subject's
+    /// referrers.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
@@ -319,15 +355,17 @@ impl Session {
         reference: &str,
         media_type: &str,
         bytes: Bytes,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = Request::new(Method::PUT, url, Why::Registry).header(CONTENT_TYPE, media_type);
         request.body = Body::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
         let what = || format!("manifest {}/{repository} {reference}", self.host);
-        self.expect(response, &scope, what, |status| status.is_success()).await?.discard().await;
-        Ok(())
+        let response = self.expect(response, &scope, what, |status| status.is_success()).await?;
+        let listed = response.headers.contains_key("oci-subject");
+        response.discard().await;
+        Ok(listed)
     }
 
     /// The answer if it is a good one and no HTML page; else an error with the registry's own words.

@@ -2,7 +2,7 @@
 
 use super::credentials::{Keychain, site_secret};
 use super::session::Session;
-use crate::http::{Error, ErrorKind, HostRule, ProxyRules, TlsProfile, Transport};
+use crate::http::{Error, ErrorKind, HostRule, ProxyAccount, ProxyRules, TlsProfile, Transport};
 use crate::rewrite::Target;
 use crate::site::Site;
 use std::collections::{BTreeMap, HashMap};
@@ -132,8 +132,13 @@ fn covers(written: &str, host: &str) -> bool {
         || host.rsplit_once(':').is_some_and(|(name, _)| name == written && !written.contains(':'))
 }
 
-/// The rules by host that flags, site and keychain give.
-pub fn host_rules(site: Option<&Site>, plain: &[String], keychain: &Keychain) -> BTreeMap<String, HostRule> {
+/// The rules by host that flags, site, keychain and certs.d folders (`trust`) give.
+pub fn host_rules(
+    site: Option<&Site>,
+    plain: &[String],
+    keychain: &Keychain,
+    trust: BTreeMap<String, TlsProfile>,
+) -> BTreeMap<String, HostRule> {
     let mut rules: BTreeMap<String, HostRule> = BTreeMap::new();
     if let Some(site) = site {
         if let Some(registry) = &site.registry
@@ -173,8 +178,26 @@ pub fn host_rules(site: Option<&Site>, plain: &[String], keychain: &Keychain) ->
     for host in plain {
         rules.entry(host.clone()).or_default().plain_http = true;
     }
+    for (host, profile) in trust {
+        let tls = &mut rules.entry(host).or_default().tls;
+        tls.ca.extend(profile.ca);
+        tls.client = tls.client.take().or(profile.client);
+    }
     for host in keychain.hosts() {
         rules.entry(host).or_default().has_credentials = true;
+    }
+    // the rule of a host and port hides that of the host alone, so it takes that one's in
+    for (key, bare) in rules.clone() {
+        for (other, rule) in rules.iter_mut() {
+            if other.strip_prefix(&key).is_some_and(|rest| rest.starts_with(':') && !rest.contains(']')) {
+                rule.tls.ca.extend(bare.tls.ca.clone());
+                rule.tls.client = rule.tls.client.take().or(bare.tls.client.clone());
+                rule.tls.skip_verify |= bare.tls.skip_verify;
+                rule.plain_http |= bare.plain_http;
+                rule.has_credentials |= bare.has_credentials;
+                rule.max_concurrent = rule.max_concurrent.or(bare.max_concurrent);
+            }
+        }
     }
     rules
 }
@@ -192,26 +215,37 @@ pub fn proxy_rules(
         let rules = ProxyRules::from_env(&get).map_err(SetupError)?;
         return Ok(rules.with_bypass(site.into_iter().flat_map(bypassed)));
     };
-    let credentials = match &proxy.credentials {
+    let account = match &proxy.credentials {
         Some(from) => {
-            let (user, password, _) =
+            let (user, password, source) =
                 site_secret(site, from, "proxy.credentials of the site", &get).map_err(SetupError)?;
-            Some((user, password))
+            Some(ProxyAccount { user, password, source })
         }
         None => None,
     };
-    let rules = ProxyRules::from_site(proxy, credentials).map_err(SetupError)?;
+    let rules = ProxyRules::from_site(proxy, account).map_err(SetupError)?;
     Ok(rules.with_bypass(bypassed(site)))
 }
 
-fn bypassed(site: &Site) -> Vec<String> {
+/// The site's own hosts, each with the key that names it.
+fn bypassed(site: &Site) -> Vec<(String, String)> {
     let url_host = |text: &str| {
         let url = Url::parse(text).ok()?;
         Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
     };
-    let registry = site.registry.iter().filter(|registry| !registry.via_proxy);
-    let registry = registry.filter_map(|registry| Some(registry.address.parse::<Target>().ok()?.registry));
-    let mirrors = site.upstreams.values().filter(|upstream| !upstream.via_proxy);
-    let mirrors = mirrors.filter_map(|upstream| url_host(upstream.mirror.as_deref()?));
-    registry.chain(site.files.as_deref().and_then(url_host)).chain(mirrors).collect()
+    let mut hosts = Vec::new();
+    if let Some(registry) = site.registry.as_ref().filter(|registry| !registry.via_proxy)
+        && let Ok(target) = registry.address.parse::<Target>()
+    {
+        hosts.push((target.registry, "registry.address of the site".to_owned()));
+    }
+    if let Some(host) = site.files.as_deref().and_then(url_host) {
+        hosts.push((host, "files of the site".to_owned()));
+    }
+    for (name, upstream) in site.upstreams.iter().filter(|(_, upstream)| !upstream.via_proxy) {
+        if let Some(host) = upstream.mirror.as_deref().and_then(url_host) {
+            hosts.push((host, format!("upstreams.{name}.mirror of the site")));
+        }
+    }
+    hosts
 }

@@ -143,10 +143,13 @@ struct PlainState {
 
 impl PlainState {
     fn line(&self) -> String {
+        let mut line = format!("{}: {}/{} items", self.what, self.items.0, self.items.1);
+        if self.bytes == (0, 0) {
+            return line;
+        }
         let seconds = self.began.elapsed().as_secs_f64().max(0.001);
         let rate = self.bytes.0 as f64 / seconds;
-        let mut line =
-            format!("{}: {}/{} items, {}", self.what, self.items.0, self.items.1, human_size(self.bytes.0));
+        line += &format!(", {}", human_size(self.bytes.0));
         if self.bytes.1 > 0 {
             line += &format!(" of {}", human_size(self.bytes.1));
         }
@@ -197,6 +200,7 @@ impl Progress for Plain {
     fn end(&self) {
         if let Ok(mut slot) = self.state.lock()
             && let Some(state) = slot.take()
+            && (state.items.0 > 0 || state.bytes.0 > 0)
         {
             say(&state.line());
         }

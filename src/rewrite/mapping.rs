@@ -18,7 +18,9 @@ pub struct Target {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no registry: write HOST[:PORT][/PREFIX] without a scheme, as in 172.20.0.2:5000/platform")]
+#[error(
+    "'{0}' is no registry: write HOST[:PORT][/PREFIX] without a scheme, as in 172.20.0.2:5000/platform; a host has a dot or a port"
+)]
 pub struct TargetError(String);
 
 impl FromStr for Target {
@@ -27,18 +29,21 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        let probe = if prefix.is_empty() { "x".into() } else { format!("{prefix}/x") };
-        // a host that has neither dot, colon nor port is still a host here: nothing else can be meant
-        let host_ok = format!("{registry}:1/x").parse::<ImageRef>().is_ok()
-            || format!("{registry}/x")
-                .parse::<ImageRef>()
-                .is_ok_and(|r| r.registry == registry.to_lowercase());
-        let path_ok = format!("h.invalid/{probe}").parse::<ImageRef>().is_ok_and(|r| r.repository == probe);
-        if text.contains("://") || registry.is_empty() || !host_ok || !path_ok {
+        // a name without dot and port would be read as a part of docker.io's path wherever it is written
+        let host = format!("{registry}/x").parse::<ImageRef>().map(|reference| reference.registry);
+        let host_ok = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
+        let port = registry.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map(|(_, port)| port);
+        let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
+        if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_path(prefix)) {
             return Err(TargetError(text.into()));
         }
         Ok(Target { registry: registry.to_ascii_lowercase(), prefix: prefix.into() })
     }
+}
+
+/// Whether it can be a repository's path, or the beginning of one.
+pub(crate) fn is_path(path: &str) -> bool {
+    format!("h.invalid/{path}").parse::<ImageRef>().is_ok_and(|reference| reference.repository == path)
 }
 
 impl fmt::Display for Target {
@@ -103,7 +108,7 @@ impl Mapping {
             .map(|registry| &registry.paths)
             .into_iter()
             .flatten()
-            .map(|(prefix, to)| (prefix.trim_end_matches('/').to_owned(), to.paths().to_vec()))
+            .map(|(prefix, to)| (normal_prefix(prefix), to.paths().to_vec()))
             .collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         Mapping { target, keep_host: registry.is_some_and(|registry| registry.keep_host), paths }
@@ -193,6 +198,15 @@ pub(crate) fn host_component(host: &str) -> String {
     host.trim_start_matches('[').replace("]:", "_").replace([':'], "_").replace(']', "")
 }
 
+/// A prefix as locked names have it: the host in lower case, `index.docker.io` as `docker.io`.
+fn normal_prefix(prefix: &str) -> String {
+    let prefix = prefix.trim_end_matches('/');
+    let (host, path) = prefix.split_once('/').map_or((prefix, None), |(host, path)| (host, Some(path)));
+    let host = host.to_ascii_lowercase();
+    let host = if host == "index.docker.io" { "docker.io".into() } else { host };
+    path.map_or(host.clone(), |path| format!("{host}/{path}"))
+}
+
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
     if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
@@ -258,11 +272,11 @@ mod tests {
     #[test]
     fn targets_are_registries_with_an_optional_prefix() {
         for good in
-            ["172.20.0.2:5000", "localhost:5000/a/b", "[::1]:5000", "registry.example.com", "harbor/x"]
+            ["172.20.0.2:5000", "localhost:5000/a/b", "[::1]:5000", "registry.example.com", "harbor:443/x"]
         {
             assert_eq!(good.parse::<Target>().map(|t| t.to_string()), Ok(good.into()));
         }
-        for bad in ["", "http://r:5000", "r:5000/UPPER", "r:port", "/x"] {
+        for bad in ["", "http://r:5000", "r:5000/UPPER", "r:port", "r:99999", "harbor/x", "/x"] {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
         }
     }

@@ -19,6 +19,7 @@ pub use inputs::{Input, inputs, read, write};
 pub use known::Known;
 pub(crate) use known::other_hosts;
 pub(crate) use mapping::host_component;
+pub(crate) use mapping::is_path;
 pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};
 
 use serde::Serialize;

@@ -1,10 +1,9 @@
 //! What the bundles hold, by the names under which it is asked for. Nothing is read for it but locks.
 
 use super::files::FileTable;
-use super::referrers::{self, Referrer};
 use super::reply::Problem;
 use crate::lock::{Image, Lock};
-use crate::model::{Descriptor, Digest};
+use crate::model::{Descriptor, Digest, Referring, referring};
 use crate::report::Kind;
 use crate::rewrite::{Mapping, file_repository, file_tag, host_component, other_hosts};
 use crate::source::{self, Entry};
@@ -63,7 +62,7 @@ pub(super) struct Repository {
     /// Tag -> full names that have become it, each with what it means.
     tags: BTreeMap<String, BTreeMap<String, Descriptor>>,
     manifests: BTreeMap<Digest, Descriptor>,
-    referrers: OnceLock<BTreeMap<Digest, Vec<Referrer>>>,
+    referrers: OnceLock<BTreeMap<Digest, Vec<Referring>>>,
 }
 
 impl Catalogue {
@@ -143,13 +142,9 @@ impl Catalogue {
                 let (old, new) = (earlier.digest, &image.digest);
                 self.notes.push(format!("{name}: {new} of {} is served, not {old}", source.name));
             }
-            for referrer in &image.referrers {
+            for referrer in image.referrers.iter().flatten() {
                 if matches!(source.blobs.stat(&referrer.digest), Ok(Some(_))) {
-                    let descriptor = Descriptor {
-                        digest: referrer.digest.clone(),
-                        size: referrer.size,
-                        media_type: referrer.media_type.clone(),
-                    };
+                    let descriptor = referrer.descriptor();
                     if let Some(tag) = &referrer.tag {
                         let names = repository.tags.entry(tag.clone()).or_default();
                         names.insert(format!("{}:{tag}", image.name.name()), descriptor.clone());
@@ -220,12 +215,12 @@ impl Repository {
         &self,
         subject: &Digest,
         read: impl Fn(&Descriptor) -> Result<Option<Vec<u8>>, Problem>,
-    ) -> Result<&[Referrer], Problem> {
+    ) -> Result<&[Referring], Problem> {
         if self.referrers.get().is_none() {
-            let mut found: BTreeMap<Digest, Vec<Referrer>> = BTreeMap::new();
+            let mut found: BTreeMap<Digest, Vec<Referring>> = BTreeMap::new();
             for descriptor in self.manifests.values() {
                 let Some(bytes) = read(descriptor)? else { continue };
-                if let Some(referrer) = referrers::read(&bytes, descriptor) {
+                if let Some(referrer) = referring(&bytes, descriptor) {
                     found.entry(referrer.subject.clone()).or_default().push(referrer);
                 }
             }

@@ -168,6 +168,9 @@ fn mode(file: &File) -> u32 {
 fn path_of(url: &str) -> Result<PathBuf, ExportError> {
     let wrong = |why| ExportError::Path { url: url.into(), why };
     let FilePlace { host, path, .. } = FilePlace::of(url).ok_or_else(|| wrong("it is no URL with a host"))?;
+    if matches!(host.as_str(), "" | "." | "..") || host.contains('/') {
+        return Err(wrong("its host can be no folder"));
+    }
     let mut out = PathBuf::from(host);
     for part in path.split('/').filter(|part| !part.is_empty()) {
         match part {

@@ -72,9 +72,12 @@ pub(super) async fn run(
     let mut open = JoinSet::new();
     tokio::pin!(stop);
     loop {
-        let Ok(seat) = room.clone().acquire_owned().await else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let next = async {
+            let seat = room.clone().acquire_owned().await;
+            (seat, listener.accept().await)
+        };
+        let (seat, accepted) = tokio::select! {
+            next = next => next,
             () = &mut stop => break,
         };
         while open.try_join_next().is_some() {}

@@ -14,8 +14,7 @@
 
 use super::ServeError;
 use super::frames::{Checked, FRAME, Sums};
-use super::referrers::Referrer;
-use crate::model::{Algorithm, Descriptor, Digest, Hasher};
+use crate::model::{Algorithm, Descriptor, Digest, Hasher, Referring};
 use crate::store::{Blobs, ContentError};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -48,6 +47,9 @@ pub(super) enum Refused {
     Disk(io::Error),
 }
 
+/// The file that says that a folder is one of landfall's.
+const MARKER: &str = ".landfall-serve";
+
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Refused {
         Refused::Disk(error)
@@ -61,10 +63,21 @@ impl Pushed {
     /// When it cannot be written, or another process serves it.
     pub(super) fn open(dir: &Path) -> Result<Pushed, ServeError> {
         let wrong = |source| ServeError::Writable { dir: dir.into(), source };
+        // nothing in a folder that is somebody else's is touched
+        let marker = dir.join(MARKER);
+        let empty = list(dir).map_err(wrong)?.is_empty();
+        if !empty && !marker.is_file() {
+            let why = "it is not empty, and landfall did not make it; name a new folder or an empty one";
+            return Err(wrong(io::Error::other(why)));
+        }
+        fs::create_dir_all(dir)
+            .and_then(|()| fs::write(&marker, "content that was pushed to landfall serve\n"))
+            .map_err(wrong)?;
         for folder in ["blobs", "frames", "repositories"] {
             fs::create_dir_all(dir.join(folder)).map_err(wrong)?;
         }
-        let lock = File::create(dir.join("lock")).map_err(wrong)?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(wrong)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir: dir.into() }),
@@ -157,7 +170,7 @@ impl Pushed {
         name: &str,
         tags: &[String],
         descriptor: &Descriptor,
-        referrer: Option<&Referrer>,
+        referrer: Option<&Referring>,
         bytes: &[u8],
     ) -> Result<(), Refused> {
         let digest = &descriptor.digest;

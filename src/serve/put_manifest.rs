@@ -4,10 +4,9 @@ use super::app::{App, blocking};
 use super::content::CONTENT_DIGEST;
 use super::name::{Reference, is_tag, queries};
 use super::pushed::Pushed;
-use super::referrers;
 use super::reply::{Problem, Reply, empty, set};
 use super::upload::{have, refuse};
-use crate::model::{Algorithm, Descriptor, Digest, Manifest, media_type};
+use crate::model::{Algorithm, Descriptor, Digest, Manifest, media_type, referring};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::request::Parts;
@@ -15,11 +14,16 @@ use axum::http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
 
 /// Answers `PUT /v2/NAME/manifests/REFERENCE`.
+/// How long a manifest may take to arrive.
+const MANIFEST_TIME: Duration = Duration::from_secs(120);
+
 pub(super) async fn put(
     app: Arc<App>,
     pushed: Arc<Pushed>,
@@ -45,7 +49,9 @@ pub(super) async fn put(
         )));
     }
     let most = app.limits.manifest_bytes;
-    let bytes = axum::body::to_bytes(body, most).await.map_err(|error| {
+    let arrived = timeout(MANIFEST_TIME, axum::body::to_bytes(body, most)).await;
+    let arrived = arrived.unwrap_or_else(|_| Err(axum::Error::new("it took too long")));
+    let bytes = arrived.map_err(|error| {
         let message = format!("the manifest did not arrive, or has more than {most} bytes: {error}");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
     })?;
@@ -62,7 +68,7 @@ pub(super) async fn put(
     let (descriptor, subject) = blocking(move || -> Result<_, Problem> {
         let (manifest, kind) = check(&bytes, sent.as_deref())?;
         let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind };
-        let referrer = referrers::read(&bytes, &descriptor);
+        let referrer = referring(&bytes, &descriptor);
         want_blobs(&app, &pushed, &manifest, &foreign(&bytes))?;
         pushed
             .put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)

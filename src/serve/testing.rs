@@ -41,7 +41,8 @@ pub(super) fn image(name: &str, manifest: &[u8]) -> Image {
         manifests: vec![],
         blobs: vec![],
         trimmed: None,
-        referrers: vec![],
+        referrers: None,
+        referrer_blobs: vec![],
     }
 }
 

@@ -21,6 +21,8 @@ use tokio::time::timeout;
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 /// How much of a body is gathered before it is hashed and written, in bytes.
 const PIECE: usize = 1 << 20;
+/// How many pieces are gathered before they are written, however small they are.
+const MOST_PIECES: usize = 1024;
 /// How long a client may be silent in the middle of a body.
 const SILENCE: Duration = Duration::from_secs(120);
 /// After what time an upload that nobody goes on with may make room for others.
@@ -233,7 +235,8 @@ async fn receive(
                 Ok(Some(Ok(piece))) => {
                     gathered += piece.len();
                     pieces.push(piece);
-                    if gathered >= PIECE {
+                    // small pieces are counted too: each one has its cost
+                    if gathered >= PIECE || pieces.len() >= MOST_PIECES {
                         break None;
                     }
                 }

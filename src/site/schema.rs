@@ -253,7 +253,8 @@ impl Site {
     /// # Errors
     /// When the text is no site document.
     pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
-        let mut site: Site = document::read(&file.display().to_string(), text)?;
+        let mut site: Site =
+            document::read(&file.display().to_string(), text.trim_start_matches('\u{feff}'))?;
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(site)
     }

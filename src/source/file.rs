@@ -45,6 +45,7 @@ pub(super) fn entry(file: &File) -> Entry {
         layout_name: format!("{}:{}", file_repository(&file.name), file_tag(file)),
         top,
         parts,
+        referrers: Vec::new(),
     }
 }
 

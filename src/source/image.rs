@@ -1,8 +1,9 @@
 //! Container images: index, manifests, configs and layers of one repository.
 
-use super::{Entry, From, Part};
+use super::{Attached, Entry, From, Part};
 use crate::lock::Image;
 use crate::report::Kind;
+use std::collections::BTreeSet;
 
 /// Takes a locked image apart.
 pub(super) fn entry(image: &Image) -> Entry {
@@ -10,8 +11,29 @@ pub(super) fn entry(image: &Image) -> Entry {
     let blob = || From::Blob { registry: registry.clone(), repository: repository.clone() };
     let manifest = || From::Manifest { registry: registry.clone(), repository: repository.clone() };
     let mut parts: Vec<Part> = Vec::new();
-    parts.extend(image.blobs.iter().map(|descriptor| Part { descriptor: descriptor.clone(), from: blob() }));
+    let blobs = image.blobs.iter().chain(&image.referrer_blobs);
+    parts.extend(blobs.map(|descriptor| Part { descriptor: descriptor.clone(), from: blob() }));
     parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, from: manifest() }));
+    let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
+    let own = known.clone();
+    let referrers: Vec<Attached> = image
+        .referrers
+        .iter()
+        .flatten()
+        .map(|referrer| Attached {
+            descriptor: referrer.descriptor(),
+            tag: referrer.tag.clone(),
+            subject: referrer.subject.clone(),
+            is_child: own.contains(&referrer.digest),
+        })
+        .collect();
+    for referrer in &referrers {
+        if known.insert(referrer.descriptor.digest.clone()) {
+            // the top stays last
+            let part = Part { descriptor: referrer.descriptor.clone(), from: manifest() };
+            parts.insert(parts.len() - 1, part);
+        }
+    }
     if let Some(descriptor) = image.trimmed_descriptor() {
         let keep = image.manifests.iter().map(|child| child.digest.clone());
         let keep = keep.chain(image.blobs.iter().map(|blob| blob.digest.clone())).collect();
@@ -25,5 +47,39 @@ pub(super) fn entry(image: &Image) -> Entry {
         layout_name: image.name.to_string(),
         top: image.descriptor(),
         parts,
+        referrers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::Lock;
+    use crate::model::Digest;
+
+    #[test]
+    fn referrers_are_parts_once_and_the_top_stays_last() {
+        let digest = |text: &str| Digest::sha256(text.as_bytes());
+        let text = format!(
+            "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
+             - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
+             trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: s.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: t.sig}}\n  \
+             - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
+            top = digest("top"),
+            child = digest("child"),
+            own = digest("own"),
+            trimmed = digest("trimmed"),
+            sig = digest("sig"),
+            blob = digest("blob"),
+        );
+        let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
+        let parts: Vec<&Digest> = entry.parts.iter().map(|part| &part.descriptor.digest).collect();
+        let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
+        assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+        assert_eq!(entry.referrers.len(), 3);
+        // a manifest of the index goes before it, though it is a referrer too
+        assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
     }
 }

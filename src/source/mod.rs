@@ -26,6 +26,22 @@ pub struct Entry {
     /// All its parts in dependency order: blobs, then manifests, children before parents, the top
     /// last. The trimmed index, where there is one, comes before the top.
     pub parts: Vec<Part>,
+    /// What refers to it and must stand at a destination before its tag does: children before parents.
+    /// Their manifests and blobs are among the parts.
+    pub referrers: Vec<Attached>,
+}
+
+/// A manifest of an [`Entry`] that refers to another manifest of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// What it is.
+    pub descriptor: Descriptor,
+    /// Its tag at every destination, where cosign's convention gives it one.
+    pub tag: Option<String>,
+    /// The manifest that it says it refers to.
+    pub subject: Option<Digest>,
+    /// Whether it stands under the entry's own index too, as BuildKit's attestations do.
+    pub is_child: bool,
 }
 
 /// One blob or manifest of an [`Entry`].
@@ -79,6 +95,12 @@ impl Part {
 }
 
 impl Entry {
+    /// Whether the manifest with this digest is part of the entry because it refers to it, and not by
+    /// its index.
+    pub fn only_refers(&self, digest: &Digest) -> bool {
+        self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
+    }
+
     /// Size in bytes of all parts, each digest once.
     pub fn size(&self) -> u64 {
         let unique: std::collections::BTreeMap<_, _> =

@@ -34,6 +34,18 @@ impl Response {
 
 /// One request on a connection of its own. `address` is `host:port`; `target` begins with `/`.
 pub fn request(method: &str, address: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    attempt(method, address, target, headers, body)
+        .unwrap_or_else(|| panic!("{method} {target}: no answer of HTTP from {address}"))
+}
+
+/// The same where the server may break the connection off: that can cost what it had answered before.
+pub fn attempt(
+    method: &str,
+    address: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Option<Response> {
     let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -48,7 +60,7 @@ pub fn request(method: &str, address: &str, target: &str, headers: &[(&str, &str
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    parse(method, &answer).unwrap_or_else(|| panic!("{method} {target}: no answer of HTTP from {address}"))
+    parse(method, &answer)
 }
 
 pub fn get(address: &str, target: &str) -> Response {

@@ -7,12 +7,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod faults;
+pub mod front;
 pub mod gate;
 pub mod http;
 pub mod images;
+pub mod interceptor;
 pub mod netns;
 pub mod peers;
+pub mod pki;
 pub mod process;
+pub mod signed;
+pub mod squid;
 pub mod world;
 
 pub use images::Images;

@@ -25,18 +25,7 @@ impl Network {
     /// The hosts `registry`, `node` and `operator` on a bridge. `None`, and the test counts as
     /// skipped, where namespaces cannot be made.
     pub fn new() -> Option<Network> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut network =
-            Network { prefix: format!("landfall-{}-{count}", std::process::id()), names: Vec::new() };
-        if which("ip").is_none() || !is_root() {
-            skip(&test_name(), "network namespaces need root and iproute2");
-            return None;
-        }
-        if !network.add("switch") {
-            skip(&test_name(), "this machine allows no network namespaces");
-            return None;
-        }
+        let mut network = Network::empty()?;
         let switch = network.name("switch");
         ip(&["-n", &switch, "link", "add", "br0", "type", "bridge"]);
         ip(&["-n", &switch, "link", "set", "br0", "up"]);
@@ -53,6 +42,43 @@ impl Network {
             let routes = String::from_utf8_lossy(&routes).into_owned();
             assert_eq!(routes.lines().count(), 1, "only the network itself:\n{routes}");
             assert!(routes.starts_with("172.20.0.0/24 "), "{routes}");
+        }
+        Some(network)
+    }
+
+    /// No host but `switch`, which has no link. Skipped where namespaces cannot be made.
+    fn empty() -> Option<Network> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut network =
+            Network { prefix: format!("landfall-{}-{count}", std::process::id()), names: Vec::new() };
+        if which("ip").is_none() || !is_root() {
+            skip(&test_name(), "network namespaces need root and iproute2");
+            return None;
+        }
+        if !network.add("switch") {
+            skip(&test_name(), "this machine allows no network namespaces");
+            return None;
+        }
+        Some(network)
+    }
+
+    /// The hosts `client`, `proxy` and `server` in a row: nothing goes from `client` to `server` unless a
+    /// program on `proxy` takes it over. `None`, and skipped, as with [`Network::new`].
+    pub fn behind_proxy() -> Option<Network> {
+        let mut network = Network::empty()?;
+        for host in ["client", "proxy", "server"] {
+            assert!(network.add(host), "cannot make the namespace of {host}");
+            ip(&["-n", &network.name(host), "link", "set", "lo", "up"]);
+        }
+        let ends = [("client", "10.99.0.2", "10.99.0.1"), ("server", "203.0.113.2", "203.0.113.1")];
+        for (host, address, at_proxy) in ends {
+            let (name, proxy) = (network.name(host), network.name("proxy"));
+            ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", &proxy]);
+            ip(&["-n", &name, "addr", "add", &format!("{address}/24"), "dev", "eth0"]);
+            ip(&["-n", &proxy, "addr", "add", &format!("{at_proxy}/24"), "dev", host]);
+            ip(&["-n", &name, "link", "set", "eth0", "up"]);
+            ip(&["-n", &proxy, "link", "set", host, "up"]);
         }
         Some(network)
     }

@@ -77,6 +77,13 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
 pub fn nginx(root: &Path) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let mut guard = Guard::start(nginx_command(&place, root, &address.to_string()));
+    guard.wait_for_http(address);
+    Server { address: address.to_string(), guard, _place: Some(place) }
+}
+
+/// The command that starts such an nginx at `address`.
+pub fn nginx_command(place: &Place, root: &Path, address: &str) -> Command {
     let dir = place.dir().display();
     let user = if is_root() { "user root;" } else { "" };
     let config = format!(
@@ -90,9 +97,7 @@ pub fn nginx(root: &Path) -> Server {
     let config = place.write("nginx.conf", config);
     let mut command = place.clean(super::which("nginx").expect("nginx is installed"));
     command.arg("-c").arg(config).arg("-p").arg(place.dir()).args(["-e", "stderr"]);
-    let mut guard = Guard::start(command);
-    guard.wait_for_http(address);
-    Server { address: address.to_string(), guard, _place: Some(place) }
+    command
 }
 
 pub fn is_root() -> bool {

@@ -4,8 +4,10 @@ use super::content::Content;
 use super::switch::{ALWAYS, Fault, Later, Location, On, What};
 use super::wire::{Answer, Request, Wire};
 use crate::support::images::sha256;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +41,8 @@ pub struct Settings {
     pub auth: Option<Auth>,
     /// Pulls left; counted down by manifests, then 429 without `Retry-After`.
     pub quota: Option<u64>,
+    /// There is no referrers API.
+    pub no_referrers: bool,
     /// Blobs, files and uploads in pieces of so many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
 }
@@ -51,6 +55,7 @@ pub struct Faults {
     /// Where redirects and Locations of another host lead.
     pub second: String,
     state: Arc<Mutex<State>>,
+    moved: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -76,6 +81,7 @@ impl Faults {
             address: address(&first),
             second: address(&second),
             state: Arc::new(Mutex::new(State { content, ..State::default() })),
+            moved: Arc::default(),
         };
         for (listener, is_second) in [(first, false), (second, true)] {
             let faults = faults.clone();
@@ -117,6 +123,11 @@ impl Faults {
         self.state().seen.clone()
     }
 
+    /// Bytes of bodies that went either way so far.
+    pub fn moved(&self) -> usize {
+        self.moved.load(Ordering::Relaxed)
+    }
+
     /// What was seen, a line a request.
     pub fn shown(&self) -> String {
         let line = |seen: &Seen| {
@@ -132,7 +143,7 @@ impl Faults {
     }
 
     fn serve(&self, stream: TcpStream, second: bool) {
-        let mut wire = Wire::new(stream);
+        let mut wire = Wire::new(stream, self.moved.clone());
         while let Some(request) = wire.request() {
             let on = kind(&request, second);
             let fault = on.and_then(|on| self.next(on, &request));
@@ -305,6 +316,8 @@ impl Faults {
                 let found = self.state().content.files.get(&request.path).cloned();
                 found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| ranged(request, &bytes, fault))
             }
+            Some(On::Tags) => self.tags(request, &repository, fault),
+            Some(On::Referrers) => self.referrers(request, &repository, &last, fault),
             Some(On::Begin) => self.begin(request, &repository, fault),
             Some(On::Patch) => self.patch(request, &last, body, fault),
             Some(On::Upload) => self.finish(request, &repository, &last, body, fault),
@@ -342,6 +355,36 @@ impl Faults {
                 .header("docker-ratelimit-source", "192.0.2.7"),
             None => answer,
         }
+    }
+
+    fn tags(&self, request: &Request, repository: &str, fault: Option<&What>) -> Answer {
+        let state = self.state();
+        let all = state.content.tags.keys().filter(|(own, _)| own == repository);
+        let all: Vec<&String> = all.map(|(_, tag)| tag).collect();
+        let (page, link) = page(request, &all, fault);
+        let tags = if fault == Some(&What::NullTags) { json!(null) } else { json!(page) };
+        let answer = Answer::new(200, json!({"name": repository, "tags": tags}).to_string());
+        link.into_iter().fold(answer, |answer, link| answer.header("Link", link))
+    }
+
+    fn referrers(&self, request: &Request, repository: &str, subject: &str, fault: Option<&What>) -> Answer {
+        let state = self.state();
+        if state.settings.no_referrers {
+            return Answer::error(404, "UNSUPPORTED");
+        }
+        let own = state.content.manifests.iter().filter(|((own, _), _)| own == repository);
+        let about = |bytes: &[u8]| {
+            let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
+            document["subject"]["digest"] == subject
+        };
+        let own = own.filter(|(_, (_, bytes))| about(bytes));
+        let all: Vec<Value> = own
+            .map(|((_, digest), (kind, bytes))| json!({"mediaType": kind, "digest": digest, "size": bytes.len()}))
+            .collect();
+        let (page, link) = page(request, &all, fault);
+        let index = json!({"schemaVersion": 2, "mediaType": super::content::OCI_INDEX, "manifests": page});
+        let answer = Answer::new(200, index.to_string()).header("Content-Type", super::content::OCI_INDEX);
+        link.into_iter().fold(answer, |answer, link| answer.header("Link", link))
     }
 
     fn second(&self, request: &Request, body: Vec<u8>, last: &str, fault: Option<&What>) -> Answer {
@@ -449,13 +492,20 @@ impl Faults {
         if last.starts_with("sha256:") && last != digest {
             return Answer::error(400, "DIGEST_INVALID");
         }
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let subject = document["subject"]["digest"].as_str().map(str::to_owned);
         let kind = request.header("content-type").unwrap_or_default().to_owned();
         let key = (repository.to_owned(), digest.clone());
         state.content.manifests.insert(key, (kind, Arc::new(body)));
         if !last.starts_with("sha256:") {
             state.content.tags.insert((repository.to_owned(), last.to_owned()), digest.clone());
         }
-        let answer = Answer::new(201, "").header("Docker-Content-Digest", digest.clone());
+        let mut answer = Answer::new(201, "").header("Docker-Content-Digest", digest.clone());
+        if let (Some(subject), false, false) =
+            (subject, state.settings.no_referrers, fault == Some(&What::NoSubject))
+        {
+            answer = answer.header("OCI-Subject", subject);
+        }
         match fault {
             Some(What::NoLocation) => answer,
             _ => answer.header("Location", format!("/v2/{repository}/manifests/{digest}")),
@@ -473,6 +523,8 @@ fn kind(request: &Request, second: bool) -> Option<On> {
         "GET" if path.contains("/manifests/") => Some(On::Manifest),
         "HEAD" if path.contains("/manifests/") => Some(On::ManifestHead),
         "PUT" if path.contains("/manifests/") => Some(On::PutManifest),
+        "GET" if path.ends_with("/tags/list") => Some(On::Tags),
+        "GET" if path.contains("/referrers/") => Some(On::Referrers),
         "GET" if blob => Some(On::Blob),
         "HEAD" if blob => Some(On::BlobHead),
         "POST" => Some(On::Begin),
@@ -480,6 +532,18 @@ fn kind(request: &Request, second: bool) -> Option<On> {
         "PUT" => Some(On::Upload),
         _ => None,
     }
+}
+
+/// The entries of a list that this request gets, and the `Link` to those after them.
+fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>, Option<String>) {
+    let start = request.query("from").and_then(|from| from.parse().ok()).unwrap_or(0).min(all.len());
+    let size = match fault {
+        Some(What::Pages(size)) => *size,
+        _ => all.len(),
+    };
+    let end = (start + size).min(all.len());
+    let link = (end < all.len()).then(|| format!("<{}?from={end}>; rel=\"next\"", request.path));
+    (all[start..end].to_vec(), link)
 }
 
 fn repository(path: &str) -> Option<String> {

@@ -1,0 +1,187 @@
+//! Looking up what refers to an image: cosign's tags and OCI referrers, of the index, of each locked
+//! manifest, and of what is found. A look-up that fails is an error; it is never "none".
+
+use super::image::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use super::resolve::{Cause, Resolver};
+use super::{Image, Referrer};
+use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
+use crate::registry::{RawManifest, Session, referrer_entries};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The image with its referrers looked up anew where they are wanted, and with none where they are not.
+pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) -> Result<Image, Cause> {
+    let bare = Image { referrers: None, referrer_blobs: Vec::new(), ..image.clone() };
+    if !wanted {
+        return Ok(bare);
+    }
+    search(resolver, bare).await.map_err(|cause| {
+        let Cause { recorded, told } = cause.of("its signatures and other referrers");
+        Cause { recorded, told: format!("{told}; `referrers: false` in the manifest leaves them out") }
+    })
+}
+
+/// A manifest that was found, and by which tag.
+struct Hit {
+    fetched: Fetched,
+    tag: Option<String>,
+}
+
+/// A found manifest with all its tags, or one under a found index.
+struct Node {
+    fetched: Fetched,
+    tags: BTreeSet<String>,
+}
+
+async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
+    let own: Vec<Digest> = image.manifests_in_order().map(|manifest| manifest.digest).collect();
+    let place = Place::new(resolver, &image.name, own.len()).await?;
+    let limits = resolver.limits();
+    let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
+    let mut nodes: BTreeMap<Digest, Node> = BTreeMap::new();
+    // the top goes first and finds out how the registry lists referrers
+    let mut level: Vec<Digest> = own.into_iter().rev().collect();
+    for _ in 0..limits.index_depth {
+        let Some((first, others)) = level.split_first() else { break };
+        let mut hits = place.hits(first).await?;
+        let asking = others.iter().map(|subject| place.hits(subject));
+        hits.extend(futures_util::future::try_join_all(asking).await?.into_iter().flatten());
+        level = Vec::new();
+        for Hit { fetched, tag } in hits {
+            let digest = fetched.descriptor.digest.clone();
+            let children = match &fetched.manifest {
+                Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
+                _ => Vec::new(),
+            };
+            let children: Vec<&Child> = children.iter().filter(|child| is_manifest(child)).collect();
+            let under = fetch_under(resolver, &image.name, &children, &seen).await?;
+            let node = nodes.entry(digest).or_insert(Node { fetched, tags: BTreeSet::new() });
+            node.tags.extend(tag);
+            let found = node.fetched.descriptor.digest.clone();
+            level.extend(Some(found).filter(|digest| seen.insert(digest.clone())));
+            for (digest, fetched) in under {
+                if seen.insert(digest.clone()) {
+                    level.push(digest.clone());
+                    nodes.insert(digest, Node { fetched, tags: BTreeSet::new() });
+                }
+            }
+            if nodes.len() > limits.referrers {
+                return Err(format!("more than {} of them stand under it", limits.referrers).into());
+            }
+        }
+    }
+    if !level.is_empty() {
+        return Err(format!("they refer to each other deeper than {}", limits.index_depth).into());
+    }
+    Ok(attach(image, &nodes))
+}
+
+/// Where an image's referrers are looked up, and by what means.
+struct Place<'a> {
+    resolver: &'a Resolver,
+    name: &'a ImageRef,
+    session: Arc<Session>,
+    /// All tags of the repository; `None` where each name is asked for.
+    tags: Option<Arc<BTreeSet<String>>>,
+}
+
+impl<'a> Place<'a> {
+    /// Lists the repository's tags where that takes no more requests than asking for three names for each
+    /// of the `manifests`. A mirror's list is not believed, it may be a cache's; nor is one that lacks the
+    /// image's own tag.
+    async fn new(resolver: &'a Resolver, name: &'a ImageRef, manifests: usize) -> Result<Place<'a>, Cause> {
+        let session = resolver.sessions().upstream(&name.registry).await?;
+        let pages = (3 * manifests).min(resolver.limits().pages);
+        let tags = if session.is_mirror() { None } else { resolver.tags(name, pages).await? };
+        let tags = tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own)));
+        Ok(Place { resolver, name, session, tags })
+    }
+
+    /// What refers to `subject`, fetched.
+    async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, Cause> {
+        let tagging = cosign_tags(subject).into_iter().map(|tag| self.tagged(tag));
+        let tagged = futures_util::future::try_join_all(tagging).await?;
+        let mut hits: Vec<Hit> = tagged.into_iter().flatten().collect();
+        let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
+        for descriptor in self.listed(subject).await? {
+            listed.insert(descriptor.digest.clone(), descriptor);
+        }
+        let fetching = listed.values().map(|listed| fetch_one(self.resolver, self.name, listed));
+        for fetched in futures_util::future::try_join_all(fetching).await? {
+            // a list may be wrong: what counts is what the manifest says
+            if fetched.subject.as_ref() == Some(subject) {
+                hits.push(Hit { fetched, tag: None });
+            } else {
+                let (name, found) = (self.name.name(), &fetched.descriptor.digest);
+                let note = format!("{name}: {found} is listed as a referrer of {subject} and is none");
+                self.resolver.progress().note(&note);
+            }
+        }
+        Ok(hits)
+    }
+
+    /// The manifest at a tag of cosign's, if there is one.
+    async fn tagged(&self, tag: String) -> Result<Option<Hit>, Cause> {
+        let there = match &self.tags {
+            Some(tags) => tags.contains(&tag),
+            None => self.session.head_manifest(&self.name.repository, &tag, false).await?.is_some(),
+        };
+        if !there {
+            return Ok(None);
+        }
+        let raw = self.resolver.manifest(self.name, &tag, None).await?;
+        let fetched = read(raw).map_err(|why| Cause::from(format!("{tag}: {why}")))?;
+        Ok(Some(Hit { fetched, tag: Some(tag) }))
+    }
+
+    /// What is listed as referring to `subject`: by the referrers API, or else in the list that clients
+    /// keep under a tag. Where a registry has both, both count.
+    async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, Cause> {
+        let repository = &self.name.repository;
+        let by_api = self.session.referrers(repository, subject, false).await?;
+        let by_tag = match &self.tags {
+            Some(tags) => tags.contains(&referrers_tag(subject)),
+            None => by_api.is_none(),
+        };
+        let mut found = by_api.unwrap_or_default();
+        if by_tag && let Some(list) = self.session.referrers_list(repository, subject).await? {
+            found.extend(referrer_entries(&list.bytes)?.into_iter().map(|child| child.descriptor));
+        }
+        Ok(found)
+    }
+}
+
+fn read(raw: RawManifest) -> Result<Fetched, String> {
+    let (manifest, media_type) =
+        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(|error| error.to_string())?;
+    let descriptor = Descriptor { digest: raw.digest, size: raw.bytes.len() as u64, media_type };
+    let subject = referring(&raw.bytes, &descriptor).map(|referring| referring.subject);
+    Ok(Fetched { descriptor, manifest, subject })
+}
+
+/// The image with what was found: children before parents, and else by digest and tag.
+fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
+    fn visit(
+        digest: &Digest,
+        nodes: &BTreeMap<Digest, Node>,
+        seen: &mut BTreeSet<Digest>,
+        out: &mut Vec<Referrer>,
+    ) {
+        let Some(node) = nodes.get(digest).filter(|_| seen.insert(digest.clone())) else { return };
+        if let Manifest::Index(children) = &node.fetched.manifest {
+            children.iter().for_each(|child| visit(&child.descriptor.digest, nodes, seen, out));
+        }
+        let Descriptor { digest, size, media_type } = node.fetched.descriptor.clone();
+        let subject = node.fetched.subject.clone();
+        let bare = Referrer { digest, size, media_type, tag: None, subject };
+        if node.tags.is_empty() {
+            out.push(bare.clone());
+        }
+        out.extend(node.tags.iter().map(|tag| Referrer { tag: Some(tag.clone()), ..bare.clone() }));
+    }
+    let (mut seen, mut referrers) = (BTreeSet::from([image.digest.clone()]), Vec::new());
+    nodes.keys().for_each(|digest| visit(digest, nodes, &mut seen, &mut referrers));
+    let mut blobs = blobs_of(nodes.values().map(|node| &node.fetched.manifest), &[]);
+    blobs.retain(|blob| image.blobs.binary_search_by(|own| own.digest.cmp(&blob.digest)).is_err());
+    Image { referrers: Some(referrers), referrer_blobs: blobs, ..image }
+}

@@ -1,0 +1,142 @@
+//! Referrers: what a manifest says of its subject, and the names by which referrers are found
+//! (distribution-spec "Listing Referrers", "Referrers Tag Schema"; cosign's tag convention).
+
+use super::manifest::children_mut;
+use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// What a manifest with a subject says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Referring {
+    /// The digest of the manifest that it refers to.
+    pub subject: Digest,
+    /// Its descriptor as it stands in a list of referrers, with its artifact type and annotations.
+    pub entry: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    subject: Option<Named>,
+    artifact_type: Option<String>,
+    config: Option<Typed>,
+    annotations: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    digest: Digest,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed {
+    media_type: Option<String>,
+}
+
+/// Reads the subject of a manifest or index; gives nothing for one without a subject.
+pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
+    let raw: Raw = serde_json::from_slice(bytes).ok()?;
+    let subject = raw.subject?.digest;
+    let mut entry = json!({
+        "mediaType": descriptor.media_type,
+        "digest": descriptor.digest,
+        "size": descriptor.size,
+    });
+    let kind = raw.artifact_type.filter(|kind| !kind.is_empty());
+    if let Some(kind) = kind.or_else(|| raw.config.and_then(|config| config.media_type)) {
+        entry["artifactType"] = kind.into();
+    }
+    if let Some(annotations) = raw.annotations {
+        entry["annotations"] = annotations.into();
+    }
+    Some(Referring { subject, entry })
+}
+
+/// The tag under which a registry without a referrers API keeps the list of what refers to `subject`.
+pub fn referrers_tag(subject: &Digest) -> String {
+    format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
+}
+
+/// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. There are
+/// none for a digest that is too long for a tag.
+pub fn cosign_tags(subject: &Digest) -> Vec<String> {
+    match subject.algorithm() {
+        Algorithm::Sha256 => {
+            [".sig", ".att", ".sbom"].map(|ending| format!("{}{ending}", referrers_tag(subject))).into()
+        }
+        Algorithm::Sha512 => Vec::new(),
+    }
+}
+
+/// The list of referrers `old`, if there is one, with `entries` put to its end where it lacks them.
+/// `None` where it lacks nothing. What stands in it already stays as it is.
+///
+/// # Errors
+/// When `old` is no index.
+pub fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
+    let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
+    let mut index = match old {
+        Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,
+        None => json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": []}),
+    };
+    let list = children_mut(&mut index)?;
+    let before = list.len();
+    for entry in entries {
+        if !list.iter().any(|known| known["digest"] == entry["digest"]) {
+            list.push(entry.clone());
+        }
+    }
+    if list.len() == before {
+        return Ok(None);
+    }
+    serde_json::to_vec(&index).map(Some).map_err(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_stands_in_for_a_missing_artifact_type() {
+        let subject = Digest::sha256(b"subject");
+        let descriptor =
+            Descriptor { digest: Digest::sha256(b"m"), size: 1, media_type: media_type::OCI_MANIFEST.into() };
+        let manifest = |more: &str| {
+            format!(
+                r#"{{"subject":{{"digest":"{subject}"}},"config":{{"mediaType":"application/c"}}{more}}}"#
+            )
+        };
+        let of = |text: String| referring(text.as_bytes(), &descriptor).unwrap().entry;
+        assert_eq!(of(manifest(""))["artifactType"], "application/c");
+        let entry = of(manifest(r#","artifactType":"application/a","annotations":{"k":"v"}"#));
+        assert_eq!(
+            (&entry["artifactType"], &entry["annotations"]["k"]),
+            (&json!("application/a"), &json!("v"))
+        );
+        assert_eq!(referring(br#"{"config":{}}"#, &descriptor), None);
+        assert_eq!(referring(b"no json", &descriptor), None);
+    }
+
+    #[test]
+    fn tags_follow_from_the_digest_and_fit_into_a_tag() {
+        let short = Digest::sha256(b"x");
+        assert_eq!(referrers_tag(&short), format!("sha256-{}", short.hex()));
+        assert_eq!(cosign_tags(&short)[1], format!("sha256-{}.att", short.hex()));
+        let long = Digest::of(Algorithm::Sha512, b"x");
+        assert_eq!(referrers_tag(&long), format!("sha512-{}", &long.hex()[..64]));
+        assert!(cosign_tags(&long).is_empty());
+    }
+
+    #[test]
+    fn a_list_keeps_what_it_has_and_grows_at_its_end() {
+        let (a, b) = (json!({"digest": "sha256:a", "x": 1}), json!({"digest": "sha256:b"}));
+        let first = merge_referrers(None, std::slice::from_ref(&a)).unwrap().unwrap();
+        assert_eq!(merge_referrers(Some(&first), std::slice::from_ref(&a)).unwrap(), None);
+        let both = merge_referrers(Some(&first), &[json!({"digest": "sha256:a"}), b.clone()]).unwrap();
+        let both: Value = serde_json::from_slice(&both.unwrap()).unwrap();
+        assert_eq!(both["manifests"], json!([a, b]));
+        assert!(merge_referrers(Some(br#"{"layers":[]}"#), &[b]).is_err());
+    }
+}

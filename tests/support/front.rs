@@ -1,0 +1,72 @@
+//! A server in front of a registry that answers some targets itself: refusals, pages, wrong content.
+
+use super::http;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+/// What stands in front of a registry and answers some targets itself. It only reads.
+pub struct Front {
+    pub address: String,
+    pub answers: Arc<Mutex<Vec<(String, Answer)>>>,
+}
+
+/// An answer of its own: status, headers, body; with status 0 it hangs up.
+pub type Answer = (u16, String, Vec<u8>);
+
+impl Front {
+    pub fn new(behind: &str) -> Front {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let answers: Arc<Mutex<Vec<(String, Answer)>>> = Arc::default();
+        let (known, behind) = (answers.clone(), behind.to_owned());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (known, behind) = (known.clone(), behind.clone());
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream.try_clone().unwrap());
+                    let (mut head, mut line) = (Vec::new(), String::new());
+                    while reader.read_line(&mut line).unwrap_or(0) > 2 {
+                        head.push(std::mem::take(&mut line));
+                    }
+                    // the ClientHello of a probe is no request, and gets an answer of HTTP
+                    let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
+                    let mut words = first.split(' ').map(str::to_owned);
+                    let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
+                    let own = known.lock().unwrap().iter().find(|(t, _)| target.ends_with(t)).cloned();
+                    let (status, headers, body) = own.map(|(_, answer)| answer).unwrap_or_else(|| {
+                        if !target.starts_with('/') {
+                            return (400, String::new(), vec![]);
+                        }
+                        let accept = [("Accept", http::ACCEPT)];
+                        let got = http::request(&method, &behind, &target, &accept, b"");
+                        let kept = got.headers.iter().filter(|(name, _)| {
+                            !["connection", "transfer-encoding", "content-length"].contains(&name.as_str())
+                        });
+                        let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+                        (got.status, kept, got.body)
+                    });
+                    if status == 0 {
+                        return;
+                    }
+                    let head = format!(
+                        "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+                        body.len()
+                    );
+                    let _ = stream.write_all(head.as_bytes());
+                    if method != "HEAD" {
+                        let _ = stream.write_all(&body);
+                    }
+                });
+            }
+        });
+        Front { address, answers }
+    }
+
+    /// From now on, what ends with `target` is answered so.
+    pub fn answer(&self, target: &str, status: u16, headers: &str, body: &[u8]) {
+        let mut answers = self.answers.lock().unwrap();
+        answers.retain(|(known, _)| known != target);
+        answers.push((target.to_owned(), (status, headers.to_owned(), body.to_vec())));
+    }
+}

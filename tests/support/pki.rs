@@ -1,0 +1,37 @@
+//! A certificate authority of the test's own, thrown away with its place.
+
+use super::Place;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use std::path::PathBuf;
+
+pub struct Authority {
+    /// The authority's certificate in PEM form.
+    pub pem: PathBuf,
+    name: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// An authority called `name`; its files are in the place's folder of that name.
+    pub fn new(place: &Place, name: &str) -> Authority {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let made = params.self_signed(&key).unwrap();
+        let pem = place.write(&format!("{name}/ca.pem"), made.pem());
+        Authority { pem, name: name.into(), issuer: Issuer::new(params, key) }
+    }
+
+    /// A certificate for these names and addresses and its key, both in PEM form.
+    pub fn issue(&self, place: &Place, names: &[&str]) -> (PathBuf, PathBuf) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let first = names.first().map_or("client", String::as_str).to_owned();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, first.as_str());
+        let key = KeyPair::generate().unwrap();
+        let made = params.signed_by(&key, &self.issuer).unwrap();
+        let path = |end: &str| format!("{}/{first}.{end}", self.name);
+        (place.write(&path("cert"), made.pem()), place.write(&path("key"), key.serialize_pem()))
+    }
+}

@@ -1,0 +1,145 @@
+//! Trust: a docker-registry whose certificate no system knows, reached by each way there is to say so,
+//! and not without; client certificates; `skipVerify`.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::peers::{Server, docker_registry, docker_registry_config};
+use support::pki::Authority;
+use support::process::Guard;
+use support::{Images, Place, free_port, need};
+
+struct Secured {
+    place: Place,
+    authority: Authority,
+    address: String,
+    _guard: Guard,
+    _open: Server,
+}
+
+/// A registry at a loopback address with TLS by an authority of its own, and an image elsewhere to mirror
+/// to it. With `clients` it wants certificates of the same authority.
+fn secured(clients: bool) -> Secured {
+    let place = Place::new();
+    let authority = Authority::new(&place, "Throw-away CA");
+    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
+    let address = format!("127.0.0.1:{}", free_port());
+    let wanted = if clients { format!(", clientcas: [{:?}]", authority.pem) } else { String::new() };
+    let tls = format!("{{certificate: {certificate:?}, key: {key:?}{wanted}}}");
+    let config =
+        docker_registry_config(&place, &address, &format!("http: {{addr: \"{address}\", tls: {tls}}}"));
+    let mut command = place.clean("docker-registry");
+    command.arg("serve").arg(config);
+    let mut guard = Guard::start(command);
+    guard.wait_for_http(address.parse().unwrap());
+    let open = docker_registry();
+    let images = Images::new(place.path("layout"));
+    let image = images.image("linux/amd64", &[images.layer(&[("app", b"app")])]);
+    images.push(&open.address, "team/app", "v1", &image);
+    let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\n";
+    place.write("m.yaml", format!("{head}images: [\"{}/team/app:v1\"]\n", open.address));
+    Secured { place, authority, address, _guard: guard, _open: open }
+}
+
+impl Secured {
+    /// Mirrors the image there, with these keys under the site's `registry`; the report and stderr.
+    fn mirror(&self, keys: &str) -> (Option<i32>, Value, String) {
+        let address = &self.address;
+        let site =
+            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n");
+        self.place.write("conf/site.yaml", site);
+        let mut command = self.place.command();
+        command.args(["mirror", "-f", "m.yaml", "--site", "conf/site.yaml", "--output", "json"]);
+        let run = command.output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or_default(), said)
+    }
+
+    /// It works with these keys; what it said.
+    fn works(&self, keys: &str) -> String {
+        let (code, report, said) = self.mirror(keys);
+        assert_eq!(code, Some(0), "{keys}: {said}\n{report:#}");
+        said
+    }
+
+    /// It fails with these keys; the error's message.
+    fn fails(&self, keys: &str) -> String {
+        let (code, report, said) = self.mirror(keys);
+        assert_eq!(code, Some(1), "{keys}: {said}\n{report:#}");
+        assert_eq!(report["error"]["side"], "destination", "{report:#}");
+        report["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    /// Puts a file into the user's certs.d folder of the registry.
+    fn put(&self, name: &str, from: &Path) {
+        let path = format!("home/.config/containers/certs.d/{}/{name}", self.address);
+        self.place.write(&path, std::fs::read(from).unwrap());
+    }
+}
+
+#[test]
+fn an_unknown_authority_is_named_and_trusted_when_told() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let registry = secured(false);
+    let message = registry.fails("");
+    assert!(
+        message.contains("its certificate is issued by 'CN=Throw-away CA', which is not trusted here"),
+        "{message}"
+    );
+    let place = format!("/etc/containers/certs.d/{}/ca.crt", registry.address);
+    assert!(message.contains("add `ca: FILE.pem` to the site") && message.contains(&place), "{message}");
+
+    let ca = format!(", ca: {:?}", registry.authority.pem);
+    let said = registry.works(&ca);
+    assert!(!said.contains("warning"), "{said}");
+    // another authority does not help, and one that cannot be read is named
+    let other = Authority::new(&registry.place, "Other CA");
+    assert!(registry.fails(&format!(", ca: {:?}", other.pem)).contains("CN=Throw-away CA"));
+    registry.place.write("conf/none.pem", "");
+    assert!(registry.fails(", ca: none.pem").contains("conf/none.pem holds no certificate"));
+
+    // skipVerify: only where it is said, and never silently
+    let said = registry.works(", skipVerify: true");
+    let warning = format!("warning: the certificate of {} is not checked (skipVerify)", registry.address);
+    assert!(said.contains(&warning), "{said}");
+
+    registry.put("corp.crt", &registry.authority.pem);
+    registry.works("");
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let mut registry = secured(false);
+    registry.address = registry.address.replace("127.0.0.1", "localhost");
+    let message = registry.fails(&format!(", ca: {:?}", registry.authority.pem));
+    assert!(message.contains("is refused: certificate not valid for name \"localhost\""), "{message}");
+}
+
+#[test]
+fn client_certificates_from_the_site_and_from_certs_d() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let registry = secured(true);
+    let (certificate, key) = registry.authority.issue(&registry.place, &["client.test"]);
+    let ca = format!(", ca: {:?}", registry.authority.pem);
+    let message = registry.fails(&ca);
+    assert!(message.contains("it wants a client certificate"), "{message}");
+    assert!(message.contains("name clientCert and clientKey under registry"), "{message}");
+    registry.works(&format!("{ca}, clientCert: {certificate:?}, clientKey: {key:?}"));
+
+    registry.put("ca.crt", &registry.authority.pem);
+    registry.put("client.cert", &certificate);
+    // a certificate without its key is an error, and the missing file is named
+    let message = registry.fails("");
+    assert!(message.contains("certs.d") && message.contains("client.key"), "{message}");
+    registry.put("client.key", &key);
+    registry.works("");
+}
