@@ -10,10 +10,12 @@
 //! The folders follow the data's way; read them in this order: [`model`] (the words), [`manifest`]
 //! (what is wanted), [`lock`] (what it is exactly), [`http`] and [`registry`] (the wire), [`store`]
 //! (keep it), [`pull`] (get it), [`bundle`] (carry it), [`push`] (deliver it), [`serve`] (serve it),
-//! [`rewrite`] (point to it), [`site`] (set it up). [`cli`] is the only place that prints.
+//! [`rewrite`] (point to it), [`site`] (set it up), [`doctor`] (find out why). [`cli`] is the only place
+//! that prints.
 
 pub mod bundle;
 pub mod cli;
+pub mod doctor;
 pub mod document;
 pub mod http;
 pub mod lock;

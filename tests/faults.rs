@@ -6,7 +6,7 @@ mod support;
 
 use landfall::report::{Item, Status};
 use std::time::{Duration, Instant};
-use support::faults::{Auth, Fault, Later, Location, On, Rig, Settings, What};
+use support::faults::{Auth, Fault, Later, Location, On, Rig, Settings, What, quick};
 
 fn done(items: &[Item]) -> bool {
     items.iter().all(|item| matches!(item.status, Status::Done | Status::Present))
@@ -466,5 +466,64 @@ fn lists_in_pages_null_or_not_at_all() {
         });
         let list: serde_json::Value = serde_json::from_slice(&list.unwrap_or_default()).unwrap_or_default();
         assert_eq!(list["manifests"].as_array().map(Vec::len), Some(2), "{name}: {list}");
+    }
+}
+
+#[test]
+fn uploads_in_chunks_and_their_odd_answers() {
+    let large = || Fault::always(On::Upload, What::TooLarge(7000));
+    let cut = |on| Fault::once(on, What::CutUpload(3000)).times(2);
+    for (name, faults) in [
+        ("413", vec![large()]),
+        (
+            "413 for large chunks too",
+            vec![
+                Fault::always(On::Upload, What::TooLarge(3000)),
+                Fault::always(On::Patch, What::TooLarge(3000)),
+            ],
+        ),
+        ("PATCH 201", vec![large(), Fault::always(On::Patch, What::PatchStatus(201))]),
+        ("PATCH 204", vec![large(), Fault::always(On::Patch, What::PatchStatus(204))]),
+        ("a stale Range", vec![large(), Fault::always(On::Patch, What::StaleRange)]),
+        ("a chunk cut", vec![large(), cut(On::Patch)]),
+        ("a chunk refused", vec![large(), Fault::once(On::Patch, What::Status(500)).times(2)]),
+        ("a chunk without rights", vec![large(), Fault::once(On::Patch, What::Unauthorized)]),
+        ("whole bodies cut at one place", vec![cut(On::Upload).times(3)]),
+    ] {
+        let rig = Rig::new();
+        let auth = Auth { uses: 1000, answer: r#"{"token":"TOKEN"}"#.into() };
+        rig.down.set(Settings { auth: Some(auth), ..Settings::default() });
+        rig.down.arm(faults);
+        let pushed = rig.push("first").unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
+        assert!(rig.down.met() > 1, "{name}");
+        rig.assert_arrived(name);
+    }
+}
+
+#[test]
+fn a_blob_over_several_connections() {
+    let mut rig = Rig::of(8);
+    let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap().digest.to_string();
+    // slow enough that helpers are worth it
+    let pace = Some((8000, Duration::from_millis(4)));
+    rig.up.set(Settings { pace, ..Settings::default() });
+    rig.limits = landfall::model::Limits { wide: 200_000, wide_share: 20_000, wide_step: 8000, ..quick() };
+    for (name, faults) in [
+        ("as it should be", vec![]),
+        ("cut", vec![Fault::once(On::Blob, What::Cut(9000)).times(3)]),
+        ("stalled", vec![Fault::once(On::Blob, What::Stall(9000)).skip(1).times(2)]),
+        ("ranges ignored", vec![Fault::always(On::Blob, What::RangeDropped)]),
+        ("ranges refused", vec![Fault::always(On::Blob, What::RangeRefused(416))]),
+        ("ranges shifted", vec![Fault::always(On::Blob, What::RangeShifted)]),
+        ("ranges that lie", vec![Fault::always(On::Blob, What::RangeLies)]),
+        ("a wrong byte", vec![Fault::once(On::Blob, What::Corrupt).skip(2)]),
+    ] {
+        rig.arm(faults.into_iter().map(|fault| fault.at(&largest)));
+        let items = rig.pull(name);
+        assert!(done(&items), "{name}: {}", reason(&items));
+        let several = rig.up.seen().iter().filter(|seen| seen.path.ends_with(&largest)).count();
+        assert!(several > 1, "{name}: one connection\n{}", rig.up.shown());
+        rig.assert_same(name, name);
     }
 }

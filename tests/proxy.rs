@@ -60,7 +60,11 @@ impl Outside {
             www.write(&format!("www/f{n}"), format!("file {n}"));
         }
         let files = format!("{SERVER}:80");
-        let files = network.serve("server", &nginx_command(&www, &www.path("www"), &files), &files);
+        let files = network.serve(
+            "server",
+            &nginx_command(&www, &format!("root {};", www.path("www").display()), &files),
+            &files,
+        );
         let squid = Squid::start(&network, &place, allowed, signed);
         let ca = authority.pem.display();
         place.write(

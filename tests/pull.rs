@@ -180,3 +180,58 @@ fn sha512_blobs_are_kept_under_their_own_name() {
     assert_eq!((there.status, there.text()), (200, manifest));
     assert_eq!(http::get(&private.address, &format!("/v2/odd/blobs/{digest}")).body, layer);
 }
+
+#[test]
+fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
+    if !need(&NEEDS) {
+        return;
+    }
+    const M: usize = 1 << 20;
+    let place = Place::new();
+    let registry = docker_registry();
+    let images = Images::new(place.path("layout"));
+    let big = images.blob(
+        support::images::OCI_ZSTD,
+        &zstd::encode_all(&support::images::tarball(&[("big", &noise(1, 80 * M))])[..], 1).unwrap(),
+    );
+    images.push(&registry.address, "big", "v1", &images.image("linux/amd64", std::slice::from_ref(&big)));
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [\"{}/big:v1\"]\n",
+            registry.address
+        ),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--store", "lock-store"]);
+    place.ok(&["pull", "--store", "store"]);
+    let content = images.bytes(big["digest"].as_str().unwrap());
+    assert_eq!(std::fs::read(in_store(&place, &big)).unwrap(), content);
+    let get = |status| {
+        registry
+            .requests(&format!("\"GET /v2/big/blobs/{} HTTP/1.1\" {status}", big["digest"].as_str().unwrap()))
+    };
+    assert!(get(200) == 1 && get(206) >= 1, "{}", registry.log());
+    assert_eq!(std::fs::read_dir(place.path("store/.landfall/partial")).unwrap().count(), 0);
+
+    // as a run that was killed leaves it: 10 MiB at the beginning, 50 from 20 on, nothing else
+    let mut partial = vec![0; 70 * M];
+    partial[..10 * M].copy_from_slice(&content[..10 * M]);
+    partial[20 * M..].copy_from_slice(&content[20 * M..70 * M]);
+    let name = format!("killed/.landfall/partial/sha256-{}", hex(&big));
+    place.write(&name, &partial);
+    place.write(&format!("{name}.ranges"), format!("0 {}\n{} {}\n", 10 * M, 20 * M, 70 * M));
+    let report = place.json(0, &["pull", "--store", "killed"]);
+    assert_eq!(std::fs::read(place.path("killed/blobs/sha256").join(hex(&big))).unwrap(), content);
+    let bytes = report["totals"]["bytes_transferred"].as_u64().unwrap() as usize;
+    assert!(
+        bytes >= content.len() - 60 * M && bytes < content.len() - 50 * M,
+        "{bytes} of {}",
+        content.len()
+    );
+
+    // a journal that lies costs a fetch, and no more
+    place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
+    place.write(&format!("{}.ranges", name.replace("killed", "lied")), format!("0 {}\n", 70 * M));
+    place.ok(&["pull", "--store", "lied"]);
+    assert_eq!(std::fs::read(place.path("lied/blobs/sha256").join(hex(&big))).unwrap(), content);
+}

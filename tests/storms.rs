@@ -6,7 +6,9 @@ mod support;
 use landfall::report::{Item, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::faults::{Auth, Content, Fault, Later, Location, On, Rig, Settings, What};
+use support::faults::{
+    Auth, Content, Fault, Later, Location, On, Rig, Settings, What, quick, quick_and_wide,
+};
 use support::rounds;
 
 /// Numbers that follow from a seed.
@@ -65,9 +67,11 @@ fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
 
 /// Something that passes, for a request that writes.
 fn writing(dice: &mut Dice) -> Fault {
-    let on = dice.pick(&[On::Begin, On::Upload, On::PutManifest, On::BlobHead, On::ManifestHead]);
+    let on = dice.pick(&[On::Begin, On::Upload, On::Patch, On::PutManifest, On::BlobHead, On::ManifestHead]);
     let what = match (dice.roll(8), on) {
-        (0, On::Upload) => What::CutUpload(dice.pick(&[0, 100, 9000])),
+        (0, On::Upload | On::Patch) => What::CutUpload(dice.pick(&[0, 100, 9000])),
+        (2 | 3, On::Upload) => return Fault::always(on, What::TooLarge(dice.pick(&[2500, 7000]))),
+        (1..=3, On::Patch) => dice.pick(&[What::PatchStatus(201), What::PatchStatus(204), What::StaleRange]),
         (1, On::Begin) => What::Mount(dice.pick(&[202, 401, 404])),
         (2 | 3, On::Begin) => What::Location(dice.pick(&[
             Location::Relative,
@@ -101,8 +105,9 @@ fn lost(items: &[Item]) -> Vec<&Item> {
 }
 
 /// One round. Whether everything went well at the first try.
-fn round(rig: &Rig, number: usize) -> bool {
+fn round(rig: &mut Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
+    rig.limits = if dice.roll(2) == 0 { quick() } else { quick_and_wide() };
     let kinds = [On::Blob, On::Blob, On::Manifest, On::Manifest, On::File, On::Tags, On::Referrers];
     let mut up = Vec::new();
     for _ in 0..=dice.roll(3) {
@@ -166,13 +171,13 @@ fn seeded_rounds_over_all_switches() {
         // most of a round is waiting
         for _ in 0..8 {
             scope.spawn(|| {
-                let rig = Rig::new();
+                let mut rig = Rig::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= rounds {
                         return;
                     }
-                    well.fetch_add(usize::from(round(&rig, number)), Ordering::Relaxed);
+                    well.fetch_add(usize::from(round(&mut rig, number)), Ordering::Relaxed);
                 }
             });
         }

@@ -112,6 +112,29 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
 }
 
 #[test]
+fn no_authority_of_the_system_is_needed() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let registry = secured(false);
+    let none = registry.place.write("none.pem", "");
+    let doctor = |keys: &str| {
+        let address = &registry.address;
+        let site =
+            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\"{keys}}}\n");
+        registry.place.write("site.yaml", site);
+        let mut command = registry.place.command();
+        command.args(["doctor", address, "--site", "site.yaml"]).env("SSL_CERT_FILE", &none);
+        let run = command.output().unwrap();
+        (run.status.code(), String::from_utf8(run.stdout).unwrap())
+    };
+    let (code, said) = doctor("");
+    assert!(code == Some(4) && said.contains("this machine has no certificate authorities at all"), "{said}");
+    let (code, said) = doctor(&format!(", ca: {:?}", registry.authority.pem));
+    assert!(code == Some(0) && said.contains("trusted by"), "{said}");
+}
+
+#[test]
 fn a_certificate_for_another_name_is_refused() {
     if !need(&["docker-registry", "gzip"]) {
         return;

@@ -5,6 +5,10 @@
 //! seed put ADDRESS MANIFEST     every image that the manifest names, made of files of this machine;
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
 //! seed bench ADDRESS            40 images with shared bases and 940 MB of blobs that do not compress
+//! seed small ADDRESS COUNT      COUNT one-platform images of some 100 kB on ten shared bases
+//! seed big ADDRESS MB           one image with a layer of so many MB
+//! seed wan LISTEN TARGET MS MBIT   a proxy at LISTEN for TARGET: MS milliseconds late each way, MBIT/s a
+//!                               connection
 //! seed read REFERENCE           pulls everything under a reference and checks every digest
 //! seed upload ADDRESS DIR       the files of DIR, named by their SHA-256, as blobs: 8 connections,
 //!                               POST and PUT, nothing else; what a push costs at the least
@@ -16,6 +20,7 @@
 
 mod content;
 mod upload;
+mod wan;
 
 use anyhow::{Context, Result, bail, ensure};
 use content::{
@@ -43,9 +48,18 @@ async fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["put", address, manifest] => seed.put(address, Path::new(manifest)).await,
         ["bench", address] => seed.bench(address).await,
+        ["small", address, count] => seed.small(address, count.parse()?).await,
+        ["big", address, megabytes] => seed.big(address, megabytes.parse()?).await,
+        ["wan", listen, target, ms, mbit] => {
+            let (ms, mbit): (u64, f64) = (ms.parse()?, mbit.parse()?);
+            wan::wan(listen, target, std::time::Duration::from_millis(ms), mbit * 1e6 / 8.0).await
+        }
         ["read", reference] => seed.read(reference).await,
         ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
-        _ => bail!("usage: seed put ADDRESS MANIFEST | bench ADDRESS | read REFERENCE | upload ADDRESS DIR"),
+        _ => bail!(
+            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
+             wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR"
+        ),
     }
 }
 
@@ -90,8 +104,6 @@ impl Seed {
 
     /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their own.
     async fn bench(&mut self, address: &str) -> Result<()> {
-        let random =
-            |seed: u64, len: usize| layer(&[(PathBuf::from(format!("data/{seed}")), noise(seed, len))], OCI);
         for base in 0..5 {
             let foundation = random(1000 + base, 40_000_000)?;
             for image in 0..8 {
@@ -112,8 +124,46 @@ impl Seed {
         Ok(())
     }
 
+    /// On ten bases of 100 kB, with a layer of 20 kB each.
+    async fn small(&mut self, address: &str, count: u64) -> Result<()> {
+        for image in 0..count {
+            let place = format!("{address}/small/base-{}/app-{image}", image % 10);
+            let layers = [random(2000 + image % 10, 100_000)?, random(100_000 + image, 20_000)?];
+            self.tagged(&place, &layers).await?;
+        }
+        println!("{count} images, {} MB of unique blobs", self.bytes / 1_000_000);
+        Ok(())
+    }
+
+    async fn big(&mut self, address: &str, megabytes: usize) -> Result<()> {
+        self.tagged(&format!("{address}/big/app"), &[random(1, megabytes * 1_000_000)?]).await?;
+        println!("1 image, {} MB", self.bytes / 1_000_000);
+        Ok(())
+    }
+
+    /// An image without an index at `place:v1`.
+    async fn tagged(&mut self, place: &str, layers: &[Layer]) -> Result<()> {
+        let image = self.manifest_of(place, "amd64", layers, OCI).await?;
+        self.manifest(place, "v1", OCI_MANIFEST, &image).await?;
+        Ok(())
+    }
+
     /// Sends a one-platform image and gives its descriptor.
     async fn image(&mut self, place: &str, arch: &str, layers: &[Layer], family: Family) -> Result<Value> {
+        let manifest = self.manifest_of(place, arch, layers, family).await?;
+        let mut descriptor = self.manifest(place, "", family.manifest, &manifest).await?;
+        descriptor["platform"] = json!({"architecture": arch, "os": "linux"});
+        Ok(descriptor)
+    }
+
+    /// Sends the blobs of a one-platform image and gives its manifest.
+    async fn manifest_of(
+        &mut self,
+        place: &str,
+        arch: &str,
+        layers: &[Layer],
+        family: Family,
+    ) -> Result<Value> {
         let config = json!({
             "created": "2024-01-02T03:04:05Z", "os": "linux", "architecture": arch,
             "config": {"Cmd": ["/bin/sh"]},
@@ -125,12 +175,9 @@ impl Seed {
         for layer in layers {
             descriptors.push(self.blob(place, layer.media_type, &layer.bytes).await?);
         }
-        let manifest = json!({
+        Ok(json!({
             "schemaVersion": 2, "mediaType": family.manifest, "config": config, "layers": descriptors,
-        });
-        let mut descriptor = self.manifest(place, "", family.manifest, &manifest).await?;
-        descriptor["platform"] = json!({"architecture": arch, "os": "linux"});
-        Ok(descriptor)
+        }))
     }
 
     async fn blob(&mut self, place: &str, media_type: &str, bytes: &[u8]) -> Result<Value> {
@@ -198,4 +245,9 @@ impl Seed {
         );
         Ok(())
     }
+}
+
+/// A layer that does not compress.
+fn random(seed: u64, len: usize) -> Result<Layer> {
+    layer(&[(PathBuf::from(format!("data/{seed}")), noise(seed, len))], OCI)
 }

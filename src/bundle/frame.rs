@@ -27,6 +27,15 @@ pub(super) fn stored_len(content: u64) -> u64 {
     content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
 }
 
+/// Where a byte of content lies in stored frames that follow one another, and how many bytes of its raw
+/// block there are from there on.
+pub(super) fn stored_place(content: u64) -> (u64, usize) {
+    let (frame, inside) = (content / CHUNK as u64, content % CHUNK as u64);
+    let block = inside / BLOCK as u64;
+    let at = frame * stored_len(CHUNK as u64) + HEAD as u64 + 3 * (block + 1) + inside;
+    (at, BLOCK - (inside % BLOCK as u64) as usize)
+}
+
 /// One frame of `content`, which is not longer than [`CHUNK`].
 pub(super) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     match form {
@@ -130,6 +139,20 @@ mod tests {
         }
         assert_eq!(stored_len(CHUNK as u64 + 1), stored_len(CHUNK as u64) + stored_len(1));
         assert_eq!(stored_len(0), 0);
+    }
+
+    #[test]
+    fn bytes_of_stored_content_lie_where_they_are_said_to() {
+        let content = noise(2 * CHUNK + BLOCK + 5);
+        let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
+        let mut read: Vec<u8> = Vec::new();
+        while read.len() < content.len() {
+            let (at, run) = stored_place(read.len() as u64);
+            let count = run.min(content.len() - read.len());
+            read.extend(&file[at as usize..at as usize + count]);
+        }
+        assert_eq!(read, content);
+        assert_eq!(stored_place(BLOCK as u64 + 7), (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod whole;
 mod write;
 
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};

@@ -163,7 +163,7 @@ fn content(from: &From) -> Content {
     match from {
         From::Computed(bytes) => Content::Bytes(bytes.clone()),
         From::Trimmed { of, keep } => Content::Trimmed { of: of.clone(), keep: keep.clone() },
-        From::Manifest { .. } | From::Blob { .. } | From::Url(_) => Content::Store,
+        From::Manifest { .. } | From::Blob { .. } | From::Foreign { .. } | From::Url(_) => Content::Store,
     }
 }
 

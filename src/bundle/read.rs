@@ -24,6 +24,7 @@
 
 use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
+use super::whole::WholeReader;
 use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, tail};
 use crate::lock::{Lock, Unresolved};
 use crate::model::{Digest, Hasher, Limits};
@@ -48,7 +49,7 @@ pub struct Bundle(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub path: PathBuf,
-    file: File,
+    pub file: File,
     pub contents: Contents,
     pub locator: Locator,
     /// Sizes of the index's own frames.
@@ -220,6 +221,15 @@ impl Blobs for Bundle {
         let missing = || ContentError::Missing { digest: digest.clone() };
         let place = *self.0.blobs.get(digest).ok_or_else(missing)?;
         Ok(Box::new(self.reader(place, offset)))
+    }
+
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        match self.0.blobs.get(digest) {
+            Some(&place) if self.0.contents.entries[place].form == Form::Stored => {
+                Ok(Box::new(WholeReader::new(Arc::clone(&self.0), place)))
+            }
+            _ => self.open(digest, 0),
+        }
     }
 }
 

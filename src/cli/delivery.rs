@@ -5,9 +5,9 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::count_kinds;
-use crate::push::{Options, Pushed, push};
+use crate::push::{Options, ProblemKind, Pushed, push};
 use crate::registry::Sessions;
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Report, Side, Status};
 use crate::rewrite::{Mapping, Target};
 use crate::store::Source;
 use clap::Args;
@@ -27,7 +27,10 @@ pub(super) struct Delivery {
     /// Write down what stands at the registry afterwards
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Ask what stands there already, and send nothing
+    /// Make the Harbor projects that are missing (private ones)
+    #[arg(long)]
+    create_projects: bool,
+    /// Ask what stands there already and what is in the way, and send nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -52,6 +55,7 @@ impl Delivery {
             jobs: context.limits.jobs,
             move_tags: self.move_tags,
             dry_run: self.dry_run,
+            create_projects: self.create_projects,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
         };
         let pushed = push(lock, mapping, source, sessions, options, context.progress.clone()).await;
@@ -60,6 +64,9 @@ impl Delivery {
             Failure { report, ..Failure::from(error) }
         })?;
         let report = self.told(context.report(sessions, pushed.items.clone()), &pushed, mapping);
+        if !pushed.problems.is_empty() {
+            return Err(refused(report, &pushed, mapping));
+        }
         let mut outcome = Outcome::of(report, self.text(context, sessions, &pushed, mapping));
         if self.dry_run && outcome.exit == Exit::Failed && pushed.items.iter().any(planned) {
             outcome.exit = Exit::Partial;
@@ -80,6 +87,8 @@ impl Delivery {
     /// The report with what only deliveries have.
     fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
         report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
+        report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
+        report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
         report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
         report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         report
@@ -87,6 +96,9 @@ impl Delivery {
 
     fn text(&self, context: &Context, sessions: &Sessions, pushed: &Pushed, mapping: &Mapping) -> String {
         let mut text = String::new();
+        for moved in &pushed.moved {
+            let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
+        }
         for replaced in &pushed.trimmed {
             let (from, to) = (&replaced.from, &replaced.to);
             let _ = writeln!(
@@ -125,4 +137,27 @@ impl Delivery {
 /// Whether a dry run found that it would be delivered.
 fn planned(item: &Item) -> bool {
     item.status == Status::Skipped && item.digest.is_some()
+}
+
+/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as everywhere; what
+/// the site alone refuses is 4.
+fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
+    let exit = match &pushed.problems[..] {
+        [problem] if problem.kind == ProblemKind::Index => Exit::Refused,
+        _ if report.has_successes() => Exit::Partial,
+        _ => Exit::Failed,
+    };
+    let count = match pushed.problems.len() {
+        1 => "one thing is".to_owned(),
+        count => format!("{count} things are"),
+    };
+    let mut message = format!("nothing was sent to {}: {count} in the way", mapping.target());
+    for problem in &pushed.problems {
+        let stopped = problem.stopped();
+        let _ = write!(message, "\n  - {}", problem.message);
+        if stopped > 1 {
+            let _ = write!(message, " (stops {stopped} deliveries)");
+        }
+    }
+    Failure { report: Box::new(report), ..Failure::new(exit, message).on(Side::Destination) }
 }

@@ -205,13 +205,11 @@ impl From<PushError> for Failure {
     fn from(error: PushError) -> Failure {
         let exit = match &error {
             PushError::Collision(_) => Exit::Usage,
-            PushError::Unreachable(_) | PushError::Probe(_) => Exit::Failed,
-            PushError::Sparse(_) => Exit::Refused,
+            PushError::Unreachable(_) => Exit::Failed,
         };
         let side = match &error {
             PushError::Collision(_) => Side::Input,
-            PushError::Probe(error) => error.side,
-            PushError::Unreachable(_) | PushError::Sparse(_) => Side::Destination,
+            PushError::Unreachable(_) => Side::Destination,
         };
         Failure::new(exit, error.to_string()).on(side)
     }

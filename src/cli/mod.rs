@@ -4,6 +4,7 @@ mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod doctor;
 mod exit;
 mod export;
 mod listing;
@@ -48,6 +49,7 @@ enum Verb {
     Rewrite(rewrite::Rewrite),
     Mirror(mirror::Mirror),
     Export(export::Export),
+    Doctor(doctor::Doctor),
     Ls(ls::Ls),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -67,6 +69,7 @@ impl Verb {
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
+            Verb::Doctor(verb) => ("doctor", verb.run(context)),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),

@@ -22,7 +22,7 @@ pub enum ErrorKind {
     NotFound,
     /// The server refuses us.
     Denied,
-    /// A proxy refuses us, or the host, with this status.
+    /// A proxy refuses us or the host, or does not reach it, with this status.
     Proxy(u16),
     /// The server asks to come back later than `--max-wait` allows.
     ComeBack(Duration),
@@ -46,7 +46,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self.kind {
             ErrorKind::Network => true,
-            ErrorKind::Status(status) => super::retry::is_transient(status),
+            ErrorKind::Status(status) | ErrorKind::Proxy(status) => super::retry::is_transient(status),
             _ => false,
         }
     }

@@ -70,13 +70,10 @@ pub(super) fn refusal(
         Some(squid) => format!("{status}, {squid}"),
         None => status.to_string(),
     };
-    let (kind, words) = match status.as_u16() {
-        403 | 405 => (
-            ErrorKind::Proxy(status.as_u16()),
-            format!(
-                "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have {target} \
-                 allowed there"
-            ),
+    let words = match status.as_u16() {
+        403 | 405 => format!(
+            "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have {target} allowed \
+             there"
         ),
         500 | 502..=504 => {
             let why = match squid {
@@ -86,14 +83,11 @@ pub(super) fn refusal(
                 }
                 _ => "",
             };
-            (ErrorKind::Network, format!("the proxy {name} cannot reach {target} ({code}){why}"))
+            format!("the proxy {name} cannot reach {target} ({code}){why}")
         }
-        _ => (
-            ErrorKind::Proxy(status.as_u16()),
-            format!("the proxy {name} opens no connection to {target} ({code})"),
-        ),
+        _ => format!("the proxy {name} opens no connection to {target} ({code})"),
     };
-    Some(Error::new(kind, format!("{}: {words}", shown_url(url))))
+    Some(Error::new(ErrorKind::Proxy(status.as_u16()), format!("{}: {words}", shown_url(url))))
 }
 
 /// The error for a request that got no answer. After a refused CONNECT the proxy is asked once more, for

@@ -2,6 +2,7 @@
 
 use super::certificate::Certificate;
 use super::error::{Error, ErrorKind, shown_url};
+use super::ledger::Why;
 use super::proxy::ProxyUrl;
 use super::transport::Transport;
 use super::{explain, tunnel};
@@ -35,14 +36,17 @@ pub struct Handshake {
     pub chain: Vec<Certificate>,
     /// What vouches for them: a file, the system's authorities, or nothing by `skipVerify`.
     pub trusted_by: String,
+    /// The certificate was not checked.
+    pub skipped: bool,
 }
 
 impl Transport {
     /// Looks at the way to `url` without asking it for anything. A refused account is final here too.
-    pub async fn inspect(&self, url: &Url) -> Inspection {
+    pub async fn inspect(&self, url: &Url, why: Why) -> Inspection {
         let decision = self.proxies().explain(url);
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+        self.ledger().contact(host, port, None, decision.proxy.map(ProxyUrl::shown), why);
         let addresses = tunnel::resolve(host, port).await;
         let addresses = addresses.map(|list| {
             let mut list: Vec<IpAddr> = list.into_iter().map(|address| address.ip()).collect();
@@ -67,6 +71,14 @@ impl Transport {
         }
     }
 
+    /// Whether the proxy itself can be reached.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), String> {
+        tunnel::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy))).await.map(drop)
+    }
+
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<tunnel::Stream, Error> {
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
@@ -88,22 +100,18 @@ impl Transport {
             return tunnel::to_proxy(proxy, &tls).await.map_err(at_proxy);
         }
         let door = self.door(proxy);
-        let _turn = door.enter(proxy).await?;
-        match tunnel::connect(proxy, &tls, (host, port), true).await.map_err(at_proxy)? {
-            Ok(stream) => {
-                door.accept();
-                Ok(stream)
-            }
-            Err(answer) => {
+        let turn = door.enter(proxy, url).await?;
+        let opened = match tunnel::connect(proxy, &tls, (host, port), true).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(answer)) => {
                 let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-                let error = explain::refusal(url, proxy, status, &answer.headers, true);
-                let error = error.unwrap_or_else(|| at_proxy(format!("it answered {status}")));
-                if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && proxy.account.is_some() {
-                    door.refuse(&error);
-                }
-                Err(error)
+                let refusal = explain::refusal(url, proxy, status, &answer.headers, true);
+                Err(refusal.unwrap_or_else(|| at_proxy(format!("it answered {status}"))))
             }
-        }
+            Err(why) => Err(at_proxy(why)),
+        };
+        door.learn(proxy, url, turn.is_some(), opened.as_ref().map(|_| ()));
+        opened
     }
 
     async fn shake(
@@ -134,6 +142,11 @@ impl Transport {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
             _ => "TLS 1.2",
         };
-        Ok(Handshake { version: version.into(), trusted_by: profile.voucher(&chain), chain })
+        Ok(Handshake {
+            version: version.into(),
+            trusted_by: profile.voucher(&chain),
+            skipped: profile.skip_verify,
+            chain,
+        })
     }
 }

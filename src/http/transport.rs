@@ -1,7 +1,7 @@
 //! Sends requests: one client for each way of trust and route, redirects hop by hop.
 
 use super::body::{Body, Response, causes};
-use super::door::{Door, Doors};
+use super::door::{Door, Doors, Turn};
 use super::error::{Error, ErrorKind, shown_url};
 use super::explain::{self, host_port};
 use super::gate::Gate;
@@ -185,10 +185,9 @@ impl Transport {
             Body::Stream { open, .. } => Some(open().await?),
             _ => None,
         };
-        let door = route.map(|proxy| self.door(proxy));
-        let turn = match (&door, route) {
-            (Some(door), Some(proxy)) => door.enter(proxy).await?,
-            _ => None,
+        let turn = match route {
+            Some(proxy) => self.door(proxy).enter(proxy, url).await?,
+            None => None,
         };
         let gate = self.gate(url);
         let slot = gate.enter().await;
@@ -246,8 +245,10 @@ impl Transport {
                 Err(Error::new(ErrorKind::Network, message))
             }
         };
-        let inner = self.past_the_proxy(url, route, inner)?;
-        drop(turn);
+        let inner = match route {
+            Some(proxy) => self.past(proxy, url, turn, inner)?,
+            None => inner?,
+        };
         Ok(Response {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),
@@ -264,29 +265,19 @@ impl Transport {
         })
     }
 
-    /// What an answer, or none, says about the proxy: its own refusals are errors, and the refusal of an
-    /// account is one for all workers.
-    fn past_the_proxy(
+    /// What came by way of a proxy: its own refusals are errors, and its door learns from all of it.
+    fn past(
         &self,
+        proxy: &ProxyUrl,
         url: &Url,
-        route: Option<&ProxyUrl>,
+        turn: Option<Turn>,
         answer: Result<reqwest::Response, Error>,
     ) -> Result<reqwest::Response, Error> {
-        let Some(proxy) = route else { return answer };
-        let door = self.door(proxy);
         let answer = answer.and_then(|inner| {
-            match explain::refusal(url, proxy, inner.status(), inner.headers(), false) {
-                Some(error) => Err(error),
-                None => Ok(inner),
-            }
+            let refusal = explain::refusal(url, proxy, inner.status(), inner.headers(), false);
+            refusal.map_or(Ok(inner), Err)
         });
-        match &answer {
-            Ok(_) => door.accept(),
-            Err(error) if error.kind == ErrorKind::Proxy(407) && proxy.account.is_some() => {
-                door.refuse(error)
-            }
-            Err(_) => {}
-        }
+        self.door(proxy).learn(proxy, url, turn.is_some(), answer.as_ref().map(|_| ()));
         answer
     }
 

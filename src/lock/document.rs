@@ -265,11 +265,11 @@ impl Lock {
     }
 
     /// A lock may come in a bundle from the other side of a gap: sizes must be ones that can be added up,
-    /// and URLs ones whose host can be a folder.
+    /// referrers' tags such that they fit into a path and are no tag of an image, and URLs ones whose host can be a folder.
     fn check(&self) -> Result<(), String> {
         let images = self.images.iter().flat_map(|image| {
             let manifests = image.manifests.iter().map(|child| child.size);
-            let blobs = image.blobs.iter().map(|blob| blob.size);
+            let blobs = image.blobs.iter().chain(&image.referrer_blobs).map(|blob| blob.size);
             let rest =
                 image.trimmed.iter().map(|t| t.size).chain(image.referrers.iter().flatten().map(|r| r.size));
             manifests.chain(blobs).chain(rest).chain([image.size])
@@ -278,6 +278,10 @@ impl Lock {
             self.files.iter().flat_map(|file| file.sidecars.iter().map(|s| s.size).chain([file.size]));
         if let Some(size) = images.chain(files).find(|size| *size > LARGEST) {
             return Err(format!("nothing has {size} bytes"));
+        }
+        let referrers = self.images.iter().flat_map(|image| image.referrers.iter().flatten());
+        if let Some(tag) = referrers.filter_map(|one| one.tag.as_ref()).find(|tag| !is_referrer_tag(tag)) {
+            return Err(format!("'{tag}' is no tag that cosign gives"));
         }
         let urls = self.files.iter().flat_map(|file| {
             let sidecars = file.sidecars.iter().map(|sidecar| &sidecar.url);
@@ -312,6 +316,13 @@ impl Lock {
 
 /// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.
 const LARGEST: u64 = 1 << 53;
+
+/// Whether it has the form `sha256-<hex>.<ending>`; how long the hex is, does not matter.
+fn is_referrer_tag(text: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let rest = text.strip_prefix("sha256-").and_then(|rest| rest.split_once('.'));
+    text.len() <= 128 && text.bytes().all(good) && rest.is_some()
+}
 
 /// Whether it is an http or https URL with a host that can be the name of a folder.
 fn is_file_url(text: &str) -> bool {
@@ -438,6 +449,9 @@ mod tests {
         assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
         lock.files[0].also = vec!["ftp://a/x".into()];
         assert!(Lock::parse("l", &lock.to_text()).is_err());
+        let mut lock = sample();
+        lock.images[0].referrers.as_mut().unwrap()[0].tag = Some("sha256-a.sig/../../other".into());
+        assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("no tag that cosign"));
         let mut lock = sample();
         lock.images[0].blobs[0].size = u64::MAX;
         assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));

@@ -48,7 +48,7 @@ impl From<Error> for Cause {
         let recorded = match error.kind {
             ErrorKind::NotFound => "upstream does not have it",
             ErrorKind::Denied => "upstream refuses access",
-            ErrorKind::Proxy(_) => "a proxy refuses access",
+            ErrorKind::Proxy(_) => "the proxy does not let it through",
             ErrorKind::ComeBack(_) => "upstream asked to come back later",
             ErrorKind::Network => "upstream was not reached",
             ErrorKind::Status(_) => "upstream answered with an error",

@@ -5,7 +5,7 @@ use crate::lock::{Accepted, Lock};
 use crate::model::{Digest, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use crate::source::{Entry, From, Part, entries};
-use crate::store::{Blobs, Disk, Source, StoreError, TransferError, fetch};
+use crate::store::{Blobs, Disk, Lanes, Source, StoreError, TransferError, fetch_wide};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -41,27 +41,35 @@ pub async fn pull(
     progress.begin("pull", entries.len() as u64, plan.bytes());
     let mut watch = Watch::new(&entries, &plan);
     let mut outcome = Outcome::of(&plan);
-    let (manifests, blobs): (VecDeque<Task>, VecDeque<Task>) =
-        plan.tasks.into_iter().partition(|task| task.parts[0].is_manifest());
-    let mut lanes = [(manifests, Semaphore::new(MANIFEST_LANE)), (blobs, Semaphore::new(jobs))]
-        .map(|(queue, width)| (queue, Arc::new(width)));
+    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
+    let (all_begun, begun) = tokio::sync::watch::channel(false);
+    let lanes = Lanes::new(blobs.clone(), begun);
     let mut tasks = JoinSet::new();
-    loop {
-        for (queue, width) in &mut lanes {
-            // the slot is taken here, in order: the biggest blob begins first
+    // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
+    let (mut small, mut large) = plan.tasks.into_iter().partition::<VecDeque<_>, _>(Task::is_manifest);
+    while !(small.is_empty() && large.is_empty()) {
+        for (queue, lane) in [(&mut small, &manifests), (&mut large, &blobs)] {
             while !queue.is_empty()
-                && let Ok(slot) = width.clone().try_acquire_owned()
+                && let Ok(slot) = lane.clone().try_acquire_owned()
                 && let Some(task) = queue.pop_front()
             {
-                let (source, disk, progress) = (source.clone(), disk.clone(), progress.clone());
+                let (source, disk, progress, lanes) =
+                    (source.clone(), disk.clone(), progress.clone(), lanes.clone());
                 tasks.spawn(async move {
-                    let result = fetch_any(&*source, &disk, &task.parts, &*progress).await;
+                    let result = fetch_any(&source, &disk, &task.parts, &progress, &lanes).await;
                     drop(slot);
                     (task.parts[0].descriptor.digest.clone(), result)
                 });
             }
         }
-        let Some(done) = tasks.join_next().await else { break };
+        if !(small.is_empty() && large.is_empty())
+            && let Some(done) = tasks.join_next().await
+        {
+            watch.settle(done, &mut outcome, &*progress);
+        }
+    }
+    let _ = all_begun.send(true);
+    while let Some(done) = tasks.join_next().await {
         watch.settle(done, &mut outcome, &*progress);
     }
     for entry in &entries {
@@ -98,6 +106,12 @@ pub fn losses(lock: &Lock) -> Vec<Item> {
 /// One digest to fetch, with the places that it can come from.
 struct Task {
     parts: Vec<Part>,
+}
+
+impl Task {
+    fn is_manifest(&self) -> bool {
+        self.parts[0].is_manifest()
+    }
 }
 
 struct Plan {
@@ -138,14 +152,15 @@ impl Plan {
 
 /// Asks each place in turn; what is wrong at our own side is final.
 async fn fetch_any(
-    source: &dyn Source,
+    source: &Arc<dyn Source>,
     disk: &Disk,
     parts: &[Part],
-    progress: &dyn Progress,
+    progress: &Arc<dyn Progress>,
+    lanes: &Lanes,
 ) -> Result<u64, TransferError> {
     let mut first = None;
     for part in parts {
-        match fetch(source, disk, part, progress).await {
+        match fetch_wide(source, disk, part, progress, lanes).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }

@@ -1,16 +1,18 @@
 //! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
+use super::names::project;
 use super::plan::trimmed;
-use crate::http::{Body, Error, ErrorKind};
+use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
+use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::Session;
+use crate::registry::{Opener, Session, Uploaded, is_quota};
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
 use crate::store::{Source, TransferError, checked, read_part};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -33,6 +35,10 @@ pub(super) struct Carrier {
     pub(super) move_tags: bool,
     /// Whose turn it is to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), Turn>>,
+    /// The registry has refused a mount.
+    refuses_mounts: AtomicBool,
+    /// Projects that have no room for more, and the name that the registry said it of.
+    full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
     places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
 }
@@ -54,6 +60,8 @@ impl Carrier {
             refuses_sparse: AtomicBool::new(false),
             move_tags: false,
             turns: Mutex::default(),
+            refuses_mounts: AtomicBool::new(false),
+            full: Mutex::default(),
             places: Mutex::default(),
         }
     }
@@ -92,6 +100,35 @@ impl Carrier {
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
+        let delivered = self.deliver_parts(entry, repository, tag).await;
+        if let Err(error) = &delivered
+            && error.side == Side::Destination
+            && is_quota(error.kind, &error.message)
+        {
+            let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
+        }
+        delivered
+    }
+
+    /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
+    fn has_room(&self, repository: &str) -> Result<(), TransferError> {
+        let full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(first) = full.get(project(repository)) else { return Ok(()) };
+        let message = format!(
+            "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
+            project(repository)
+        );
+        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+    }
+
+    async fn deliver_parts(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+        tag: &str,
+    ) -> Result<Digest, TransferError> {
+        self.has_room(repository)?;
         self.blobs(entry, repository).await?;
         let manifests: Vec<&Part> = entry
             .parts
@@ -137,11 +174,36 @@ impl Carrier {
         let mut listed = turn.lock().await;
         match *listed {
             Some(listed) if reference.contains(':') => Ok(listed),
-            _ => {
-                let put = self.session.put_manifest(repository, reference, kind, bytes).await;
-                Ok(*listed.insert(put.map_err(TransferError::destination)?))
+            _ => Ok(*listed.insert(self.put_now(repository, reference, kind, bytes).await?)),
+        }
+    }
+
+    async fn put_now(
+        &self,
+        repository: &str,
+        reference: &str,
+        kind: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        let put = self.session.put_manifest(repository, reference, kind, bytes.clone()).await;
+        let mut error = match put {
+            Ok(listed) => return Ok(listed),
+            Err(error) => error,
+        };
+        if may_be_immutable(&error) {
+            // the tag may have come to stand at this very digest meanwhile, and may not be written again
+            let stands = self.session.head_manifest(repository, reference, true).await;
+            if let Ok(Some(digest)) = stands
+                && digest.matches(&bytes)
+            {
+                return Ok(false);
             }
         }
+        if foreign_urls(&bytes) {
+            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
+                              those that validation.manifests.urls.allow of its configuration names";
+        }
+        Err(TransferError::destination(error))
     }
 
     /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
@@ -208,78 +270,102 @@ impl Carrier {
         Ok(())
     }
 
-    /// Brings one blob to `repository`, once for the whole run: mounted where the registry has it in
-    /// another repository, else sent unless it is there.
+    /// Brings one blob to `repository`: mounted where the registry has it in another repository, else sent
+    /// unless it is there. It is sent by one at a time, mounted by any number.
     async fn blob(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
         let places = self.places(&part.descriptor.digest);
+        let size = part.descriptor.size;
         // the turn comes before the lane: whoever waits for another's upload holds no lane
-        let mut places = places.lock().await;
-        if places.iter().any(|place| place == repository) {
+        let mut turn = places.lock().await;
+        if turn.iter().any(|place| place == repository) {
             return Ok(());
         }
-        let _lane = self.lanes.acquire().await;
-        let size = part.descriptor.size;
-        let from = places.first().cloned();
-        let there = from.is_none()
-            && self
-                .session
-                .has_blob(repository, &part.descriptor.digest)
-                .await
-                .map_err(TransferError::destination)?;
-        if there {
-            self.progress.bytes(size);
-        } else {
-            let failure: Arc<Mutex<Option<Error>>> = Arc::default();
-            let body = self.body(part, failure.clone());
-            let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), body).await;
-            let of_source = failure.lock().ok().and_then(|failure| failure.clone());
-            match (uploaded, of_source) {
-                // counted when they were sent, or standing before
-                (Ok(_), _) => {}
-                (Err(_), Some(error)) => return Err(TransferError::source(error)),
-                (Err(error), None) => return Err(TransferError::destination(error)),
+        let mut from = turn.first().cloned();
+        if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
+            drop(turn);
+            if self.mounted(part, repository, other).await? {
+                self.progress.bytes(size);
+                places.lock().await.push(repository.to_owned());
+                return Ok(());
             }
+            from = None;
+            turn = places.lock().await;
         }
-        places.push(repository.to_owned());
+        let _lane = self.lanes.acquire().await;
+        self.has_room(repository)?;
+        let failure: Arc<Mutex<Option<Error>>> = Arc::default();
+        let open = self.opener(part, failure.clone());
+        let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), open).await;
+        let of_source = failure.lock().ok().and_then(|failure| failure.clone());
+        match (uploaded, of_source) {
+            (Ok(Uploaded::There), _) => self.progress.bytes(size),
+            // counted when it was sent
+            (Ok(Uploaded::Mounted | Uploaded::Sent), _) => {}
+            (Err(_), Some(error)) => return Err(TransferError::source(error)),
+            (Err(error), None) => return Err(TransferError::destination(error)),
+        }
+        turn.push(repository.to_owned());
         Ok(())
     }
 
-    /// The part as a body that can be opened again. What fails at the source is left in `failure`.
-    fn body(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Body {
+    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
+    /// they may end in uploads.
+    async fn mounted(&self, part: &Part, repository: &str, other: &str) -> Result<bool, TransferError> {
+        let _lane = self.lanes.acquire().await;
+        self.has_room(repository)?;
+        match self.session.mount(repository, &part.descriptor.digest, other).await {
+            Ok(true) => Ok(true),
+            Err(error) if is_quota(error.kind, &error.message) => Err(TransferError::destination(error)),
+            Ok(false) | Err(_) => {
+                self.refuses_mounts.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+        }
+    }
+
+    /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
+    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Opener {
         let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
-        let length = part.descriptor.size;
-        let open = move || {
+        Arc::new(move |offset| {
             let (source, progress, part, failure) =
                 (source.clone(), progress.clone(), part.clone(), failure.clone());
-            let note = move |error: &Error| {
+            let note = move |error: Error| {
                 if let Ok(mut slot) = failure.lock() {
                     *slot = Some(error.clone());
                 }
+                error
             };
             let opening = async move {
-                let (start, stream) = source.open(&part, 0).await.inspect_err(&note)?;
-                debug_assert_eq!(start, 0);
-                let stream = if source.is_checked() { stream } else { checked(stream, &part.descriptor) };
-                let counted = stream.inspect(move |bytes| match bytes {
-                    Ok(bytes) => progress.bytes(bytes.len() as u64),
-                    Err(error) => note(error),
+                let (start, stream) = source.open(&part, offset).await.map_err(&note)?;
+                // a chunk from the middle cannot be checked here: the registry checks the whole
+                let stream = match offset {
+                    0 if !source.is_checked() => checked(stream, &part.descriptor),
+                    _ => skip(stream, offset - start),
+                };
+                let counted = stream.map(move |bytes| {
+                    bytes.map_err(&note).inspect(|bytes| progress.bytes(bytes.len() as u64))
                 });
                 Ok(counted.boxed())
             };
             Box::pin(opening) as futures_util::future::BoxFuture<'static, _>
-        };
-        Body::Stream { length, open: Arc::new(open) }
+        })
     }
+}
+
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
+    let rest = move |next: Result<Bytes, Error>| {
+        let next = next.map(|mut piece| {
+            let passed = bytes.min(piece.len() as u64);
+            bytes -= passed;
+            piece.split_off(passed as usize)
+        });
+        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+    };
+    stream.filter_map(rest).boxed()
 }
 
 fn top(entry: &Entry) -> &Part {
     // entries end with their top
     &entry.parts[entry.parts.len() - 1]
-}
-
-/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals,
-/// of the tag or of the size, are not about children.
-fn refuses_children(error: &TransferError) -> bool {
-    let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
-    error.side == Side::Destination && error.codes.iter().any(|code| about_children.contains(&code.as_str()))
 }

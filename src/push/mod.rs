@@ -2,10 +2,14 @@
 
 mod attach;
 mod deliver;
+mod names;
 mod plan;
+mod preflight;
 mod receipt;
+mod refusals;
 mod run;
 
 pub use plan::{Delivery, Standing};
+pub use preflight::{Problem, ProblemKind};
 pub use receipt::Receipt;
-pub use run::{Options, PushError, Pushed, Replaced, push};
+pub use run::{Moved, Options, PushError, Pushed, Replaced, push};

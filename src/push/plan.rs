@@ -1,6 +1,7 @@
 //! What goes where, and what stands there already: one HEAD a destination tag, cosign's included.
 
 use super::attach::all_attached;
+use super::names;
 use crate::http::Error;
 use crate::lock::Lock;
 use crate::model::Digest;
@@ -54,7 +55,8 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Del
     (entries, all)
 }
 
-/// Asks the registry what stands at each destination tag.
+/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
+/// registry holds.
 pub(super) async fn standings(
     session: &Session,
     entries: &[Entry],
@@ -63,6 +65,9 @@ pub(super) async fn standings(
 ) -> Vec<Result<Standing, Error>> {
     let asking = deliveries.iter().map(|delivery| async {
         let entry = &entries[delivery.entry];
+        if names::fault(&delivery.place).is_some() {
+            return Ok(Standing::Nothing);
+        }
         let found = session.head_manifest(&delivery.place.repository, &delivery.tag, true).await?;
         let standing = match found {
             None => Standing::Nothing,

@@ -2,6 +2,7 @@
 
 use super::deliver::Carrier;
 use super::plan::{Delivery, Standing, deliveries, standings, trimmed};
+use super::preflight::{Preflight, Problem};
 use super::receipt::{Delivered, Receipt};
 use crate::http::{Error, ErrorKind};
 use crate::lock::Lock;
@@ -26,6 +27,8 @@ pub struct Options {
     pub move_tags: bool,
     /// Ask what stands there, and send nothing.
     pub dry_run: bool,
+    /// Make the Harbor projects that are missing.
+    pub create_projects: bool,
     /// What to do where the registry refuses an index with missing children.
     pub index: IndexPolicy,
 }
@@ -35,6 +38,10 @@ pub struct Options {
 pub struct Pushed {
     /// One item for each entry of the lock, and its losses.
     pub items: Vec<Item>,
+    /// What is in the way. Where there is something, nothing was sent.
+    pub problems: Vec<Problem>,
+    /// Tags that stood at another digest, and were replaced.
+    pub moved: Vec<Moved>,
     /// Indexes that were replaced by their trimmed form.
     pub trimmed: Vec<Replaced>,
     /// What stands there now.
@@ -52,7 +59,18 @@ pub struct Replaced {
     pub to: Digest,
 }
 
-/// Why a push stopped before the first byte.
+/// A tag that stood at another digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// `repository:tag` at the registry.
+    pub at: String,
+    /// The digest that it stood at.
+    pub from: Digest,
+    /// The digest of the lock.
+    pub to: Digest,
+}
+
+/// Why a push could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// Two digests would get one name.
@@ -61,19 +79,10 @@ pub enum PushError {
     /// The registry cannot be reached at all.
     #[error("{0}")]
     Unreachable(Error),
-    /// The site says `index: exact`, and the registry refuses indexes with missing children.
-    #[error(
-        "the registry refuses an index with missing children, and the site says `index: exact`: {0}; lock all \
-         platforms of it, or allow the trimmed index"
-    )]
-    Sparse(String),
-    /// The question whether it does could not be asked.
-    #[error(transparent)]
-    Probe(#[from] TransferError),
 }
 
 /// Images in delivery at once. Blobs have their own bound.
-const IMAGES: usize = 8;
+const IMAGES: usize = 16;
 
 /// Brings everything of `lock` from `source` to the destinations of `mapping`.
 ///
@@ -94,37 +103,25 @@ pub async fn push(
     let (entries, deliveries) = deliveries(lock, mapping);
     let standings = standings(&session, &entries, &deliveries, options.jobs).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
-        return Err(PushError::Unreachable(error.clone()));
+        // Harbor refuses what is about a project that it has not
+        let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
+        if !harbor {
+            return Err(PushError::Unreachable(error.clone()));
+        }
     }
     let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
     carrier.move_tags = options.move_tags;
     let carrier = Arc::new(carrier);
-    let mut run = Run { entries: &entries, deliveries: &deliveries, results: vec![None; deliveries.len()] };
-    let mut todo = Vec::new();
-    for (at, (delivery, standing)) in deliveries.iter().zip(standings).enumerate() {
-        let entry = &entries[delivery.entry];
-        run.results[at] = match standing {
-            Ok(Standing::Whole) => Some(Ok((Status::Present, entry.top.digest.clone()))),
-            Ok(Standing::Trimmed) if options.index == IndexPolicy::Trimmed => {
-                trimmed(entry).map(|part| Ok((Status::Present, part.descriptor.digest.clone())))
-            }
-            Ok(Standing::Other(digest)) if !options.move_tags => {
-                Some(Err(stands_elsewhere(delivery, &digest)))
-            }
-            Err(error) => Some(Err(TransferError::destination(error))),
-            Ok(_) => None,
-        };
-        match &run.results[at] {
-            Some(Ok(_)) => carrier.stands(entry, &delivery.place.repository).await,
-            Some(Err(_)) => {}
-            None => todo.push(at),
-        }
+    let mut run = Run::new(&entries, &deliveries);
+    let mut todo = run.settle_standing(&standings, &carrier, options.index).await;
+    if !todo.is_empty() {
+        let (entries, deliveries, standings) = (&entries[..], &deliveries[..], &standings[..]);
+        let preflight = Preflight { carrier: &carrier, entries, deliveries, standings, todo: &todo, options };
+        let problems = preflight.problems().await;
+        todo = run.settle_problems(problems, todo);
     }
-    if options.dry_run {
+    if options.dry_run || !run.problems.is_empty() {
         return Ok(run.finish(lock, mapping, &carrier));
-    }
-    if options.index == IndexPolicy::Exact {
-        refuse_sparse(&carrier, &entries, &deliveries, &todo).await?;
     }
     let bytes = unique_bytes(&entries, &deliveries, &todo);
     progress.begin("push", todo.len() as u64, bytes);
@@ -144,33 +141,12 @@ pub async fn push(
         if let Ok((at, result)) = done {
             progress.item(&entries[deliveries[at].entry].name);
             run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
+            run.note_moved(at, &standings[at]);
         }
     }
     progress.end();
     run.settle_open();
     Ok(run.finish(lock, mapping, &carrier))
-}
-
-fn stands_elsewhere(delivery: &Delivery, digest: &Digest) -> TransferError {
-    let message =
-        format!("{}:{} stands at {digest} already; --move-tags replaces it", delivery.place, delivery.tag);
-    TransferError::new(Side::Destination, ErrorKind::Invalid, message)
-}
-
-async fn refuse_sparse(
-    carrier: &Arc<Carrier>,
-    entries: &[Entry],
-    deliveries: &[Delivery],
-    todo: &[usize],
-) -> Result<(), PushError> {
-    let sparse =
-        todo.iter().map(|&at| &deliveries[at]).find(|delivery| trimmed(&entries[delivery.entry]).is_some());
-    let Some(delivery) = sparse else { return Ok(()) };
-    let entry = &entries[delivery.entry];
-    match carrier.takes_sparse(entry, &delivery.place.repository).await? {
-        true => Ok(()),
-        false => Err(PushError::Sparse(entry.name.clone())),
-    }
 }
 
 /// What is to be sent at the most: each digest once, less what stands at the registry already.
@@ -187,9 +163,76 @@ struct Run<'a> {
     entries: &'a [Entry],
     deliveries: &'a [Delivery],
     results: Vec<Option<Result<(Status, Digest), TransferError>>>,
+    problems: Vec<Problem>,
+    moved: Vec<Moved>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(entries: &'a [Entry], deliveries: &'a [Delivery]) -> Run<'a> {
+        let results = vec![None; deliveries.len()];
+        Run { entries, deliveries, results, problems: Vec::new(), moved: Vec::new() }
+    }
+
+    /// What stands already is done, what could not be asked for failed. Gives the rest, what this account
+    /// may not ask for included: the preflight will tell why.
+    async fn settle_standing(
+        &mut self,
+        standings: &[Result<Standing, Error>],
+        carrier: &Carrier,
+        index: IndexPolicy,
+    ) -> Vec<usize> {
+        let mut todo = Vec::new();
+        for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
+            let entry = &self.entries[delivery.entry];
+            let present = match standing {
+                Ok(Standing::Whole) => Some(entry.top.digest.clone()),
+                Ok(Standing::Trimmed) if index == IndexPolicy::Trimmed => {
+                    trimmed(entry).map(|part| part.descriptor.digest.clone())
+                }
+                Err(error) if error.kind != ErrorKind::Denied => {
+                    self.results[at] = Some(Err(TransferError::destination(error.clone())));
+                    continue;
+                }
+                _ => None,
+            };
+            match present {
+                Some(digest) => {
+                    self.results[at] = Some(Ok((Status::Present, digest)));
+                    carrier.stands(entry, &delivery.place.repository).await;
+                }
+                None => todo.push(at),
+            }
+        }
+        todo
+    }
+
+    /// With problems nothing is delivered: what they stop failed by them, and the rest was not sent.
+    fn settle_problems(&mut self, problems: Vec<Problem>, todo: Vec<usize>) -> Vec<usize> {
+        let refused = |message: &str| TransferError::new(Side::Destination, ErrorKind::Invalid, message);
+        for problem in &problems {
+            for &at in &problem.stops {
+                self.results[at].get_or_insert_with(|| Err(refused(&problem.message)));
+            }
+        }
+        self.problems = problems;
+        if self.problems.is_empty() {
+            return todo;
+        }
+        for at in todo {
+            self.results[at]
+                .get_or_insert_with(|| Err(refused("not sent, because others cannot be delivered")));
+        }
+        Vec::new()
+    }
+
+    fn note_moved(&mut self, at: usize, standing: &Result<Standing, Error>) {
+        if let (Some(Ok((_, to))), Ok(Standing::Other(from))) = (&self.results[at], standing) {
+            let delivery = &self.deliveries[at];
+            let place = format!("{}:{}", delivery.place.repository, delivery.tag);
+            self.moved.push(Moved { at: place, from: from.clone(), to: to.clone() });
+        }
+    }
+
     fn settle_open(&mut self) {
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
             let message = "its delivery ended without a result".to_owned();
@@ -262,6 +305,8 @@ impl Run<'_> {
             items: delivered,
             blobs: carrier.known_places().into_iter().collect(),
         };
-        Pushed { items, trimmed: replaced, receipt }
+        let mut moved = self.moved;
+        moved.sort_by(|a, b| a.at.cmp(&b.at));
+        Pushed { items, problems: self.problems, moved, trimmed: replaced, receipt }
     }
 }

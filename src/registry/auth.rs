@@ -108,6 +108,11 @@ impl Auth {
         self.known.lock().map_or(Known::Nothing, |known| known.clone())
     }
 
+    /// No challenge came so far.
+    pub(super) fn asks_nobody(&self) -> bool {
+        matches!(self.known(), Known::Nothing)
+    }
+
     fn learn(&self, known: Known) {
         if let Ok(mut slot) = self.known.lock() {
             *slot = known;
@@ -199,6 +204,14 @@ impl Auth {
         let what = if scope.push { "write to" } else { "read" };
         let message = format!("{}: may not {what} {} ({status}): {who}", self.host, scope.repository);
         Error::new(ErrorKind::Denied, message)
+    }
+
+    /// `Authorization` with the account for `scope` as it is, for what takes no tokens.
+    pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, Error> {
+        if let Some(error) = self.refused.lock().ok().and_then(|refused| refused.clone()) {
+            return Err(error);
+        }
+        Ok(self.credential(scope).await?.and_then(|account| account.secret.basic_header()))
     }
 
     async fn credential(&self, scope: &Scope) -> Result<Option<Credential>, Error> {

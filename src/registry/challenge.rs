@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// What a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Challenge {
+pub enum Challenge {
     /// User name and password at every request.
     Basic,
     /// A token of a realm.
@@ -18,8 +18,11 @@ pub(super) enum Challenge {
     },
 }
 
-/// The challenge to answer, Bearer before Basic; else the schemes that were offered.
-pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, Vec<String>> {
+/// The challenge to answer, Bearer before Basic.
+///
+/// # Errors
+/// The schemes that were offered, where neither is among them.
+pub fn read(headers: &HeaderMap) -> Result<Challenge, Vec<String>> {
     let mut offered = Vec::new();
     let mut basic = false;
     for value in headers.get_all(WWW_AUTHENTICATE) {

@@ -1,7 +1,9 @@
 //! A session with one registry host: manifests, blobs, tags.
 
 use super::auth::{Auth, Scope};
+use super::body::BodyLimit;
 use super::credentials::Keychain;
+use super::upload::{OwnMounts, is_quota};
 use crate::http::{
     Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, came_instead, from_offset,
     looks_like_page, shown_url, title,
@@ -40,10 +42,12 @@ pub struct Session {
     host: String,
     /// What is put before `/v2/`'s repository: a mirror's path.
     prefix: String,
-    base: Url,
+    pub(super) base: Url,
     origin: Option<String>,
     pub(super) transport: Transport,
-    auth: Auth,
+    pub(super) auth: Auth,
+    pub(super) body_limit: BodyLimit,
+    pub(super) own_mounts: OwnMounts,
     /// Repositories of which it is known that their referrers are not listed.
     without_referrers: Mutex<HashSet<String>>,
 }
@@ -65,8 +69,17 @@ impl Session {
             None => host.to_owned(),
         };
         let auth = Auth::new(account_host, base.clone(), transport.clone(), keychain, trusted);
-        let without_referrers = Mutex::default();
-        Session { host: host.into(), prefix, base, origin, transport, auth, without_referrers }
+        Session {
+            host: host.into(),
+            prefix,
+            base,
+            origin,
+            transport,
+            auth,
+            body_limit: BodyLimit::default(),
+            own_mounts: OwnMounts::default(),
+            without_referrers: Mutex::default(),
+        }
     }
 
     /// The host as it stands in references.
@@ -402,6 +415,7 @@ impl Session {
     async fn classify(&self, status: StatusCode, scope: &Scope, message: String) -> Error {
         match status.as_u16() {
             404 => Error::new(ErrorKind::NotFound, message),
+            403 if is_quota(ErrorKind::Denied, &message) => Error::new(ErrorKind::Denied, message),
             401 | 403 => {
                 let why = self.auth.denied(scope, status.as_u16()).await;
                 Error::new(ErrorKind::Denied, format!("{message}; {why}"))

@@ -24,6 +24,17 @@ pub struct Sessions {
     open: Mutex<HashMap<(String, bool), Arc<Opening>>>,
 }
 
+/// Where a registry is.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Its URL, with a mirror's path.
+    pub url: Url,
+    /// The host that a mirror stands in for.
+    pub origin: Option<String>,
+    /// Credentials may be sent: plain http was not found by probing.
+    pub trusted: bool,
+}
+
 type Opening = tokio::sync::OnceCell<Arc<Session>>;
 
 impl Sessions {
@@ -82,15 +93,27 @@ impl Sessions {
 
     async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, Error> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
+        let Place { url, origin, trusted } = self.place(host, mirrored).await?;
+        let prefix = if origin.is_some() { url.path().trim_matches('/').to_owned() } else { String::new() };
+        Ok(Session::new(host, url, prefix, origin, transport, keychain, trusted))
+    }
+
+    /// Where a registry is read from, through its mirror where it has one.
+    ///
+    /// # Errors
+    /// When it cannot be found out how to reach it.
+    pub async fn place_of(&self, host: &str) -> Result<Place, Error> {
+        self.place(host, true).await
+    }
+
+    async fn place(&self, host: &str, mirrored: bool) -> Result<Place, Error> {
         if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
-            let prefix = mirror.path().trim_matches('/').to_owned();
-            let origin = Some(host.to_owned());
-            return Ok(Session::new(host, mirror.clone(), prefix, origin, transport, keychain, true));
+            return Ok(Place { url: mirror.clone(), origin: Some(host.to_owned()), trusted: true });
         }
         let real = if host == "docker.io" { "registry-1.docker.io" } else { host };
-        let base = self.transport.base_url(real).await?;
-        let trusted = base.scheme() == "https" || self.plain.iter().any(|plain| covers(plain, host));
-        Ok(Session::new(host, base, String::new(), None, transport, keychain, trusted))
+        let url = self.transport.base_url(real).await?;
+        let trusted = url.scheme() == "https" || self.plain.iter().any(|plain| covers(plain, host));
+        Ok(Place { url, origin: None, trusted })
     }
 
     /// The URL to fetch a plain file from, and the origin that a mirror stands in for.

@@ -1,11 +1,14 @@
-//! Blob uploads: mount where it helps, else one POST and one PUT.
+//! Blob uploads: mounted where that helps, left where it is there, else one POST and its body.
 
 use super::auth::Scope;
 use super::session::Session;
-use crate::http::{Body, Error, ErrorKind, Request, Why};
-use crate::model::Descriptor;
-use reqwest::header::{CONTENT_TYPE, LOCATION};
+use crate::http::{ByteStream, Error, ErrorKind, Request, Why};
+use crate::model::{Algorithm, Descriptor, Digest};
+use futures_util::future::BoxFuture;
+use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use url::Url;
 
 /// How a blob came to be there.
@@ -19,9 +22,54 @@ pub enum Uploaded {
     There,
 }
 
+/// Opens a blob's bytes from an offset on, as often as attempts need them.
+pub type Opener = Arc<dyn Fn(u64) -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>;
+
+/// Whether a mount of a blob from the very repository that it goes to tells that it is there. Where it does,
+/// the question and the begin of the upload are one request.
+#[derive(Debug, Default)]
+pub(super) struct OwnMounts(AtomicU8);
+
+impl OwnMounts {
+    const TELL: u8 = 1;
+    const TELL_NOTHING: u8 = 2;
+
+    fn tell(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::TELL
+    }
+
+    /// Whether the caller is the one to find out.
+    fn begin_to_learn(&self) -> bool {
+        self.0.compare_exchange(0, Self::TELL_NOTHING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// An upload that the registry has opened.
+pub(super) struct Opened {
+    /// Where it goes on.
+    pub(super) target: Url,
+    /// `OCI-Chunk-Min-Length` of the answer, in bytes.
+    pub(super) least_chunk: u64,
+}
+
+/// An attempt that failed, with the body that was in flight.
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// Bytes of the body that were handed over, where the connection was cut.
+    pub(super) cut: Option<u64>,
+    /// Length of the body.
+    pub(super) length: u64,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed { error, cut: None, length: 0 }
+    }
+}
+
 impl Session {
-    /// Puts a blob into `repository`: mounted from `from` where one is named and the registry agrees, else
-    /// sent. `body` gives its bytes from the beginning, as often as attempts need them.
+    /// Puts a blob into `repository`: mounted from `from` where one is named and the registry agrees, left
+    /// where it is there, else sent. `open` gives its bytes.
     ///
     /// # Errors
     /// The registry's refusal with its own words; an error of the source as it was.
@@ -30,23 +78,30 @@ impl Session {
         repository: &str,
         blob: &Descriptor,
         from: Option<&str>,
-        body: Body,
+        open: Opener,
     ) -> Result<Uploaded, Error> {
         let attempts = self.transport.limits().attempts;
-        let mut from = from;
-        for attempt in 1.. {
-            let result = self.upload_once(repository, blob, from, body.clone()).await;
-            match result {
-                // a refused mount is no refused upload
-                Err(error) if from.is_some() && refuses_mount(&error) => from = None,
-                // an upload session may be gone or broken: begin a new one
-                Err(error) if attempt < attempts && begins_again(&error) => {
-                    self.transport.pause(attempt).await
-                }
-                other => return other,
+        let (mut from, mut attempt, mut before) = (from, 1, None);
+        loop {
+            let failed = match self.upload_once(repository, blob, from, &open).await {
+                Ok(uploaded) => return Ok(uploaded),
+                Err(failed) => failed,
+            };
+            if from.is_some()
+                && refuses_mount(&failed.error)
+                && !is_quota(failed.error.kind, &failed.error.message)
+            {
+                from = None;
+            } else if self.smaller_bodies(&failed, before) {
+                (attempt, before) = (1, None);
+            } else if attempt < attempts && begins_again(&failed.error) {
+                // an upload session may be gone or broken: a new one is begun
+                self.transport.pause(attempt).await;
+                (attempt, before) = (attempt + 1, failed.cut);
+            } else {
+                return Err(failed.error);
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     async fn upload_once(
@@ -54,52 +109,124 @@ impl Session {
         repository: &str,
         blob: &Descriptor,
         from: Option<&str>,
-        body: Body,
-    ) -> Result<Uploaded, Error> {
-        let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
-        let scope = Scope { from: from.map(|from| self.full(from)), ..self.scope(repository, true) };
+        open: &Opener,
+    ) -> Result<Uploaded, Failed> {
+        let asks_by_mount = from.is_none() && self.own_mounts.tell();
+        if from.is_none() && !asks_by_mount && self.has_blob(repository, &blob.digest).await? {
+            return Ok(Uploaded::There);
+        }
+        let mount = if asks_by_mount { Some(repository) } else { from };
+        let Some(opened) = self.begin(repository, Some(&blob.digest), mount).await? else {
+            return Ok(if asks_by_mount { Uploaded::There } else { Uploaded::Mounted });
+        };
+        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
+            // an earlier run brought it; the session that was opened is given back
+            self.cancel(repository, opened).await;
+            return Ok(Uploaded::There);
+        }
+        self.send_body(repository, blob, opened, open).await?;
+        if self.own_mounts.begin_to_learn() {
+            self.learn_own_mounts(repository, &blob.digest).await;
+        }
+        Ok(Uploaded::Sent)
+    }
+
+    /// Begins an upload; `None` where the registry mounted the blob from the repository `mount`.
+    pub(super) async fn begin(
+        &self,
+        repository: &str,
+        digest: Option<&Digest>,
+        mount: Option<&str>,
+    ) -> Result<Option<Opened>, Error> {
+        let what = || match digest {
+            Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
+            None => format!("an upload to {}/{repository}", self.host()),
+        };
+        let foreign = mount.filter(|from| *from != repository);
+        let scope = Scope { from: foreign.map(|from| self.full(from)), ..self.scope(repository, true) };
         let mut begin = self.url(repository, "blobs/uploads/")?;
-        if let Some(from) = from {
-            let digest = blob.digest.to_string();
-            begin.query_pairs_mut().append_pair("mount", &digest).append_pair("from", &self.full(from));
-        } else if blob.digest.algorithm() != crate::model::Algorithm::Sha256 {
-            begin.query_pairs_mut().append_pair("digest-algorithm", blob.digest.algorithm().as_str());
+        match (digest, mount) {
+            (Some(digest), Some(from)) => {
+                let words = [("mount", digest.to_string()), ("from", self.full(from))];
+                begin.query_pairs_mut().extend_pairs(words);
+            }
+            (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
+                begin.query_pairs_mut().append_pair("digest-algorithm", digest.algorithm().as_str());
+            }
+            _ => {}
         }
         let response = self.send(Request::new(Method::POST, begin.clone(), Why::Registry), &scope).await?;
         let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
         let response = self.expect(response, &scope, what, good).await?;
-        if response.status == StatusCode::CREATED && from.is_some() {
+        if response.status == StatusCode::CREATED && mount.is_some() {
             response.discard().await;
-            return Ok(Uploaded::Mounted);
+            return Ok(None);
         }
-        let location = response.header(LOCATION.as_str()).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("{}: the registry opened an upload without a Location", what()),
-            )
-        })?;
-        let mut target = upload_url(&response.url, location)
-            .map_err(|why| Error::new(ErrorKind::Invalid, format!("{}: {why}", what())))?;
+        let invalid = |why: &str| Error::new(ErrorKind::Invalid, format!("{}: {why}", what()));
+        let location = response
+            .header(LOCATION.as_str())
+            .ok_or_else(|| invalid("the registry opened an upload without a Location"))?;
+        let target = upload_url(&response.url, location).map_err(|why| invalid(&why))?;
+        let least = response.header("oci-chunk-min-length").and_then(|length| length.trim().parse().ok());
         response.discard().await;
-        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
-            // an earlier run brought it; the session that was opened is given back, if the registry can
-            let cancel = Request { retried: false, ..Request::new(Method::DELETE, target, Why::Registry) };
-            if let Ok(response) = self.send(cancel, &Scope { from: None, ..scope }).await {
-                response.discard().await;
-            }
-            return Ok(Uploaded::There);
-        }
-        target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        let mut put =
-            Request::new(Method::PUT, target, Why::Registry).header(CONTENT_TYPE, "application/octet-stream");
-        put.retried = false;
-        put.body = if blob.size == 0 { Body::Empty } else { body };
-        let scope = Scope { from: None, ..scope };
-        let response = self.send(put, &scope).await?;
-        let good = |status| matches!(status, StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK);
-        self.expect(response, &scope, what, good).await?.discard().await;
-        Ok(Uploaded::Sent)
+        Ok(Some(Opened { target, least_chunk: least.unwrap_or(0) }))
     }
+
+    /// Whether the registry links a blob that `from` has into `repository`.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<bool, Error> {
+        let opened = self.begin(repository, Some(digest), Some(from)).await?;
+        let mounted = opened.is_none();
+        if let Some(opened) = opened {
+            self.cancel(repository, opened).await;
+        }
+        Ok(mounted)
+    }
+
+    /// Whether something may be pushed to `repository`: an upload is begun, and cancelled.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn may_push(&self, repository: &str) -> Result<(), Error> {
+        if let Some(opened) = self.begin(repository, None, None).await? {
+            self.cancel(repository, opened).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the registry has taken requests without a sign-in so far.
+    pub fn is_open(&self) -> bool {
+        self.auth.asks_nobody()
+    }
+
+    /// Gives an upload back, if the registry can.
+    pub(super) async fn cancel(&self, repository: &str, opened: Opened) {
+        let cancel = Request { retried: false, ..Request::new(Method::DELETE, opened.target, Why::Registry) };
+        if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
+            response.discard().await;
+        }
+    }
+
+    /// Asks for a mount of a blob that was just sent, once in a run.
+    async fn learn_own_mounts(&self, repository: &str, digest: &Digest) {
+        match self.begin(repository, Some(digest), Some(repository)).await {
+            Ok(None) => self.own_mounts.0.store(OwnMounts::TELL, Ordering::Relaxed),
+            Ok(Some(opened)) => self.cancel(repository, opened).await,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether the registry has no room for more: a quota of the project, or its disk.
+pub fn is_quota(kind: ErrorKind, message: &str) -> bool {
+    let refused = match kind {
+        ErrorKind::Status(507) => return true,
+        ErrorKind::Status(status) => (400..500).contains(&status),
+        kind => kind == ErrorKind::Denied,
+    };
+    refused && message.to_ascii_lowercase().contains("quota")
 }
 
 /// 401 and 403 for lack of rights at the other repository, 404 for a repository that is not known, and
@@ -120,7 +247,7 @@ fn begins_again(error: &Error) -> bool {
 
 /// Where an upload goes on: relative, absolute, without a scheme, or with the scheme or port that a
 /// registry behind a TLS proxy believes it has; on the same host the connection's own are kept.
-fn upload_url(request: &Url, location: &str) -> Result<Url, String> {
+pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, String> {
     let mut target = request.join(location).map_err(|_| "the upload's Location is no URL".to_owned())?;
     let same_host = target.host_str() == request.host_str();
     // a Location without a port leaves it out by mistake as well
@@ -152,5 +279,13 @@ mod tests {
         assert_eq!(target("//r.test:5000/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
         assert_eq!(target("https://other.test/u"), Ok("https://other.test/u".into()));
         assert!(target("http://other.test/u").is_err());
+    }
+
+    #[test]
+    fn a_quota_is_told_from_other_refusals() {
+        let quota = "Quota exceeded when processing the request of adding 1 MiB of storage resource";
+        assert!(is_quota(ErrorKind::Denied, quota) && is_quota(ErrorKind::Status(412), quota));
+        assert!(is_quota(ErrorKind::Status(507), ""));
+        assert!(!is_quota(ErrorKind::Denied, "may not write") && !is_quota(ErrorKind::Network, quota));
     }
 }

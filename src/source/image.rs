@@ -1,5 +1,6 @@
 //! Container images: index, manifests, configs and layers of one repository.
 
+use super::foreign::is_foreign;
 use super::{Attached, Entry, From, Part};
 use crate::lock::Image;
 use crate::report::Kind;
@@ -9,10 +10,17 @@ use std::collections::BTreeSet;
 pub(super) fn entry(image: &Image) -> Entry {
     let (registry, repository) = (image.name.registry.clone(), image.name.repository.clone());
     let blob = || From::Blob { registry: registry.clone(), repository: repository.clone() };
+    let foreign = || From::Foreign {
+        registry: registry.clone(),
+        repository: repository.clone(),
+        manifests: image.manifests_in_order().collect(),
+    };
     let manifest = || From::Manifest { registry: registry.clone(), repository: repository.clone() };
     let mut parts: Vec<Part> = Vec::new();
-    let blobs = image.blobs.iter().chain(&image.referrer_blobs);
-    parts.extend(blobs.map(|descriptor| Part { descriptor: descriptor.clone(), from: blob() }));
+    parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
+        let from = if is_foreign(&descriptor.media_type) { foreign() } else { blob() };
+        Part { descriptor: descriptor.clone(), from }
+    }));
     parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, from: manifest() }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
     let own = known.clone();
@@ -64,8 +72,8 @@ mod tests {
             "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
              - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
              trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
-             - {{digest: {sig}, size: 4, mediaType: m, tag: s.sig}}\n  \
-             - {{digest: {sig}, size: 4, mediaType: m, tag: t.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-0.sig}}\n  \
+             - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-1.sig}}\n  \
              - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
             top = digest("top"),
             child = digest("child"),

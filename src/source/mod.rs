@@ -1,6 +1,7 @@
 //! One file a kind of item: what an item of that kind is made of, and where its parts come from.
 
 mod file;
+mod foreign;
 mod image;
 mod upstream;
 
@@ -70,6 +71,15 @@ pub enum From {
         /// Repository.
         repository: String,
     },
+    /// A layer that its registry need not have; the manifests of its image name URLs for it.
+    Foreign {
+        /// Registry host, as in the lock.
+        registry: String,
+        /// Repository.
+        repository: String,
+        /// The image's manifests.
+        manifests: Vec<Descriptor>,
+    },
     /// A URL.
     Url(String),
     /// Nowhere: the bytes follow from the lock.
@@ -88,7 +98,7 @@ impl Part {
     pub fn is_manifest(&self) -> bool {
         match &self.from {
             From::Manifest { .. } | From::Trimmed { .. } => true,
-            From::Blob { .. } | From::Url(_) => false,
+            From::Blob { .. } | From::Foreign { .. } | From::Url(_) => false,
             From::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
         }
     }

@@ -1,6 +1,6 @@
 //! The connected side as a source: registries for images, web servers for files.
 
-use super::{From, Part};
+use super::{From, Part, foreign};
 use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
 use crate::model::Limits;
 use crate::registry::Sessions;
@@ -26,6 +26,10 @@ impl Source for Upstreams {
                 From::Blob { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
                     session.blob(repository, &part.descriptor, offset).await
+                }
+                From::Foreign { registry, repository, manifests } => {
+                    let session = self.0.upstream(registry).await?;
+                    foreign::open(&self.0, &session, repository, manifests, part, offset).await
                 }
                 From::Url(url) => {
                     let (target, _) = self.0.file_url(url)?;
@@ -60,7 +64,7 @@ impl Source for Upstreams {
     fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             match &part.from {
-                From::Blob { registry, .. } => {
+                From::Blob { registry, .. } | From::Foreign { registry, .. } => {
                     if let Ok(session) = self.0.upstream(registry).await {
                         session.distrust_ranges();
                     }

@@ -183,7 +183,7 @@ impl Disk {
     /// # Errors
     /// When the store cannot be written.
     pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<Writer>, StoreError> {
-        Writer::open(self.clone(), descriptor)
+        Ok(Writer::open(self.clone(), descriptor, false)?.map(|(writer, _)| writer))
     }
 
     /// Keeps a small piece of content.

@@ -1,16 +1,20 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
 mod disk;
+mod islands;
 mod layout;
 mod records;
+mod shares;
 mod through;
 mod transfer;
+mod wide;
 mod writer;
 
 pub use disk::{Disk, StoreError};
 pub use layout::{LayoutIndex, OCI_LAYOUT};
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
+pub use wide::{Lanes, fetch_wide};
 pub use writer::Writer;
 
 use crate::model::{Descriptor, Digest};
@@ -31,6 +35,15 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// When it is not there, or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
+
+    /// The whole content for a receiver that takes nothing before its end, such as an upload: its last
+    /// bytes are not handed out if they are wrong, those before may be.
+    ///
+    /// # Errors
+    /// As [`Blobs::open`].
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.open(digest, 0)
+    }
 
     /// The whole of a small piece, such as a manifest, checked against its digest and size.
     ///

@@ -87,7 +87,8 @@ impl std::convert::From<StoreError> for TransferError {
     }
 }
 
-/// A store or a bundle as a [`Source`].
+/// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error must not
+/// be taken for content.
 pub struct Local(pub Arc<dyn Blobs>);
 
 impl Source for Local {
@@ -99,7 +100,10 @@ impl Source for Local {
             }
             let local = |error: String| Error::new(ErrorKind::Local, error);
             let digest = part.descriptor.digest;
-            let opening = tokio::task::spawn_blocking(move || blobs.open(&digest, offset));
+            let opening = tokio::task::spawn_blocking(move || match offset {
+                0 => blobs.open_whole(&digest),
+                _ => blobs.open(&digest, offset),
+            });
             let reader = opening.await.map_err(|error| local(error.to_string()))?;
             Ok((offset, read_blocking(reader.map_err(|error| local(error.to_string()))?)))
         })
@@ -115,9 +119,9 @@ pub fn whole(bytes: Bytes) -> ByteStream {
     futures_util::stream::iter([Ok(bytes)]).boxed()
 }
 
-/// A blocking reader as a stream of pieces of at most 512 KiB, read on the blocking threads.
+/// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads.
 pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
-    const PIECE: usize = 512 << 10;
+    const PIECE: usize = 256 << 10;
     futures_util::stream::unfold(Some(reader), |reader| async move {
         let mut reader = reader?;
         let reading = tokio::task::spawn_blocking(move || {
@@ -248,7 +252,7 @@ async fn pump(
     Ok(())
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, TransferError> {
     match tokio::task::spawn_blocking(work).await {

@@ -1,10 +1,10 @@
 //! Writing content: hashed while written, final only after size and digest match and it is on disk.
 
 use super::disk::{Disk, StoreError, io};
+use super::islands::{self, Island, Journal};
 use crate::model::{Descriptor, Hasher};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 /// Writes one piece of content. Dropped before [`Writer::commit`], it leaves what it has for the next
@@ -26,12 +26,18 @@ impl std::fmt::Debug for Hasher {
 }
 
 impl Writer {
-    pub(super) fn open(disk: Disk, descriptor: &Descriptor) -> Result<Option<Writer>, StoreError> {
+    /// With `wide` what lies apart from the beginning is kept, and given back: content that several
+    /// connections brought. Without, it is thrown away.
+    pub(super) fn open(
+        disk: Disk,
+        descriptor: &Descriptor,
+        wide: bool,
+    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
         let digest = &descriptor.digest;
         let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
         let path = disk.dir().join(".landfall/partial").join(name);
         loop {
-            let mut file = OpenOptions::new()
+            let file = OpenOptions::new()
                 .create(true)
                 .truncate(false)
                 .read(true)
@@ -52,23 +58,45 @@ impl Writer {
                 std::fs::remove_file(&path).map_err(io("remove", &path))?;
                 return Ok(None);
             }
-            let mut hasher = Hasher::new(digest.algorithm());
-            let mut offset = 0;
-            let mut buffer = vec![0; 1 << 18];
-            loop {
-                let count = file.read(&mut buffer).map_err(io("read", &path))?;
-                if count == 0 {
-                    break;
+            let length = file.metadata().map_err(io("look at", &path))?.len();
+            let (begin, apart) = match islands::read(&path, length) {
+                Some((begin, apart)) if wide => (begin, apart),
+                Some((begin, _)) => {
+                    // in this order: a file without a journal is content as far as it goes
+                    file.set_len(begin).map_err(io("shorten", &path))?;
+                    islands::remove(&path).map_err(io("remove the journal of", &path))?;
+                    (begin, Vec::new())
                 }
-                hasher.update(&buffer[..count]);
-                offset += count as u64;
-            }
-            let mut writer = Writer { disk, descriptor: descriptor.clone(), path, file, hasher, offset };
-            if writer.offset > descriptor.size {
+                None => (length, Vec::new()),
+            };
+            let hasher = Hasher::new(digest.algorithm());
+            let mut writer = Writer { disk, descriptor: descriptor.clone(), path, file, hasher, offset: 0 };
+            if length > descriptor.size {
                 writer.restart()?;
+                return Ok(Some((writer, Vec::new())));
             }
-            return Ok(Some(writer));
+            writer.absorb(begin)?;
+            return Ok(Some((writer, apart)));
         }
+    }
+
+    /// Takes in what lies in the file already, up to `end`.
+    pub(super) fn absorb(&mut self, end: u64) -> Result<(), StoreError> {
+        let mut buffer = vec![0; 1 << 18];
+        while self.offset < end {
+            let length = buffer.len().min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
+            let piece = &mut buffer[..length];
+            self.file.read_exact_at(piece, self.offset).map_err(io("read", &self.path))?;
+            self.hasher.update(piece);
+            self.offset += length as u64;
+        }
+        Ok(())
+    }
+
+    /// The file, to write apart from the beginning, and a journal of what is written where.
+    pub(super) fn apart(&self) -> Result<(File, Journal), StoreError> {
+        let file = self.file.try_clone().map_err(io("open", &self.path))?;
+        Ok((file, Journal::open(&self.path).map_err(io("write the journal of", &self.path))?))
     }
 
     /// How many bytes it has: where to go on.
@@ -82,7 +110,7 @@ impl Writer {
     /// When the file cannot be emptied.
     pub fn restart(&mut self) -> Result<(), StoreError> {
         self.file.set_len(0).map_err(io("empty", &self.path))?;
-        self.file.seek(SeekFrom::Start(0)).map_err(io("empty", &self.path))?;
+        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
         Ok(())
@@ -99,7 +127,7 @@ impl Writer {
             self.restart()?;
             return Err(StoreError::Size { wanted, size, found: end });
         }
-        self.file.write_all(bytes).map_err(io("write", &self.path))?;
+        self.file.write_all_at(bytes, self.offset).map_err(io("write", &self.path))?;
         self.hasher.update(bytes);
         self.offset = end;
         Ok(())
@@ -120,6 +148,7 @@ impl Writer {
             return Err(StoreError::Digest { wanted, found });
         }
         self.file.sync_all().map_err(io("write", &self.path))?;
+        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&wanted);
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder).map_err(io("make the folder", folder))?;

@@ -9,9 +9,11 @@
 pub mod faults;
 pub mod front;
 pub mod gate;
+pub mod harbor;
 pub mod http;
 pub mod images;
 pub mod interceptor;
+pub mod middle;
 pub mod netns;
 pub mod peers;
 pub mod pki;

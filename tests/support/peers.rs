@@ -75,15 +75,20 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
 
 /// nginx with `root` at `/`, its access log in the server's log.
 pub fn nginx(root: &Path) -> Server {
+    nginx_with(&format!("root {};", root.display()))
+}
+
+/// nginx with these directives for its one server.
+pub fn nginx_with(directives: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let mut guard = Guard::start(nginx_command(&place, root, &address.to_string()));
+    let mut guard = Guard::start(nginx_command(&place, directives, &address.to_string()));
     guard.wait_for_http(address);
     Server { address: address.to_string(), guard, _place: Some(place) }
 }
 
-/// The command that starts such an nginx at `address`.
-pub fn nginx_command(place: &Place, root: &Path, address: &str) -> Command {
+/// The command that starts such an nginx at `address`, with these directives for its one server.
+pub fn nginx_command(place: &Place, directives: &str, address: &str) -> Command {
     let dir = place.dir().display();
     let user = if is_root() { "user root;" } else { "" };
     let config = format!(
@@ -91,8 +96,7 @@ pub fn nginx_command(place: &Place, root: &Path, address: &str) -> Command {
          events {{}}\nhttp {{ access_log /dev/stdout;\n\
          client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2; fastcgi_temp_path {dir}/t3;\n\
          uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;\n\
-         server {{ listen {address}; root {}; }} }}\n",
-        root.display()
+         server {{ listen {address}; {directives} }} }}\n"
     );
     let config = place.write("nginx.conf", config);
     let mut command = place.clean(super::which("nginx").expect("nginx is installed"));

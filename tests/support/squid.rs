@@ -4,7 +4,6 @@ use super::netns::Network;
 use super::process::Guard;
 use super::{Place, which};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 /// Where squid listens, as the client sees it.
 pub const PROXY: &str = "10.99.0.1:3128";
@@ -64,10 +63,6 @@ impl Squid {
     pub fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
         text.lines().filter(|line| line.contains(".test")).map(str::to_owned).collect()
-    }
-
-    pub fn folder(&self) -> PathBuf {
-        self.dir.path().to_path_buf()
     }
 }
 

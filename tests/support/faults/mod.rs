@@ -8,6 +8,6 @@ mod switch;
 mod wire;
 
 pub use content::{Content, OCI_INDEX, OCI_MANIFEST};
-pub use rig::{Rig, quick};
+pub use rig::{Rig, quick, quick_and_wide};
 pub use server::{Auth, Faults, Seen, Settings};
 pub use switch::{Fault, Later, Location, On, What};

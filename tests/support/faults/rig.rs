@@ -29,8 +29,15 @@ pub fn quick() -> Limits {
         first_byte: Duration::from_millis(700),
         idle: Duration::from_millis(500),
         upload_answer: Duration::from_millis(900),
+        chunks: [6000, 2500],
         ..Limits::default()
     }
+}
+
+/// The same, with blobs of a few KB fetched over several connections and sent in chunks where a body is too
+/// large.
+pub fn quick_and_wide() -> Limits {
+    Limits { wide: 11_000, wide_share: 2000, wide_step: 1000, ..quick() }
 }
 
 /// Two registries, `up` with content and `down` without.
@@ -181,7 +188,13 @@ impl Rig {
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let disk = Disk::open(&self.store(store)).unwrap();
         let mapping = Mapping::new(self.down.address.parse().unwrap(), None);
-        let options = Options { jobs: 8, move_tags: false, dry_run: false, index: Default::default() };
+        let options = Options {
+            jobs: 8,
+            move_tags: false,
+            dry_run: false,
+            index: Default::default(),
+            create_projects: false,
+        };
         let sessions = self.sessions();
         let source = Arc::new(Local(Arc::new(disk)));
         let pushing = push(&self.lock, &mapping, source, &sessions, options, self.notes.clone());

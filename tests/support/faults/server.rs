@@ -230,6 +230,9 @@ impl Faults {
                 let page = format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
                 return Some(Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"));
             }
+            Some(What::TooLarge(most)) if request.length > *most => {
+                return Some(Answer::new(413, "<html><title>413 Request Entity Too Large</title></html>"));
+            }
             Some(What::Busy(status, later)) => return Some(busy(*status, *later)),
             Some(What::Unauthorized) => {
                 self.state().tokens.fill(0);

@@ -45,6 +45,8 @@ pub enum What {
     HangUp,
     /// The connection ends after so many bytes of the request's body.
     CutUpload(usize),
+    /// 413 for bodies of requests with more bytes.
+    TooLarge(usize),
     /// The body compressed, as `Content-Encoding` says.
     Gzip,
     /// One byte is another; the length is right.

@@ -1,0 +1,127 @@
+//! Which repository names a registry can hold.
+
+use crate::rewrite::Destination;
+
+/// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
+const LONGEST: usize = 255;
+
+/// Amazon's registry: each repository must be made before something is pushed to it.
+pub(super) fn is_ecr(registry: &str) -> bool {
+    let host = registry.split(':').next().unwrap_or(registry);
+    host.contains(".dkr.ecr") && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
+}
+
+/// Docker Hub, by any of its names.
+pub(super) fn is_docker_hub(registry: &str) -> bool {
+    matches!(registry, "docker.io" | "index.docker.io" | "registry-1.docker.io")
+}
+
+/// The first component: what Harbor calls a project, Docker Hub and others a namespace.
+pub(super) fn project(repository: &str) -> &str {
+    repository.split('/').next().unwrap_or(repository)
+}
+
+/// Why no registry, or not this one, can hold a repository of this name.
+pub(super) fn fault(place: &Destination) -> Option<String> {
+    let full = place.to_string();
+    let length = full.chars().count();
+    if length > LONGEST {
+        return Some(format!(
+            "{full} has {length} characters, {LONGEST} is the most; give it a shorter path in the site, under \
+             registry.paths"
+        ));
+    }
+    let bad = place.repository.split('/').find(|component| !is_component(component));
+    if let Some(component) = bad {
+        let why = match component {
+            "" => "a component is empty".into(),
+            _ if component.chars().any(char::is_uppercase) => format!("'{component}' has upper case"),
+            _ => format!("'{component}' is not letters and digits, with one of . _ __ - in between"),
+        };
+        return Some(format!(
+            "{full} is no name of a repository: {why}; give it another path in the site, under registry.paths"
+        ));
+    }
+    let components = place.repository.split('/').count();
+    (is_docker_hub(&place.registry) && components != 2).then(|| {
+        format!("{full} has {components} components; Docker Hub holds NAMESPACE/NAME alone: map it in the site, under registry.paths")
+    })
+}
+
+/// Why Harbor cannot hold a repository of this name.
+pub(super) fn harbor_fault(place: &Destination) -> Option<String> {
+    (!place.repository.contains('/')).then(|| {
+        format!(
+            "{place} has no project: Harbor wants PROJECT/NAME; put a project before all paths with --to {}/PROJECT, \
+             or before this one in the site, under registry.paths",
+            place.registry
+        )
+    })
+}
+
+/// What makes a repository that Amazon's registry lacks.
+pub(super) fn ecr_mend(registry: &str, repository: &str) -> String {
+    let region = registry.split('.').nth(3).unwrap_or("REGION");
+    format!("aws ecr create-repository --region {region} --repository-name {repository}")
+}
+
+/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*` of the distribution-spec.
+fn is_component(text: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let runs = text.as_bytes().chunk_by(|a, b| alphanumeric(*a) == alphanumeric(*b));
+    let mut last_good = false;
+    for (at, run) in runs.enumerate() {
+        let word = alphanumeric(run[0]);
+        let separator = matches!(run, b"." | b"_" | b"__") || run.iter().all(|byte| *byte == b'-');
+        if !word && (at == 0 || !separator) {
+            return false;
+        }
+        last_good = word;
+    }
+    last_good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(registry: &str, repository: &str) -> Destination {
+        Destination { registry: registry.into(), repository: repository.into() }
+    }
+
+    #[test]
+    fn names_that_nobody_can_hold() {
+        for good in ["a", "a/b/c", "a-b/c__d/e.f", "a--b/0", "localhost_5001/a"] {
+            assert_eq!(fault(&place("r:5000", good)), None, "{good}");
+        }
+        for (bad, why) in [
+            ("A/b", "upper case"),
+            ("a//b", "empty"),
+            ("a/-b", "'-b'"),
+            ("a_-b", "'a_-b'"),
+            ("a..b", "'a..b'"),
+            ("a___b", "'a___b'"),
+            ("a/b.", "'b.'"),
+            ("ä", "'ä'"),
+        ] {
+            let fault = fault(&place("r:5000", bad)).unwrap_or_default();
+            assert!(fault.contains(why), "{bad}: {fault}");
+        }
+        assert_eq!(fault(&place("r:5000", &"a".repeat(248))), None);
+        assert!(fault(&place("r:5000", &"a".repeat(249))).is_some_and(|why| why.contains("256 characters")));
+    }
+
+    #[test]
+    fn rules_of_single_registries() {
+        assert!(fault(&place("docker.io", "a/b/c")).is_some_and(|why| why.contains("3 components")));
+        assert_eq!(fault(&place("docker.io", "a/b")), None);
+        assert!(harbor_fault(&place("h", "pause")).is_some_and(|why| why.contains("PROJECT/NAME")));
+        assert_eq!(harbor_fault(&place("h", "a/b")), None);
+        let ecr = "123456789012.dkr.ecr.eu-central-1.amazonaws.com";
+        assert!(is_ecr(ecr) && is_ecr("1.dkr.ecr.cn-north-1.amazonaws.com.cn") && !is_ecr("ecr.example.com"));
+        assert_eq!(
+            ecr_mend(ecr, "a/b"),
+            "aws ecr create-repository --region eu-central-1 --repository-name a/b"
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! What would stop a push half-way, found before its first byte and told as one list.
+
+use super::deliver::Carrier;
+use super::names::{self, ecr_mend, is_docker_hub, is_ecr, project};
+use super::plan::{Delivery, Standing, trimmed};
+use super::run::Options;
+use crate::http::{Error, ErrorKind};
+use crate::model::{Digest, human_size};
+use crate::site::IndexPolicy;
+use crate::source::Entry;
+use futures_util::StreamExt;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Something that would stop a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What it is about.
+    pub kind: ProblemKind,
+    /// Where: a tag, repository or project of the registry.
+    pub at: String,
+    /// What it is, and what to do.
+    pub message: String,
+    /// The digest that a tag stands at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands: Option<Digest>,
+    /// The digest that it should stand at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Digest>,
+    /// The deliveries that it stops.
+    #[serde(skip)]
+    pub(super) stops: Vec<usize>,
+}
+
+/// What a [`Problem`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProblemKind {
+    /// The registry cannot hold a repository of this name.
+    Name,
+    /// A Harbor project is missing.
+    Project,
+    /// A repository is missing at a registry that makes none by itself.
+    Repository,
+    /// This account may not push here.
+    Rights,
+    /// A project has no room for it.
+    Quota,
+    /// A tag stands at another digest.
+    Tag,
+    /// An index with missing children is refused, and the site says `index: exact`.
+    Index,
+}
+
+impl Problem {
+    /// How many deliveries it stops.
+    pub fn stopped(&self) -> usize {
+        self.stops.len()
+    }
+
+    pub(super) fn new(
+        kind: ProblemKind,
+        at: impl Into<String>,
+        message: String,
+        stops: Vec<usize>,
+    ) -> Problem {
+        Problem { kind, at: at.into(), message, stands: None, wanted: None, stops }
+    }
+}
+
+/// What there is to look at.
+pub(super) struct Preflight<'a> {
+    pub(super) carrier: &'a Arc<Carrier>,
+    pub(super) entries: &'a [Entry],
+    pub(super) deliveries: &'a [Delivery],
+    pub(super) standings: &'a [Result<Standing, Error>],
+    /// The deliveries that would be made, those of refused questions included.
+    pub(super) todo: &'a [usize],
+    pub(super) options: Options,
+}
+
+impl Preflight<'_> {
+    /// Everything that is in the way. Missing projects are made where that is asked for and nothing else is
+    /// in the way.
+    pub(super) async fn problems(&self) -> Vec<Problem> {
+        let session = &self.carrier.session;
+        let known = is_ecr(session.host()) || is_docker_hub(session.host());
+        let harbor = !known && session.is_harbor().await;
+        let mut problems = self.tags();
+        problems.extend(self.names(harbor));
+        let mut missing = Vec::new();
+        if harbor {
+            missing = self.missing_projects().await;
+            problems.extend(self.quotas(&missing).await);
+        }
+        problems.extend(self.rights(&missing).await);
+        if !self.options.create_projects {
+            problems.extend(missing.iter().map(|project| self.missing_project(project)));
+        }
+        if problems.is_empty() && self.options.index == IndexPolicy::Exact && !self.options.dry_run {
+            problems.extend(self.sparse().await);
+        }
+        if problems.is_empty() && self.options.create_projects && !self.options.dry_run {
+            problems.extend(self.create(&missing).await);
+        }
+        problems.sort_by(|a, b| (a.kind, &a.at).cmp(&(b.kind, &b.at)));
+        problems
+    }
+
+    fn repository(&self, at: usize) -> &str {
+        &self.deliveries[at].place.repository
+    }
+
+    /// The deliveries by what `key` makes of their repositories.
+    fn by<'k>(&'k self, key: impl Fn(&'k str) -> &'k str) -> BTreeMap<&'k str, Vec<usize>> {
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for &at in self.todo {
+            groups.entry(key(self.repository(at))).or_default().push(at);
+        }
+        groups
+    }
+
+    fn tags(&self) -> Vec<Problem> {
+        let stands = self.todo.iter().filter(|_| !self.options.move_tags).filter_map(|&at| {
+            let Ok(Standing::Other(digest)) = &self.standings[at] else { return None };
+            let (delivery, wanted) =
+                (&self.deliveries[at], &self.entries[self.deliveries[at].entry].top.digest);
+            let place = format!("{}:{}", delivery.place, delivery.tag);
+            let message =
+                format!("{place} stands at {digest} already, not at {wanted}; --move-tags replaces it");
+            let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
+            Some(Problem { stands: Some(digest.clone()), wanted: Some(wanted.clone()), ..problem })
+        });
+        stands.collect()
+    }
+
+    fn names(&self, harbor: bool) -> Vec<Problem> {
+        let faults = self.by(|repository| repository).into_values().filter_map(|stops| {
+            let place = &self.deliveries[*stops.first()?].place;
+            let fault = names::fault(place).or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
+            Some(Problem::new(ProblemKind::Name, place.to_string(), fault, stops))
+        });
+        faults.collect()
+    }
+
+    async fn missing_projects(&self) -> Vec<String> {
+        let named = self.todo.iter().map(|&at| self.repository(at)).filter(|name| name.contains('/'));
+        let projects: BTreeSet<&str> = named.map(project).collect();
+        let mut missing = Vec::new();
+        for project in projects {
+            // where this account may not know, the right to push will tell
+            if let Ok(Some(false)) = self.carrier.session.has_project(project).await {
+                missing.push(project.to_owned());
+            }
+        }
+        missing
+    }
+
+    fn missing_project(&self, missing: &str) -> Problem {
+        let stops = self.by(project).remove(missing).unwrap_or_default();
+        let message = format!(
+            "Harbor has no project '{missing}'; make it there, or let --create-projects make it (private)"
+        );
+        Problem::new(ProblemKind::Project, missing, message, stops)
+    }
+
+    async fn create(&self, missing: &[String]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for name in missing {
+            match self.carrier.session.create_project(name).await {
+                Ok(()) => self.carrier.progress.note(&format!("made the Harbor project '{name}'")),
+                Err(error) => {
+                    let message = format!("the project '{name}' cannot be made: {error}");
+                    problems.push(Problem { message, ..self.missing_project(name) });
+                }
+            }
+        }
+        problems
+    }
+
+    /// Whether there is room in each project. What is there already is asked for only where it would get
+    /// tight.
+    async fn quotas(&self, missing: &[String]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, stops) in self.by(project) {
+            if missing.iter().any(|missing| missing == name) {
+                continue;
+            }
+            let session = &self.carrier.session;
+            let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else { continue };
+            let blobs = self.blobs(name, &stops);
+            let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
+            if needed > free {
+                let asking: Vec<_> = blobs
+                    .iter()
+                    .map(|(digest, (size, repository))| async move {
+                        let there = session.has_blob(repository, digest).await.unwrap_or(false);
+                        if there { *size } else { 0 }
+                    })
+                    .collect();
+                let there = futures_util::stream::iter(asking).buffer_unordered(self.options.jobs);
+                needed -= there.fold(0, |sum, size| async move { sum + size }).await;
+            }
+            let amounts = format!("needs {}, and has {} left", human_size(needed), human_size(free));
+            if needed > free {
+                let message =
+                    format!("the project '{name}' {amounts} of its quota; raise it, or deliver less there");
+                problems.push(Problem::new(ProblemKind::Quota, name, message, stops));
+            } else {
+                self.carrier.progress.note(&format!("the project '{name}' {amounts} of its quota"));
+            }
+        }
+        problems
+    }
+
+    /// The blobs that deliveries to a project bring there: size, and a repository for each.
+    fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<&Digest, (u64, &str)> {
+        let blobs_of = |at: usize| self.entries[self.deliveries[at].entry].parts.iter();
+        let whole = (0..self.deliveries.len()).filter(|&at| {
+            matches!(self.standings[at], Ok(Standing::Whole)) && project(self.repository(at)) == name
+        });
+        let there: BTreeSet<&Digest> =
+            whole.flat_map(|at| blobs_of(at).map(|part| &part.descriptor.digest)).collect();
+        let brought = stops.iter().flat_map(|&at| {
+            let parts = blobs_of(at).filter(|part| !part.is_manifest());
+            parts.map(move |part| (&part.descriptor.digest, (part.descriptor.size, self.repository(at))))
+        });
+        brought.filter(|(digest, _)| !there.contains(digest)).collect()
+    }
+
+    /// Whether this account may push: an upload is begun and cancelled, once for each project; once in all
+    /// at a registry that asks nobody to sign in; once for each repository where each must be made first.
+    /// A dry run begins none, and tells only what was refused already.
+    async fn rights(&self, missing: &[String]) -> Vec<Problem> {
+        let session = &self.carrier.session;
+        let groups = if self.options.dry_run {
+            BTreeMap::new()
+        } else if is_ecr(session.host()) {
+            self.by(|repository| repository)
+        } else if session.is_open() {
+            self.by(|_| "")
+        } else {
+            self.by(project)
+        };
+        let asked = groups.into_iter().filter(|(name, _)| !missing.iter().any(|missing| missing == name));
+        let asking: Vec<_> = asked
+            .map(|(_, stops)| async move {
+                let repository = self.repository(stops[0]);
+                let refused = session.may_push(repository).await.err();
+                refused.map(|error| self.refused(repository, &error, stops))
+            })
+            .collect();
+        let asking = futures_util::stream::iter(asking).buffer_unordered(self.options.jobs);
+        let mut problems: Vec<Problem> = asking.filter_map(std::future::ready).collect().await;
+        let told: BTreeSet<usize> = problems.iter().flat_map(|problem| problem.stops.clone()).collect();
+        for &at in self.todo.iter().filter(|at| !told.contains(at)) {
+            if let Err(error) = &self.standings[at]
+                && !missing.iter().any(|missing| missing == project(self.repository(at)))
+            {
+                problems.push(self.refused(self.repository(at), error, vec![at]));
+            }
+        }
+        problems
+    }
+
+    fn refused(&self, repository: &str, error: &Error, stops: Vec<usize>) -> Problem {
+        let host = self.carrier.session.host();
+        let unknown = error.codes.iter().any(|code| code == "NAME_UNKNOWN");
+        let (kind, message) = match error.kind {
+            ErrorKind::NotFound if is_ecr(host) => (
+                ProblemKind::Repository,
+                format!("{host} has no repository {repository}: {}", ecr_mend(host, repository)),
+            ),
+            ErrorKind::NotFound if unknown => (
+                ProblemKind::Repository,
+                format!("{host} has no repository {repository}, and makes none by itself: {error}"),
+            ),
+            _ => (ProblemKind::Rights, format!("nothing can be pushed to {repository}: {error}")),
+        };
+        Problem::new(kind, format!("{host}/{repository}"), message, stops)
+    }
+
+    async fn sparse(&self) -> Vec<Problem> {
+        let at = self.todo.iter().find(|&&at| trimmed(&self.entries[self.deliveries[at].entry]).is_some());
+        let Some(&at) = at else { return Vec::new() };
+        let entry = &self.entries[self.deliveries[at].entry];
+        let message = match self.carrier.takes_sparse(entry, self.repository(at)).await {
+            Ok(true) => return Vec::new(),
+            Ok(false) => format!(
+                "the registry refuses an index with missing children, and the site says `index: exact`: {}; lock all \
+                 platforms of it, or allow the trimmed index",
+                entry.name
+            ),
+            Err(error) => format!("whether the registry takes {} cannot be found out: {error}", entry.name),
+        };
+        let place = &self.deliveries[at].place;
+        vec![Problem::new(ProblemKind::Index, place.to_string(), message, vec![at])]
+    }
+}

@@ -1,0 +1,171 @@
+//! The body of an upload: one PUT with all of it, streamed; in chunks by PATCH where a host takes no more.
+
+use super::session::Session;
+use super::upload::{Failed, Opened, Opener, upload_url};
+use crate::http::{Body, ByteStream, Error, ErrorKind, Request, Response, Why};
+use crate::model::Descriptor;
+use futures_util::StreamExt;
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use reqwest::{Method, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use url::Url;
+
+/// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
+const MOST_CHUNK: u64 = 1 << 30;
+/// How far apart two cuts may be and count as one place, in bytes: what buffers hold when a connection is cut.
+const SAME_PLACE: u64 = 16 << 20;
+
+/// The largest body that a host takes, as far as it was found out in this run; 0 while none was refused.
+#[derive(Debug, Default)]
+pub(super) struct BodyLimit(AtomicU64);
+
+/// How far a body went.
+#[derive(Clone, Default)]
+struct Way {
+    sent: Arc<AtomicU64>,
+    /// Its source failed: that is no cut.
+    broke: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Sends the blob and closes its upload.
+    pub(super) async fn send_body(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        opened: Opened,
+        open: &Opener,
+    ) -> Result<(), Failed> {
+        let limit = self.body_limit.0.load(Ordering::Relaxed);
+        let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
+        let mut target = opened.target;
+        let mut left = (Method::PUT, 0, blob.size);
+        if limit > 0 && blob.size > chunk {
+            let mut at = 0;
+            while at < blob.size {
+                let length = chunk.min(blob.size - at);
+                let response = self
+                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), open)
+                    .await?;
+                // each answer may name another place to go on at; its `Range` is stale at some registries
+                if let Some(location) = response.header(LOCATION.as_str()) {
+                    let invalid = |why| Error::new(ErrorKind::Invalid, format!("{repository}: {why}"));
+                    target = upload_url(&target, location).map_err(invalid)?;
+                }
+                response.discard().await;
+                at += length;
+            }
+            left = (Method::PUT, at, 0);
+        }
+        target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
+        self.send_piece(repository, blob, target, left, open).await?.discard().await;
+        Ok(())
+    }
+
+    /// Sends `length` bytes from `at` on.
+    async fn send_piece(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        target: Url,
+        (method, at, length): (Method, u64, u64),
+        open: &Opener,
+    ) -> Result<Response, Failed> {
+        let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
+        let way = Way::default();
+        let mut request = Request::new(method.clone(), target, Why::Registry)
+            .header(CONTENT_TYPE, "application/octet-stream");
+        if method == Method::PATCH {
+            request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
+        }
+        request.retried = false;
+        if length > 0 {
+            let (open, way) = (open.clone(), way.clone());
+            let opening = move || {
+                let (opening, way) = (open(at), way.clone());
+                way.sent.store(0, Ordering::Relaxed);
+                let limited = async move { Ok(way.follow(opening.await?, length)) };
+                Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
+            };
+            request.body = Body::Stream { length, open: Arc::new(opening) };
+        }
+        let scope = self.scope(repository, true);
+        let failed = |error: Error| {
+            let sent = way.sent.load(Ordering::Relaxed);
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !way.broke.load(Ordering::Relaxed);
+            Failed { error, cut: cut.then_some(sent), length }
+        };
+        let response = self.send(request, &scope).await.map_err(failed)?;
+        // 202 by the specification; 201 from ECR and 204 from GCR
+        let good = |status| {
+            let patched = method == Method::PATCH && status == StatusCode::ACCEPTED;
+            patched || matches!(status, StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK)
+        };
+        let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
+        let answered = self.expect(response, &scope, what, good).await;
+        answered.map_err(|mut error| {
+            if large {
+                error.message += &format!(
+                    "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
+                    mib(length)
+                );
+            }
+            failed(error)
+        })
+    }
+
+    /// Whether the next attempt goes in smaller bodies than `failed`: it was refused for its size, or cut
+    /// where the attempt `before` was cut.
+    pub(super) fn smaller_bodies(&self, failed: &Failed, before: Option<u64>) -> bool {
+        let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
+        let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
+        let chunks = self.transport.limits().chunks;
+        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else { return false };
+        if !too_large && !twice {
+            return false;
+        }
+        let known = self.body_limit.0.load(Ordering::Relaxed);
+        if known == 0 || chunk < known {
+            self.body_limit.0.store(chunk, Ordering::Relaxed);
+            let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
+            self.transport.progress().note(&format!(
+                "{} {why} a body of {}: going on in chunks of {}",
+                self.host(),
+                mib(failed.length),
+                mib(chunk)
+            ));
+        }
+        true
+    }
+}
+
+/// Bytes as MiB, which limits of bodies are given in.
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+impl Way {
+    /// The first `length` bytes of `stream`, counted.
+    fn follow(self, stream: ByteStream, length: u64) -> ByteStream {
+        futures_util::stream::unfold((stream, length, self), |(mut stream, left, way)| async move {
+            if left == 0 {
+                return None;
+            }
+            let next = stream.next().await?.map(|mut bytes| {
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                bytes
+            });
+            let length = match &next {
+                Ok(bytes) => bytes.len() as u64,
+                Err(_) => {
+                    way.broke.store(true, Ordering::Relaxed);
+                    0
+                }
+            };
+            way.sent.fetch_add(length, Ordering::Relaxed);
+            Some((next, (stream, left - length, way)))
+        })
+        .boxed()
+    }
+}

@@ -1,0 +1,119 @@
+//! As much of Harbor as a push meets, in front of a registry: the token service, projects and their quotas, by
+//! goharbor/harbor's api/v2.0/swagger.yaml and its errors. It is no Harbor, and proves nothing about one.
+
+use super::middle::{Asked, Middle, Turn};
+use base64::Engine as _;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// The account that may do everything, as `user:password`.
+pub const ACCOUNT: &str = "admin:Harbor12345";
+
+/// A project: how many bytes it may hold (-1: any number) and holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Project {
+    pub hard: i64,
+    pub used: i64,
+}
+
+/// A Harbor that runs until the process ends.
+pub struct Harbor {
+    pub middle: Middle,
+    projects: Arc<Mutex<BTreeMap<String, Project>>>,
+}
+
+impl Harbor {
+    /// A Harbor that keeps its blobs in the registry at `behind`.
+    pub fn new(behind: &str, projects: &[(&str, i64, i64)]) -> Harbor {
+        let named = projects.iter().map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
+        let projects: Arc<Mutex<BTreeMap<String, Project>>> = Arc::new(Mutex::new(named.collect()));
+        let own = projects.clone();
+        let middle = Middle::new(behind, move |asked| turn(asked, &own));
+        Harbor { middle, projects }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.middle.address
+    }
+
+    pub fn projects(&self) -> BTreeMap<String, Project> {
+        self.projects.lock().unwrap().clone()
+    }
+
+    /// A docker auth file with the account.
+    pub fn auth_file(&self) -> String {
+        json!({"auths": {self.address(): {"auth": encoded()}}}).to_string()
+    }
+}
+
+fn encoded() -> String {
+    base64::engine::general_purpose::STANDARD.encode(ACCOUNT)
+}
+
+fn turn(asked: &Asked, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
+    let signed_in = asked.header("authorization") == Some(&format!("Basic {}", encoded()));
+    let mut projects = own.lock().unwrap();
+    let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+    let answer = |status, body: serde_json::Value| Turn::Answer(status, Vec::new(), body.to_string());
+    if path == "/service/token" {
+        return if signed_in { answer(200, json!({"token": "good"})) } else { Turn::status(401) };
+    }
+    if let Some(path) = path.strip_prefix("/api/v2.0/") {
+        return match (asked.method.as_str(), path) {
+            ("GET", "systeminfo") => answer(200, json!({"auth_mode": "db_auth", "self_registration": false})),
+            _ if !signed_in => Turn::refuse(401, "UNAUTHORIZED", "unauthorized"),
+            ("HEAD", "projects") => {
+                let name = query.strip_prefix("project_name=").unwrap_or("");
+                Turn::status(if projects.contains_key(name) { 200 } else { 404 })
+            }
+            ("POST", "projects") => {
+                let own = own.clone();
+                Turn::Read(Box::new(move |asked| {
+                    let document: serde_json::Value = serde_json::from_slice(&asked.body).unwrap();
+                    assert_eq!(document["metadata"]["public"], "false");
+                    let name = document["project_name"].as_str().unwrap().to_owned();
+                    own.lock().unwrap().insert(name, Project { hard: -1, used: 0 });
+                    Turn::status(201)
+                }))
+            }
+            ("GET", path) => {
+                let name = path.strip_prefix("projects/").and_then(|rest| rest.strip_suffix("/summary"));
+                match name.and_then(|name| projects.get(name)) {
+                    Some(Project { hard, used }) => {
+                        answer(200, json!({"quota": {"hard": {"storage": hard}, "used": {"storage": used}}}))
+                    }
+                    None => Turn::refuse(404, "NOT_FOUND", "project not found"),
+                }
+            }
+            _ => Turn::status(405),
+        };
+    }
+    let name = path.strip_prefix("/v2/").and_then(|path| path.split('/').next()).unwrap_or("");
+    let project = projects.get_mut(name);
+    // a missing project shows as a missing right, whatever the token says
+    if asked.header("authorization") != Some("Bearer good") || project.is_none() {
+        let host = asked.header("host").unwrap_or("");
+        let challenge = format!("Bearer realm=\"http://{host}/service/token\",service=\"harbor-registry\"");
+        let headers = vec![("WWW-Authenticate".to_owned(), challenge)];
+        let body =
+            json!({"errors": [{"code": "UNAUTHORIZED", "message": format!("project {name} not found")}]});
+        return Turn::Answer(401, headers, body.to_string());
+    }
+    match project {
+        Some(project) if asked.is("PUT", "/blobs/uploads/") => {
+            let size = asked.length as i64;
+            if project.hard >= 0 && project.used + size > project.hard {
+                let message = format!(
+                    "Quota exceeded when processing the request of adding {size} B of storage resource, which when \
+                     updated to current usage of {} B will exceed the configured upper limit of {} B.",
+                    project.used, project.hard
+                );
+                return Turn::refuse(403, "DENIED", &message);
+            }
+            project.used += size;
+            Turn::Pass
+        }
+        _ => Turn::Pass,
+    }
+}

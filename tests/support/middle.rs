@@ -1,0 +1,176 @@
+//! A man in the middle of HTTP: hands requests on to a server, and does with some of them what registries
+//! and proxies do in the field.
+
+use super::http;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// A request whose body has not been read.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    /// `Content-Length`.
+    pub length: usize,
+    /// The body, once it was read.
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is of this method and has this in its target.
+    pub fn is(&self, method: &str, part: &str) -> bool {
+        self.method == method && self.target.contains(part)
+    }
+}
+
+/// What is done with a request.
+pub enum Turn {
+    /// It is handed on.
+    Pass,
+    /// It is handed on with another target.
+    As(String),
+    /// It is handed on, and the answer changed.
+    Change(Box<dyn FnOnce(&mut http::Response)>),
+    /// It is answered here, after its body was read.
+    Answer(u16, Vec<(String, String)>, String),
+    /// Its body is read, and then it is decided.
+    Read(Box<dyn FnOnce(&Asked) -> Turn>),
+    /// The connection is closed after so many bytes of its body.
+    CutAt(usize),
+}
+
+impl Turn {
+    /// An error of the distribution API.
+    pub fn refuse(status: u16, code: &str, message: &str) -> Turn {
+        let body = serde_json::json!({"errors": [{"code": code, "message": message}]});
+        Turn::Answer(status, vec![("Content-Type".into(), "application/json".into())], body.to_string())
+    }
+
+    pub fn status(status: u16) -> Turn {
+        Turn::Answer(status, Vec::new(), String::new())
+    }
+}
+
+/// The rule of a middle. It may be asked by several threads at once.
+pub type Rule = dyn Fn(&Asked) -> Turn + Send + Sync;
+
+/// A middle that runs until the process ends.
+pub struct Middle {
+    pub address: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Middle {
+    /// A middle in front of the server at `behind`.
+    pub fn new(behind: &str, rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static) -> Middle {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (rule, log): (Arc<Rule>, _) = (Arc::new(rule), asked.clone());
+        let (front, behind) = (address.clone(), behind.to_owned());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (rule, log, front, behind) = (rule.clone(), log.clone(), front.clone(), behind.clone());
+                std::thread::spawn(move || answer(stream, &*rule, &log, &front, &behind));
+            }
+        });
+        Middle { address, asked }
+    }
+
+    /// Everything asked so far, in the order of arrival; bodies left out.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How many requests of this method have this in their target.
+    pub fn count(&self, method: &str, part: &str) -> usize {
+        self.asked().iter().filter(|asked| asked.is(method, part)).count()
+    }
+}
+
+fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &str, behind: &str) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let Some(mut asked) = read_head(&mut reader) else { return };
+    log.lock().unwrap().push(asked.clone());
+    let mut turn = rule(&asked);
+    if let Turn::CutAt(bytes) = turn {
+        let _ = std::io::copy(&mut reader.take(bytes as u64), &mut std::io::sink());
+        return;
+    }
+    let _ = reader.take(asked.length as u64).read_to_end(&mut asked.body);
+    if let Turn::Read(decide) = turn {
+        turn = decide(&asked);
+    }
+    if let Turn::As(target) = &turn {
+        asked.target = target.clone();
+    }
+    let response = match turn {
+        Turn::Answer(status, headers, body) => http::Response { status, headers, body: body.into_bytes() },
+        turn => {
+            let mut response = hand_on(&asked, front, behind);
+            if let Turn::Change(change) = turn {
+                change(&mut response);
+            }
+            response
+        }
+    };
+    let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
+    let has_length = response.header("content-length").is_some();
+    for (name, value) in &response.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if !(asked.method == "HEAD" && has_length) {
+        head += &format!("Content-Length: {}\r\n", response.body.len());
+    }
+    let _ = stream.write_all(format!("{head}\r\n").as_bytes());
+    if asked.method != "HEAD" {
+        let _ = stream.write_all(&response.body);
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+fn read_head(reader: &mut impl BufRead) -> Option<Asked> {
+    let mut head = String::new();
+    let mut line = String::new();
+    while reader.read_line(&mut line).unwrap_or(0) > 2 {
+        head.push_str(&line);
+        line.clear();
+    }
+    let mut lines = head.lines();
+    let mut first = lines.next()?.split(' ');
+    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0);
+    Some(Asked { method, target, headers, length, body: Vec::new() })
+}
+
+fn hand_on(asked: &Asked, front: &str, behind: &str) -> http::Response {
+    let kept: Vec<(&str, &str)> = asked
+        .headers
+        .iter()
+        .filter(|(name, _)| ["accept", "content-type", "range", "content-range"].contains(&name.as_str()))
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let mut answer = http::request(&asked.method, behind, &asked.target, &kept, &asked.body);
+    answer.headers.retain(|(name, _)| {
+        !["connection", "transfer-encoding"].contains(&name.as_str())
+            && (asked.method == "HEAD" || name != "content-length")
+    });
+    for (name, value) in &mut answer.headers {
+        if name == "location" {
+            *value = value.replace(behind, front);
+        }
+    }
+    answer
+}
