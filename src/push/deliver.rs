@@ -185,6 +185,9 @@ impl Carrier {
         kind: &str,
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
+        // docker-registry answers DIGEST_INVALID where one manifest is written at two places at once
+        let same_content = self.turn("", &Digest::sha256(&bytes).to_string());
+        let _turn = same_content.lock().await;
         let put = self.session.put_manifest(repository, reference, kind, bytes.clone()).await;
         let mut error = match put {
             Ok(listed) => return Ok(listed),

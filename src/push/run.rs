@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// How to push.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Blobs in flight.
+    /// Blobs in flight, and images in delivery: few, so that what is there is whole when it ends early.
     pub jobs: usize,
     /// Replace tags that stand at another digest.
     pub move_tags: bool,
@@ -81,9 +81,6 @@ pub enum PushError {
     Unreachable(Error),
 }
 
-/// Images in delivery at once. Blobs have their own bound.
-const IMAGES: usize = 16;
-
 /// Brings everything of `lock` from `source` to the destinations of `mapping`.
 ///
 /// # Errors
@@ -128,7 +125,7 @@ pub async fn push(
     let mut tasks = tokio::task::JoinSet::new();
     let mut queue = todo.into_iter();
     loop {
-        while tasks.len() < IMAGES {
+        while tasks.len() < options.jobs.max(1) {
             let Some(at) = queue.next() else { break };
             let delivery = deliveries[at].clone();
             let (carrier, entry) = (carrier.clone(), entries[delivery.entry].clone());
