@@ -1,6 +1,7 @@
 //! A registry and file server of our own that misbehaves when told to: every switch is a [`What`],
 //! armed with [`Faults::arm`] for the requests of one kind ([`On`]), so many times.
 
+mod answers;
 mod content;
 mod rig;
 mod server;
