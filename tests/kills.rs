@@ -6,7 +6,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::faults::{Content, On, Rig, Settings};
 use support::rounds;
 
@@ -30,11 +30,20 @@ fn command(rig: &Rig, args: &[&str]) -> Command {
     command
 }
 
-/// Runs it and kills it after so long. Whether it was still running.
-fn kill(mut command: Command, after: Duration) -> bool {
+/// Bytes of bodies that the servers have seen.
+fn moved(rig: &Rig) -> usize {
+    rig.up.moved() + rig.down.moved()
+}
+
+/// Runs it and kills it when so many bytes have moved. Whether it was still running.
+fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
+    let before = moved(rig);
     let mut child = command.spawn().unwrap();
-    std::thread::sleep(after);
-    let alive = child.try_wait().unwrap().is_none();
+    let mut alive = true;
+    while alive && moved(rig) - before < after {
+        std::thread::sleep(Duration::from_micros(500));
+        alive = child.try_wait().unwrap().is_none();
+    }
     let _ = child.kill();
     child.wait().unwrap();
     alive
@@ -73,33 +82,34 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
     }
 }
 
-/// Does `round` with moments spread over the time that it takes, and demands that most kills met a
+/// Does `round` with moments spread over all the `bytes` that it moves, and demands that most kills met a
 /// process that was at work.
-fn spread(kills: usize, time: Duration, mut round: impl FnMut(usize, Duration) -> bool) {
+fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
     let met = (0..kills).filter(|number| {
         // the golden ratio spreads any number of points evenly, in an order that looks like none
         let at = (*number as f64 * 0.618_033_988_75).fract();
-        round(*number, time.mul_f64(at))
+        round(*number, (bytes as f64 * at) as usize)
     });
     let met = met.count();
     assert!(met * 2 > kills, "only {met} of {kills} kills met a running process");
 }
 
-fn timed(work: impl FnOnce()) -> Duration {
-    let begun = Instant::now();
+/// The bytes that `work` moves.
+fn measured(rig: &Rig, work: impl FnOnce()) -> usize {
+    let before = moved(rig);
     work();
-    begun.elapsed()
+    moved(rig) - before
 }
 
 #[test]
 fn pull_is_killed_and_goes_on() {
     let rig = slow();
     let pull = |store: &str| command(&rig, &["pull", "--store", &format!("stores/{store}")]);
-    let time = timed(|| finish(pull("whole"), "whole"));
+    let bytes = measured(&rig, || finish(pull("whole"), "whole"));
     let (mut whole, mut partial) = (0, 0);
-    spread(rounds(17), time, |number, after| {
+    spread(rounds(17), bytes, |number, after| {
         let store = format!("killed-{number}");
-        let met = kill(pull(&store), after);
+        let met = kill(&rig, pull(&store), after);
         let stood = standing(&rig.store(&store));
         whole += stood.values().filter(|some| some.is_none()).count();
         partial += stood.values().filter(|some| some.is_some_and(|some| some > 0)).count();
@@ -117,11 +127,11 @@ fn push_is_killed_and_goes_on() {
     let rig = slow();
     let to = rig.down.address.clone();
     let push = || command(&rig, &["push", "--store", "stores/first", "--to", &to]);
-    let time = timed(|| finish(push(), "whole"));
-    spread(rounds(17), time, |number, after| {
+    let bytes = measured(&rig, || finish(push(), "whole"));
+    spread(rounds(17), bytes, |number, after| {
         let what = format!("push {number}");
         rig.down.content(|content| *content = Content::default());
-        let met = kill(push(), after);
+        let met = kill(&rig, push(), after);
         // its connections end with it; what they brought is written down by then
         std::thread::sleep(Duration::from_millis(30));
         let stood: BTreeSet<_> = rig.down.content(|content| content.blobs.keys().cloned().collect());
@@ -142,11 +152,11 @@ fn mirror_is_killed_and_goes_on() {
     let rig = slow();
     let to = rig.down.address.clone();
     let mirror = |store: &str| command(&rig, &["mirror", "--store", &format!("stores/{store}"), "--to", &to]);
-    let time = timed(|| finish(mirror("whole"), "whole"));
-    spread(rounds(16), time, |number, after| {
+    let bytes = measured(&rig, || finish(mirror("whole"), "whole"));
+    spread(rounds(16), bytes, |number, after| {
         let store = format!("mirrored-{number}");
         rig.down.content(|content| *content = Content::default());
-        let met = kill(mirror(&store), after);
+        let met = kill(&rig, mirror(&store), after);
         let stood = standing(&rig.store(&store));
         rig.arm([]);
         finish(mirror(&store), &store);

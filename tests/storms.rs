@@ -6,7 +6,9 @@ mod support;
 use landfall::report::{Item, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::faults::{Auth, Content, Fault, Later, Location, On, Rig, Settings, What};
+use support::faults::{
+    Auth, Content, Fault, Later, Location, On, Rig, Settings, What, quick, quick_and_wide,
+};
 use support::rounds;
 
 /// Numbers that follow from a seed.
@@ -39,7 +41,7 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
             What::Busy(dice.pick(&[429, 503]), dice.pick(&[Later::Unsaid, Later::Unsaid, Later::Seconds(1)]))
         }
         (7, _) => What::Status(dice.pick(&[500, 502, 408])),
-        (8, On::Blob | On::Manifest) => What::Unauthorized,
+        (8, On::Blob | On::Manifest | On::Referrers) => What::Unauthorized,
         (9, On::Blob) => What::Redirect { expired: false },
         (_, On::Blob | On::File) => {
             let odd = [
@@ -51,6 +53,7 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
             ];
             dice.pick(&odd)
         }
+        (_, On::Tags | On::Referrers) => What::Pages(1),
         _ => What::Cut(at),
     };
     passing(dice, on, what)
@@ -64,9 +67,11 @@ fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
 
 /// Something that passes, for a request that writes.
 fn writing(dice: &mut Dice) -> Fault {
-    let on = dice.pick(&[On::Begin, On::Upload, On::PutManifest, On::BlobHead, On::ManifestHead]);
+    let on = dice.pick(&[On::Begin, On::Upload, On::Patch, On::PutManifest, On::BlobHead, On::ManifestHead]);
     let what = match (dice.roll(8), on) {
-        (0, On::Upload) => What::CutUpload(dice.pick(&[0, 100, 9000])),
+        (0, On::Upload | On::Patch) => What::CutUpload(dice.pick(&[0, 100, 9000])),
+        (2 | 3, On::Upload) => return Fault::always(on, What::TooLarge(dice.pick(&[2500, 7000]))),
+        (1..=3, On::Patch) => dice.pick(&[What::PatchStatus(201), What::PatchStatus(204), What::StaleRange]),
         (1, On::Begin) => What::Mount(dice.pick(&[202, 401, 404])),
         (2 | 3, On::Begin) => What::Location(dice.pick(&[
             Location::Relative,
@@ -74,7 +79,8 @@ fn writing(dice: &mut Dice) -> Fault {
             Location::NoScheme,
             Location::OtherHost,
         ])),
-        (1 | 2, On::Upload | On::PutManifest) => What::NoLocation,
+        (1, On::Upload | On::PutManifest) => What::NoLocation,
+        (2, On::PutManifest) => What::NoSubject,
         (1 | 2, On::BlobHead | On::ManifestHead) => {
             dice.pick(&[What::NoDigest, What::NoLength, What::Status(405)])
         }
@@ -99,9 +105,10 @@ fn lost(items: &[Item]) -> Vec<&Item> {
 }
 
 /// One round. Whether everything went well at the first try.
-fn round(rig: &Rig, number: usize) -> bool {
+fn round(rig: &mut Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
-    let kinds = [On::Blob, On::Manifest, On::File];
+    rig.limits = if dice.roll(2) == 0 { quick() } else { quick_and_wide() };
+    let kinds = [On::Blob, On::Blob, On::Manifest, On::Manifest, On::File, On::Tags, On::Referrers];
     let mut up = Vec::new();
     for _ in 0..=dice.roll(3) {
         let on = dice.pick(&kinds);
@@ -122,7 +129,8 @@ fn round(rig: &Rig, number: usize) -> bool {
     let passes_only_by_token = |faults: &[Fault]| faults.iter().any(|fault| fault.what == What::Unauthorized);
     let (at_up, at_down) = (at_up || passes_only_by_token(&up), at_down || passes_only_by_token(&down));
     rig.up.set(Settings { auth: auth().filter(|_| at_up), ..Settings::default() });
-    rig.down.set(Settings { auth: auth().filter(|_| at_down), ..Settings::default() });
+    let no_referrers = dice.roll(2) == 0;
+    rig.down.set(Settings { auth: auth().filter(|_| at_down), no_referrers, ..Settings::default() });
     rig.down.content(|content| *content = Content::default());
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());
@@ -163,13 +171,13 @@ fn seeded_rounds_over_all_switches() {
         // most of a round is waiting
         for _ in 0..8 {
             scope.spawn(|| {
-                let rig = Rig::new();
+                let mut rig = Rig::new();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= rounds {
                         return;
                     }
-                    well.fetch_add(usize::from(round(&rig, number)), Ordering::Relaxed);
+                    well.fetch_add(usize::from(round(&mut rig, number)), Ordering::Relaxed);
                 }
             });
         }

@@ -35,6 +35,15 @@ pub struct Limits {
     pub backoff: Duration,
     /// Longest pause between attempts.
     pub backoff_most: Duration,
+    /// The smallest blob that is fetched over several connections, in bytes.
+    pub wide: u64,
+    /// The least of it that another connection takes, in bytes: less is not worth one.
+    pub wide_share: u64,
+    /// How much of it is written between two lines of its journal, in bytes: so much is fetched again after
+    /// a kill.
+    pub wide_step: u64,
+    /// The sizes of chunks that uploads are tried in where a host takes no larger body, in bytes.
+    pub chunks: [u64; 2],
     /// Longest wait that a server may ask for, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
     /// To an open connection.
@@ -71,6 +80,10 @@ impl Default for Limits {
             waits: 20,
             backoff: Duration::from_millis(300),
             backoff_most: Duration::from_secs(30),
+            wide: 64 << 20,
+            wide_share: 8 << 20,
+            wide_step: 4 << 20,
+            chunks: [64 << 20, 16 << 20],
             max_wait_secs: 15 * 60,
             connect: Duration::from_secs(30),
             first_byte: Duration::from_secs(120),

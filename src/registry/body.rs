@@ -11,8 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use url::Url;
 
-/// The sizes that are tried after one body for the whole blob, in bytes.
-const CHUNKS: [u64; 2] = [64 << 20, 16 << 20];
 /// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
 /// How far apart two cuts may be and count as one place, in bytes: what buffers hold when a connection is cut.
@@ -122,7 +120,8 @@ impl Session {
     pub(super) fn smaller_bodies(&self, failed: &Failed, before: Option<u64>) -> bool {
         let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
-        let Some(chunk) = CHUNKS.into_iter().find(|chunk| *chunk < failed.length) else { return false };
+        let chunks = self.transport.limits().chunks;
+        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else { return false };
         if !too_large && !twice {
             return false;
         }

@@ -1,7 +1,7 @@
 //! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
 //! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::session::{RawManifest, Session};
+use super::session::{RawManifest, Session, Wrong};
 use crate::http::{Error, ErrorKind, Request, Response, Why};
 use crate::model::{Child, Descriptor, Digest, Manifest, media_type, referrers_tag};
 use reqwest::header::{ACCEPT, LINK};
@@ -30,15 +30,22 @@ impl Session {
         url.query_pairs_mut().append_pair("n", &PAGE.to_string());
         let mut tags = BTreeSet::new();
         for _ in 0..pages {
-            let response = self.send(Request::new(Method::GET, url.clone(), Why::Registry), &scope).await?;
-            if response.status != StatusCode::OK {
-                response.discard().await;
-                return Ok(None);
-            }
-            let next = next_page(&url, &response);
-            let bytes = match response.bytes(self.transport.limits().document_bytes).await {
+            let request = Request::new(Method::GET, url.clone(), Why::Registry);
+            let asking = self.again(async || {
+                let response = self.send(request.clone(), &scope).await.map_err(Wrong::Answer)?;
+                if response.status != StatusCode::OK || response.is_page() {
+                    response.discard().await;
+                    return Ok(None);
+                }
+                let next = next_page(&url, &response);
+                let bytes = response.bytes(self.transport.limits().document_bytes).await;
+                Ok(Some((next, bytes.map_err(Wrong::Body)?)))
+            });
+            let (next, bytes) = match asking.await {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
                 Err(error) if error.kind == ErrorKind::Invalid => return Ok(None),
-                other => other?,
+                Err(error) => return Err(error),
             };
             let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
             let found = page.tags.unwrap_or_default();
@@ -74,15 +81,22 @@ impl Session {
         let (limits, mut found) = (*self.transport.limits(), Vec::new());
         for page in 0..limits.pages {
             let request = Request::new(Method::GET, url.clone(), Why::Registry);
-            let response = self.send(request.header(ACCEPT, media_type::OCI_INDEX), &scope).await?;
-            if page == 0 && is_unknown(response.status) {
-                response.discard().await;
+            let request = request.header(ACCEPT, media_type::OCI_INDEX);
+            let asking = self.again(async || {
+                let response = self.send(request.clone(), &scope).await.map_err(Wrong::Answer)?;
+                if page == 0 && is_unknown(response.status) {
+                    response.discard().await;
+                    return Ok(None);
+                }
+                let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
+                let response = response.map_err(Wrong::Answer)?;
+                let next = next_page(&url, &response);
+                Ok(Some((next, response.bytes(limits.manifest_bytes).await.map_err(Wrong::Body)?)))
+            });
+            let Some((next, bytes)) = asking.await? else {
                 self.listed_no_referrers(repository);
                 return Ok(None);
-            }
-            let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await?;
-            let next = next_page(&url, &response);
-            let bytes = response.bytes(limits.manifest_bytes).await?;
+            };
             found.extend(entries(&bytes).map_err(&invalid)?.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,

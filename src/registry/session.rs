@@ -28,8 +28,8 @@ pub struct RawManifest {
     pub digest: Digest,
 }
 
-/// Why a manifest did not come.
-enum Wrong {
+/// Why an answer that is read as a whole did not come.
+pub(super) enum Wrong {
     /// The answer, which the transport has asked for often enough.
     Answer(Error),
     /// The body of a good answer.
@@ -159,6 +159,22 @@ impl Session {
             }
             self.auth.challenged(&headers, &url, scope, signed.as_ref().map(|s| s.header.as_str())).await?;
         }
+    }
+
+    /// Tries again what broke off in its body.
+    pub(super) async fn again<T>(&self, work: impl AsyncFn() -> Result<T, Wrong>) -> Result<T, Error> {
+        for attempt in 1.. {
+            match work().await {
+                Ok(found) => return Ok(found),
+                Err(Wrong::Body(error))
+                    if error.is_transient() && attempt < self.transport.limits().attempts =>
+                {
+                    self.transport.pause(attempt).await;
+                }
+                Err(Wrong::Body(error) | Wrong::Answer(error)) => return Err(error),
+            }
+        }
+        unreachable!("the last attempt returns")
     }
 
     /// The scope of a request that reads, or reads and writes.

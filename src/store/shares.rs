@@ -3,13 +3,12 @@
 use super::islands::{Island, merged};
 use std::collections::BTreeMap;
 
-/// The least that a helper takes, in bytes: less is not worth a connection.
-const SHARE: u64 = 8 << 20;
-
 /// Who does what.
 #[derive(Debug)]
 pub(super) struct Plan {
     size: u64,
+    /// The least that a helper takes, in bytes.
+    least: u64,
     /// The work of the first connection: from where it stands, which everything is hashed up to, to its end.
     pub(super) first: Island,
     /// The work of each helper.
@@ -40,8 +39,8 @@ pub(super) enum Next {
 }
 
 impl Plan {
-    pub(super) fn new(size: u64, at: u64, done: Vec<Island>) -> Plan {
-        Plan { size, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
+    pub(super) fn new(size: u64, at: u64, done: Vec<Island>, least: u64) -> Plan {
+        Plan { size, least, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
     }
 
     /// What the first connection does at `at`. Where that is fetching, its work is set.
@@ -77,7 +76,7 @@ impl Plan {
         let taken = merged(taken);
         let ends = taken.iter().skip(1).map(|(from, _)| *from).chain([self.size]);
         let gaps = taken.iter().map(|(_, to)| *to).zip(ends);
-        halves.chain(gaps).max_by_key(|(from, end)| end - from).filter(|(from, end)| end - from >= SHARE)
+        halves.chain(gaps).max_by_key(|(from, end)| end - from).filter(|(from, end)| end - from >= self.least)
     }
 
     /// Gives a helper a number and its share: from where to begin.
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn helpers_take_second_halves_and_what_nobody_does() {
-        let mut plan = Plan::new(128 * M, 0, vec![(96 * M, 112 * M)]);
+        let mut plan = Plan::new(128 * M, 0, vec![(96 * M, 112 * M)], 8 * M);
         assert_eq!(plan.next(0), Next::Fetch);
         assert_eq!(plan.first, (0, 96 * M));
         assert_eq!(plan.take(), Some((1, 48 * M)));
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!(plan.share().map(|(from, end)| end - from), Some(24 * M));
         let shares: Vec<u64> = std::iter::from_fn(|| plan.take()).map(|(_, from)| from / M).collect();
         assert!(shares.contains(&112), "{shares:?}");
-        assert!(plan.share().is_none_or(|(from, end)| end - from >= SHARE));
+        assert!(plan.share().is_none_or(|(from, end)| end - from >= 8 * M));
         let mut all: Vec<Island> = plan.taken();
         all.push(plan.first);
         assert_eq!(merged(all), [(0, 128 * M)]);
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_first_connection_takes_in_what_helpers_brought() {
-        let mut plan = Plan::new(64 * M, 0, vec![]);
+        let mut plan = Plan::new(64 * M, 0, vec![], 8 * M);
         plan.next(0);
         let (helper, from) = plan.take().unwrap();
         assert_eq!((from, plan.first.1), (32 * M, 32 * M));

@@ -9,7 +9,7 @@ use super::islands::Journal;
 use super::shares::{Next, Plan};
 use super::transfer::{blocking, fetch};
 use super::{Disk, Source, TransferError, Writer};
-use crate::http::ErrorKind;
+use crate::http::{ErrorKind, backoff};
 use crate::report::{Progress, Side};
 use crate::source::{From, Part};
 use futures_util::StreamExt;
@@ -18,14 +18,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// The smallest blob that is fetched over several connections, in bytes.
-const WIDE: u64 = 64 << 20;
-/// How much is written between two lines of the journal, in bytes: so much is fetched again after a kill.
-const STEP: u64 = 4 << 20;
 /// How many helpers may fail before no more are sent.
 const FAILURES: u32 = 4;
 
@@ -68,7 +63,8 @@ pub async fn fetch_wide(
     progress: &Arc<dyn Progress>,
     lanes: &Lanes,
 ) -> Result<u64, TransferError> {
-    if part.descriptor.size < WIDE {
+    let limits = source.limits();
+    if part.descriptor.size < limits.wide {
         return fetch(&**source, disk, part, &**progress).await;
     }
     let (mut received, mut failures) = (0, 0);
@@ -80,10 +76,11 @@ pub async fn fetch_wide(
         let crew = Arc::new(Crew {
             source: source.clone(),
             part: part.clone(),
+            step: limits.wide_step,
             progress: progress.clone(),
             file,
             journal,
-            plan: Mutex::new(Plan::new(part.descriptor.size, writer.offset(), islands)),
+            plan: Mutex::new(Plan::new(part.descriptor.size, writer.offset(), islands, limits.wide_share)),
             moved: Notify::new(),
             news: Notify::new(),
             received: AtomicU64::new(0),
@@ -97,10 +94,12 @@ pub async fn fetch_wide(
             Ok(()) => return Ok(received),
             Err(error) if error.kind == ErrorKind::Network => {
                 failures = if new > 0 { 0 } else { failures + 1 };
-                if failures >= source.limits().attempts {
+                if failures >= limits.attempts {
                     return Err(error);
                 }
-                tokio::time::sleep(Duration::from_millis(200 << failures)).await;
+                if new == 0 {
+                    tokio::time::sleep(backoff(failures, limits.backoff, limits.backoff_most)).await;
+                }
             }
             // wrong bytes, or no ranges: once more, in order
             Err(error) if error.kind == ErrorKind::Invalid && error.side == Side::Source => break,
@@ -114,6 +113,8 @@ pub async fn fetch_wide(
 struct Crew {
     source: Arc<dyn Source>,
     part: Part,
+    /// How much is written between two lines of the journal, in bytes.
+    step: u64,
     progress: Arc<dyn Progress>,
     file: File,
     journal: Journal,
@@ -224,7 +225,7 @@ impl Crew {
             writer.write(piece)?;
             self.came(piece.len());
             self.plan().first.0 = writer.offset();
-            if writer.offset() - recorded >= STEP {
+            if writer.offset() - recorded >= self.step {
                 recorded = writer.offset();
                 self.record(0, recorded);
             }
@@ -260,7 +261,7 @@ impl Crew {
             })?;
             self.came(piece.len());
             at += piece.len() as u64;
-            if at - recorded >= STEP || at >= end {
+            if at - recorded >= self.step || at >= end {
                 self.record(recorded, at);
                 recorded = at;
             }

@@ -2,10 +2,10 @@
 
 use crate::support::images::{noise, sha256};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_INDEX, OCI_MANIFEST};
+pub use crate::support::images::{OCI_CONFIG, OCI_EMPTY, OCI_GZIP, OCI_INDEX, OCI_MANIFEST};
 
 type Bytes = Arc<Vec<u8>>;
 
@@ -66,6 +66,20 @@ impl Content {
         self.manifest(repository, OCI_INDEX, &document)
     }
 
+    /// An artifact about a manifest of its repository.
+    pub fn artifact(&mut self, repository: &str, text: &str, subject: Option<&Value>) -> Value {
+        let config = self.blob(repository, OCI_EMPTY, b"{}".to_vec());
+        let layer = self.blob(repository, "text/plain", text.as_bytes().to_vec());
+        let mut document = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": "text/plain", "config": config,
+            "layers": [layer],
+        });
+        if let Some(subject) = subject {
+            document["subject"] = subject.clone();
+        }
+        self.manifest(repository, OCI_MANIFEST, &document)
+    }
+
     /// The bytes of a blob, wherever it stands.
     pub fn any_blob(&self, digest: &str) -> Option<Bytes> {
         self.blobs.iter().find(|((_, own), _)| own == digest).map(|(_, bytes)| bytes.clone())
@@ -81,11 +95,5 @@ impl Content {
         let children = list("manifests").into_iter().map(|child| key(&child));
         let children = children.filter(|key| !self.manifests.contains_key(key));
         blobs.chain(children).map(|(_, digest)| digest).collect()
-    }
-
-    /// Everything that images of these tags consist of, by digest.
-    pub fn digests(&self) -> BTreeSet<String> {
-        let blobs = self.blobs.keys().map(|(_, digest)| digest.clone());
-        blobs.chain(self.manifests.keys().map(|(_, digest)| digest.clone())).collect()
     }
 }

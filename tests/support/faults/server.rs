@@ -1,11 +1,12 @@
 //! The server: the distribution API, a token realm, plain files and a second host, over [`Content`].
 
+use super::answers::ranged;
 use super::content::Content;
-use super::switch::{ALWAYS, Fault, Later, Location, On, What};
+use super::switch::{ALWAYS, Fault, Later, On, What};
 use super::wire::{Answer, Request, Wire};
-use crate::support::images::sha256;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub auth: Option<Auth>,
     /// Pulls left; counted down by manifests, then 429 without `Retry-After`.
     pub quota: Option<u64>,
+    /// There is no referrers API.
+    pub no_referrers: bool,
     /// Blobs, files and uploads in pieces of so many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
 }
@@ -51,12 +54,13 @@ pub struct Faults {
     /// Where redirects and Locations of another host lead.
     pub second: String,
     state: Arc<Mutex<State>>,
+    moved: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct State {
-    content: Content,
-    settings: Settings,
+pub(super) struct State {
+    pub(super) content: Content,
+    pub(super) settings: Settings,
     faults: Vec<Fault>,
     /// Faults that were met, by name.
     met: BTreeMap<String, usize>,
@@ -64,7 +68,7 @@ struct State {
     /// How often `seen` was emptied: a slow answer must not be noted in the next list.
     epoch: usize,
     tokens: Vec<usize>,
-    uploads: Vec<Option<Vec<u8>>>,
+    pub(super) uploads: Vec<Option<Vec<u8>>>,
 }
 
 impl Faults {
@@ -76,6 +80,7 @@ impl Faults {
             address: address(&first),
             second: address(&second),
             state: Arc::new(Mutex::new(State { content, ..State::default() })),
+            moved: Arc::default(),
         };
         for (listener, is_second) in [(first, false), (second, true)] {
             let faults = faults.clone();
@@ -89,7 +94,7 @@ impl Faults {
         faults
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -117,6 +122,11 @@ impl Faults {
         self.state().seen.clone()
     }
 
+    /// Bytes of bodies that went either way so far.
+    pub fn moved(&self) -> usize {
+        self.moved.load(Ordering::Relaxed)
+    }
+
     /// What was seen, a line a request.
     pub fn shown(&self) -> String {
         let line = |seen: &Seen| {
@@ -132,7 +142,7 @@ impl Faults {
     }
 
     fn serve(&self, stream: TcpStream, second: bool) {
-        let mut wire = Wire::new(stream);
+        let mut wire = Wire::new(stream, self.moved.clone());
         while let Some(request) = wire.request() {
             let on = kind(&request, second);
             let fault = on.and_then(|on| self.next(on, &request));
@@ -219,6 +229,9 @@ impl Faults {
                 let page = format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
                 return Some(Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"));
             }
+            Some(What::TooLarge(most)) if request.length > *most => {
+                return Some(Answer::new(413, "<html><title>413 Request Entity Too Large</title></html>"));
+            }
             Some(What::Busy(status, later)) => return Some(busy(*status, *later)),
             Some(What::Unauthorized) => {
                 self.state().tokens.fill(0);
@@ -273,7 +286,7 @@ impl Faults {
         }
     }
 
-    fn challenge(&self, request: &Request) -> Answer {
+    pub(super) fn challenge(&self, request: &Request) -> Answer {
         let repository = repository(&request.path).unwrap_or_default();
         let challenge = format!(
             "Bearer realm=\"http://{}/token\",service=\"faults\",scope=\"repository:{repository}:pull\"",
@@ -305,6 +318,8 @@ impl Faults {
                 let found = self.state().content.files.get(&request.path).cloned();
                 found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| ranged(request, &bytes, fault))
             }
+            Some(On::Tags) => self.tags(request, &repository, fault),
+            Some(On::Referrers) => self.referrers(request, &repository, &last, fault),
             Some(On::Begin) => self.begin(request, &repository, fault),
             Some(On::Patch) => self.patch(request, &last, body, fault),
             Some(On::Upload) => self.finish(request, &repository, &last, body, fault),
@@ -314,151 +329,6 @@ impl Faults {
                 _ if request.path == "/v2/" => Answer::new(200, "{}"),
                 _ => Answer::error(404, "UNSUPPORTED"),
             },
-        }
-    }
-
-    fn manifest(&self, repository: &str, reference: &str, fault: Option<&What>) -> Answer {
-        let mut state = self.state();
-        let key = |name: &str| (repository.to_owned(), name.to_owned());
-        let mut digest = state.content.tags.get(&key(reference)).cloned().unwrap_or(reference.to_owned());
-        let other = state.content.tags.get(&key("other")).cloned();
-        if let (Some(What::Moving), Some(other), false) = (fault, other, reference.starts_with("sha256:")) {
-            // it stands there, and somewhere else from now on
-            state.content.tags.insert(key("other"), digest.clone());
-            state.content.tags.insert(key(reference), other.clone());
-            digest = other;
-        }
-        let quota = state.settings.quota;
-        let Some((kind, bytes)) = state.content.manifests.get(&key(&digest)) else {
-            return Answer::error(404, "MANIFEST_UNKNOWN");
-        };
-        let answer = Answer::new(200, bytes.to_vec())
-            .header("Content-Type", kind)
-            .header("Docker-Content-Digest", digest);
-        match quota {
-            Some(left) => answer
-                .header("ratelimit-limit", "100;w=21600")
-                .header("ratelimit-remaining", format!("{left};w=21600"))
-                .header("docker-ratelimit-source", "192.0.2.7"),
-            None => answer,
-        }
-    }
-
-    fn second(&self, request: &Request, body: Vec<u8>, last: &str, fault: Option<&What>) -> Answer {
-        if request.header("authorization").is_some() {
-            return Answer::new(400, "only one way of authentication is allowed");
-        }
-        if request.method == "PUT" {
-            let repository = request.query("repository").unwrap_or_default().to_owned();
-            return self.finish(request, &repository, last, body, fault);
-        }
-        if request.query("signature") != Some("good") {
-            return Answer::new(
-                403,
-                "<Error><Code>AccessDenied</Code><Message>Request has expired</Message>",
-            );
-        }
-        match self.state().content.any_blob(last) {
-            Some(bytes) => ranged(request, &bytes, fault),
-            None => Answer::new(404, ""),
-        }
-    }
-
-    fn begin(&self, request: &Request, repository: &str, fault: Option<&What>) -> Answer {
-        let mut state = self.state();
-        if let Some(digest) = request.query("mount") {
-            let from = request.query("from").unwrap_or_default();
-            let there = state.content.blobs.get(&(from.to_owned(), digest.to_owned())).cloned();
-            match (fault, there) {
-                (Some(What::Mount(401)), _) => {
-                    drop(state);
-                    return self.challenge(request);
-                }
-                (Some(What::Mount(202)), _) | (_, None) => {}
-                (Some(What::Mount(status)), _) => return Answer::error(*status, "NAME_UNKNOWN"),
-                (_, Some(bytes)) => {
-                    state.content.blobs.insert((repository.to_owned(), digest.to_owned()), bytes);
-                    let location = format!("/v2/{repository}/blobs/{digest}");
-                    return Answer::new(201, "").header("Location", location);
-                }
-            }
-        }
-        state.uploads.push(Some(Vec::new()));
-        let path = format!("/v2/{repository}/blobs/uploads/{}?_state=a%2Fb", state.uploads.len() - 1);
-        let host = self.address.split(':').next().unwrap();
-        let location = match fault {
-            Some(What::Location(Location::Relative)) => path,
-            Some(What::Location(Location::NoPort)) => format!("http://{host}{path}"),
-            Some(What::Location(Location::NoScheme)) => format!("//{}{path}", self.address),
-            Some(What::Location(Location::OtherHost)) => {
-                format!("http://{}{path}&repository={repository}", self.second)
-            }
-            _ => format!("http://{}{path}", self.address),
-        };
-        Answer::new(202, "").header("Location", location).header("Range", "0-0")
-    }
-
-    fn patch(&self, request: &Request, last: &str, body: Vec<u8>, fault: Option<&What>) -> Answer {
-        let mut state = self.state();
-        let upload = last.parse::<usize>().ok().and_then(|at| state.uploads.get_mut(at)?.as_mut());
-        let Some(upload) = upload else { return Answer::error(404, "BLOB_UPLOAD_UNKNOWN") };
-        upload.extend(body);
-        let end = if fault == Some(&What::StaleRange) { 0 } else { upload.len().saturating_sub(1) };
-        let status = if let Some(What::PatchStatus(status)) = fault { *status } else { 202 };
-        let location = format!("{}?_state=next", request.path);
-        Answer::new(status, "").header("Location", location).header("Range", format!("0-{end}"))
-    }
-
-    fn finish(
-        &self,
-        request: &Request,
-        repository: &str,
-        last: &str,
-        body: Vec<u8>,
-        fault: Option<&What>,
-    ) -> Answer {
-        let mut state = self.state();
-        let upload = last.parse::<usize>().ok().and_then(|at| state.uploads.get_mut(at)?.take());
-        let Some(mut bytes) = upload else { return Answer::error(404, "BLOB_UPLOAD_UNKNOWN") };
-        bytes.extend(body);
-        let digest = request.query("digest").unwrap_or_default().to_owned();
-        if sha256(&bytes) != digest {
-            return Answer::error(400, "DIGEST_INVALID");
-        }
-        state.content.blobs.insert((repository.to_owned(), digest.clone()), Arc::new(bytes));
-        let answer = Answer::new(201, "");
-        match fault {
-            Some(What::NoLocation) => answer,
-            _ => answer.header("Location", format!("/v2/{repository}/blobs/{digest}")),
-        }
-    }
-
-    fn put_manifest(
-        &self,
-        request: &Request,
-        repository: &str,
-        last: &str,
-        body: Vec<u8>,
-        fault: Option<&What>,
-    ) -> Answer {
-        let mut state = self.state();
-        if !state.content.lacking(repository, &body).is_empty() {
-            return Answer::error(400, "MANIFEST_BLOB_UNKNOWN");
-        }
-        let digest = sha256(&body);
-        if last.starts_with("sha256:") && last != digest {
-            return Answer::error(400, "DIGEST_INVALID");
-        }
-        let kind = request.header("content-type").unwrap_or_default().to_owned();
-        let key = (repository.to_owned(), digest.clone());
-        state.content.manifests.insert(key, (kind, Arc::new(body)));
-        if !last.starts_with("sha256:") {
-            state.content.tags.insert((repository.to_owned(), last.to_owned()), digest.clone());
-        }
-        let answer = Answer::new(201, "").header("Docker-Content-Digest", digest.clone());
-        match fault {
-            Some(What::NoLocation) => answer,
-            _ => answer.header("Location", format!("/v2/{repository}/manifests/{digest}")),
         }
     }
 }
@@ -473,6 +343,8 @@ fn kind(request: &Request, second: bool) -> Option<On> {
         "GET" if path.contains("/manifests/") => Some(On::Manifest),
         "HEAD" if path.contains("/manifests/") => Some(On::ManifestHead),
         "PUT" if path.contains("/manifests/") => Some(On::PutManifest),
+        "GET" if path.ends_with("/tags/list") => Some(On::Tags),
+        "GET" if path.contains("/referrers/") => Some(On::Referrers),
         "GET" if blob => Some(On::Blob),
         "HEAD" if blob => Some(On::BlobHead),
         "POST" => Some(On::Begin),
@@ -486,32 +358,6 @@ fn repository(path: &str) -> Option<String> {
     let rest = path.strip_prefix("/v2/")?;
     let end = ["/manifests/", "/blobs/", "/tags/", "/referrers/"].iter().find_map(|word| rest.find(word))?;
     Some(rest[..end].to_owned())
-}
-
-/// The content, or the part of it that was asked for, as the fault wants it.
-fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> Answer {
-    let octets =
-        |status, body: &[u8]| Answer::new(status, body).header("Content-Type", "application/octet-stream");
-    let size = bytes.len();
-    let part = |named: usize, start: usize| {
-        let range = format!("bytes {named}-{}/{size}", size.saturating_sub(1));
-        octets(206, &bytes[start.min(size)..]).header("Content-Range", range)
-    };
-    match (request.range().filter(|start| *start > 0), fault) {
-        (None, _) | (_, Some(What::RangeDropped)) => octets(200, bytes),
-        (Some(_), Some(What::RangeRefused(status))) => {
-            // docker-registry's 416: the length of the blob, and a short body
-            Answer { length: Some(size), ..octets(*status, b"requested range not satisfiable\n") }
-        }
-        (Some(start), Some(What::RangeShifted)) => part(start / 2, start / 2),
-        (Some(start), Some(What::RangeLies)) => {
-            let mut answer = part(start, start);
-            answer.body.reverse();
-            answer
-        }
-        (Some(start), _) if start >= size => Answer { length: Some(size), ..octets(416, b"no") },
-        (Some(start), _) => part(start, start),
-    }
 }
 
 fn busy(status: u16, later: Later) -> Answer {

@@ -18,6 +18,10 @@ pub enum On {
     /// PATCH of an upload.
     Patch,
     PutManifest,
+    /// The list of a repository's tags.
+    Tags,
+    /// The list of what refers to a manifest.
+    Referrers,
     /// A token realm.
     Token,
     /// A plain file.
@@ -41,6 +45,8 @@ pub enum What {
     HangUp,
     /// The connection ends after so many bytes of the request's body.
     CutUpload(usize),
+    /// 413 for bodies of requests with more bytes.
+    TooLarge(usize),
     /// The body compressed, as `Content-Encoding` says.
     Gzip,
     /// One byte is another; the length is right.
@@ -79,6 +85,12 @@ pub enum What {
     StaleRange,
     /// A token of this JSON, `TOKEN` standing for a good one.
     TokenAnswer(&'static str),
+    /// A manifest with a subject is taken without `OCI-Subject`.
+    NoSubject,
+    /// Lists come in answers of so many entries, with `Link`.
+    Pages(usize),
+    /// `"tags": null`.
+    NullTags,
     /// The tag moves to the other image before each answer.
     Moving,
 }

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A request.
@@ -77,12 +79,14 @@ impl Answer {
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
     stream: TcpStream,
+    /// Bytes of bodies that went either way.
+    moved: Arc<AtomicUsize>,
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Wire {
+    pub(super) fn new(stream: TcpStream, moved: Arc<AtomicUsize>) -> Wire {
         let _ = stream.set_nodelay(true);
-        Wire { reader: BufReader::new(stream.try_clone().unwrap()), stream }
+        Wire { reader: BufReader::new(stream.try_clone().unwrap()), stream, moved }
     }
 
     /// The next request's head; `None` at the end, and for what is no HTTP.
@@ -123,7 +127,10 @@ impl Wire {
         while body.len() < length {
             let next = piece.min(length - body.len()) as u64;
             match self.reader.by_ref().take(next).read_to_end(&mut body) {
-                Ok(count) if count > 0 => std::thread::sleep(pause),
+                Ok(count) if count > 0 => {
+                    self.moved.fetch_add(count, Ordering::Relaxed);
+                    std::thread::sleep(pause);
+                }
                 _ => break,
             }
         }
@@ -159,6 +166,7 @@ impl Wire {
                 return (sent, false);
             }
             sent += piece.len();
+            self.moved.fetch_add(piece.len(), Ordering::Relaxed);
             std::thread::sleep(pause);
         }
         if answer.stall.is_some() {
