@@ -2,7 +2,7 @@
 
 use super::Lost;
 use crate::model::human_size;
-use crate::store::ContentError;
+use crate::store::{ContentError, StoreError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub enum Error {
     /// There is not enough room.
     #[error(
         "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make room or \
-         write it elsewhere with -o", human_size(*available), human_size(*needed)
+         write it elsewhere", human_size(*available), human_size(*needed)
     )]
     Space {
         /// The folder that the bundle was to stand in.
@@ -97,6 +97,9 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
+    /// The store beside a bundle that is being made cannot be used.
+    #[error(transparent)]
+    Spool(#[from] StoreError),
     /// Another process is writing the same bundle.
     #[error("{path} is being written by another process; wait for it, or choose another name")]
     Busy {

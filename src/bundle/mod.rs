@@ -2,17 +2,24 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`];
+//! and [`Straight`], which makes the same file as [`write`] from what comes over the network.
 
+mod arrive;
 mod contents;
 mod error;
 mod form;
 mod frame;
+mod ground;
 mod header;
+mod journal;
 mod locator;
 mod pipeline;
 mod plan;
+mod previous;
 mod read;
+mod squeeze;
+mod straight;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -25,6 +32,7 @@ pub use error::{Error, Fault};
 pub use form::Form;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use straight::{Begun, Straight};
 pub use verify::{Verified, verify};
 pub use write::{Written, write};
 

@@ -98,6 +98,16 @@ impl Plan {
                 lost.push(Lost { item, digest: Some(entry.digest), reason });
             }
         }
+        Ok(Plan::lacking(lock, lost, today))
+    }
+
+    /// Plans the bundle of `lock` as if everything that it names were there. Losses that the lock itself has
+    /// are lost as in [`Plan::new`].
+    pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> Plan {
+        Plan::lacking(lock, Vec::new(), today)
+    }
+
+    fn lacking(lock: &Lock, mut lost: Vec<Lost>, today: jiff::civil::Date) -> Plan {
         let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
         lost.extend(lock.unresolved.iter().map(|item| Lost {
             item: name(item.kind, &item.name),
@@ -112,7 +122,7 @@ impl Plan {
         }));
         lost.sort_by(|a, b| a.item.cmp(&b.item));
         let without = lost.iter().map(|lost| lost.item.clone()).collect();
-        Ok(Plan { lost, ..Plan::without(lock, &without) })
+        Plan { lost, ..Plan::without(lock, &without) }
     }
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.

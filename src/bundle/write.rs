@@ -3,7 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::plan::{Content, Piece};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
+use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, straight, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::store::{Blobs, ContentError};
@@ -27,17 +27,17 @@ pub struct Written {
 }
 
 /// What the threads hand each other: one frame's content, then the frame.
-struct Work {
+pub(super) struct Work {
     /// Which piece; `None` for the locator.
     piece: Option<usize>,
     form: Form,
     content: Vec<u8>,
 }
 
-struct Done {
-    piece: Option<usize>,
+pub(super) struct Done {
+    pub piece: Option<usize>,
     content: usize,
-    frame: io::Result<(Vec<u8>, Hash)>,
+    pub frame: io::Result<(Vec<u8>, Hash)>,
 }
 
 /// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
@@ -53,18 +53,18 @@ pub fn write(
     options: PackOptions,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
-    let (partial, file) = create(out)?;
-    let result = room(plan, out).and_then(|()| {
+    let (partial, file) = claim(out)?;
+    let failed = |source| Error::Write { path: out.into(), source };
+    // what an unfinished `pull --bundle` left belongs to the file's old content
+    file.set_len(0).and_then(|()| discard(&straight::work_folder(&partial))).map_err(failed)?;
+    let result = room(plan.needed_bytes(), out).and_then(|()| {
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(&file, |flush| fill(plan, blobs, &partial, &file, options, flush, progress));
         progress.end();
         filled
     });
-    let failed = |source| Error::Write { path: out.into(), source };
     let kept = result.and_then(|(written, flushed)| {
-        flushed.and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&partial, out).map_err(failed)?;
-        File::open(folder(out)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        flushed.and_then(|()| publish(&file, &partial, out)).map_err(failed)?;
         Ok(written)
     });
     if kept.is_err() {
@@ -74,12 +74,27 @@ pub fn write(
     kept
 }
 
-fn folder(out: &Path) -> &Path {
+/// Brings the file to disk and gives it its name.
+pub(super) fn publish(file: &File, partial: &Path, out: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    fs::rename(partial, out)?;
+    File::open(folder(out))?.sync_all()
+}
+
+/// Removes a folder with everything in it, if it is there.
+pub(super) fn discard(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn folder(out: &Path) -> &Path {
     out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes `OUT.partial`, empty and locked against other processes.
-fn create(out: &Path) -> Result<(PathBuf, File), Error> {
+/// Opens or makes `OUT.partial`, and locks it against other processes.
+pub(super) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
     let mut name = out.as_os_str().to_owned();
     name.push(".partial");
     let path = PathBuf::from(name);
@@ -87,7 +102,8 @@ fn create(out: &Path) -> Result<(PathBuf, File), Error> {
     if out.is_dir() {
         return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
     }
-    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
@@ -98,15 +114,15 @@ fn create(out: &Path) -> Result<(PathBuf, File), Error> {
     if !same.unwrap_or(false) {
         return Err(Error::Busy { path });
     }
-    file.set_len(0).map_err(failed)?;
     Ok((path, file))
 }
 
-fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
+/// Refuses to begin where there is less room than `needed` bytes.
+pub(super) fn room(needed: u64, out: &Path) -> Result<(), Error> {
     let folder = folder(out);
     let failed = |source: rustix::io::Errno| Error::Write { path: folder.into(), source: source.into() };
     let system = rustix::fs::statvfs(folder).map_err(failed)?;
-    let (needed, available) = (plan.needed_bytes(), system.f_bavail.saturating_mul(system.f_frsize));
+    let available = system.f_bavail.saturating_mul(system.f_frsize);
     if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
 }
 
@@ -141,14 +157,7 @@ fn fill(
     let mut contents = empty_contents(plan, options);
     pipeline::ordered(
         |hand| make(plan, blobs, hand),
-        |work: Work| {
-            let frame = frame::encode(work.form, options.level, &work.content);
-            let frame = frame.map(|frame| {
-                let hash = Hash::of(&frame);
-                (frame, hash)
-            });
-            Done { piece: work.piece, content: work.content.len(), frame }
-        },
+        encode(options.level),
         |done: Done| {
             let (frame, hash) = done.frame.map_err(failed)?;
             match done.piece.map(|piece| (piece >= contents.front_len(), &mut contents.entries[piece])) {
@@ -182,7 +191,20 @@ fn fill(
     Ok(Written { digest: locator.sha256, bytes: out.end })
 }
 
-fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
+/// Makes a frame of its content.
+pub(super) fn encode(level: i32) -> impl Fn(Work) -> Done + Sync {
+    move |work: Work| {
+        let frame = frame::encode(work.form, level, &work.content);
+        let frame = frame.map(|frame| {
+            let hash = Hash::of(&frame);
+            (frame, hash)
+        });
+        Done { piece: work.piece, content: work.content.len(), frame }
+    }
+}
+
+/// The index of a bundle of which nothing is written yet.
+pub(super) fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
     let record = |piece: &Piece| Record {
         name: piece.name.clone(),
         digest: piece.descriptor.digest.clone(),
@@ -208,33 +230,7 @@ fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
 fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> Result<(), Error> {
     let front_len = super::contents::FRONT.len() + 1;
     for (index, piece) in plan.pieces.iter().enumerate() {
-        if index == front_len && !hand(locator_work()) {
-            return Ok(());
-        }
-        let at = Some(index);
-        let size = piece.descriptor.size;
-        let content = header::encode(&piece.name, size);
-        let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
-        let failed = |source| Error::Content { item: piece.item.clone(), source };
-        let mut source = open(piece, blobs)?;
-        let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
-        let mut left = size;
-        while left > 0 && go_on {
-            let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
-            source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
-            hasher.update(&content);
-            left -= content.len() as u64;
-            go_on = hand(Work { piece: at, form: piece.form, content });
-        }
-        if !go_on {
-            return Ok(());
-        }
-        let over = source.read(&mut [0]).map_err(|source| failed(read_error(piece, source)))?;
-        if over > 0 || hasher.finish() != piece.descriptor.digest {
-            return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
-        }
-        let padding = header::padding(size);
-        if padding > 0 && !hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }) {
+        if index == front_len && !hand(locator_work()) || !make_piece(index, piece, blobs, hand)? {
             return Ok(());
         }
     }
@@ -242,6 +238,39 @@ fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> R
         hand(locator_work());
     }
     Ok(())
+}
+
+/// Hands out the content of the frames of one piece; `false` once nobody wants more.
+pub(super) fn make_piece(
+    index: usize,
+    piece: &Piece,
+    blobs: &dyn Blobs,
+    hand: &mut dyn FnMut(Work) -> bool,
+) -> Result<bool, Error> {
+    let at = Some(index);
+    let size = piece.descriptor.size;
+    let content = header::encode(&piece.name, size);
+    let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
+    let failed = |source| Error::Content { item: piece.item.clone(), source };
+    let mut source = open(piece, blobs)?;
+    let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
+    let mut left = size;
+    while left > 0 && go_on {
+        let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
+        source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
+        hasher.update(&content);
+        left -= content.len() as u64;
+        go_on = hand(Work { piece: at, form: piece.form, content });
+    }
+    if !go_on {
+        return Ok(false);
+    }
+    let over = source.read(&mut [0]).map_err(|source| failed(read_error(piece, source)))?;
+    if over > 0 || hasher.finish() != piece.descriptor.digest {
+        return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
+    }
+    let padding = header::padding(size);
+    Ok(padding == 0 || hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }))
 }
 
 fn locator_work() -> Work {
@@ -300,7 +329,7 @@ pub(super) struct Out<'a> {
 }
 
 impl Out<'_> {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.file;
         file.write_all(bytes)?;
         self.end += bytes.len() as u64;

@@ -148,7 +148,7 @@ impl From<bundle::Error> for Failure {
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
-            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } => {
+            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Spool(_) => {
                 Failure::new(Exit::Failed, message).on(Side::Destination)
             }
         }

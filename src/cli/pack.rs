@@ -10,7 +10,7 @@ use crate::report::{Item, Report, Status, escape};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Pack what a lock names into one bundle file
@@ -40,8 +40,7 @@ impl Pack {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-                let plan = Plan::new(&lock, &store, today)?;
+                let plan = Plan::new(&lock, &store, today())?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -49,7 +48,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(self.dry(&plan, report(Status::Skipped)));
+                    return Ok(dry(&plan, &self.out, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
                 let written = bundle::write(&plan, &store, &self.out, options, &*progress)?;
@@ -59,43 +58,53 @@ impl Pack {
         })
     }
 
-    fn dry(&self, plan: &Plan, mut report: Report) -> Outcome {
-        let needed = plan.needed_bytes();
-        report.extra.insert("needed_bytes".into(), json!(needed));
-        let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
-            table(plan.items.iter()),
-            count(&plan.items),
-            self.out.display(),
-            plan.fingerprint,
-            human_size(needed),
-        );
-        outcome(plan, report, &text)
-    }
-
     fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
-        let content = plan.content_bytes();
-        let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
-        report.extra.insert(
-            "bundle".into(),
-            json!({
-                "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
-                "bytes": written.bytes, "content_bytes": content, "partial": partial,
-            }),
-        );
-        let text = format!(
-            "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
-            count(&plan.items),
-            self.out.display(),
-            written.digest,
-            plan.fingerprint,
-            human_size(written.bytes),
-            written.bytes as f64 / content.max(1) as f64,
-            human_size(content),
-        );
-        outcome(plan, report, &text)
+        report.extra.insert("bundle".into(), described(plan, &self.out, written));
+        let text = format!("packed {} into {}\n", count(&plan.items), self.out.display());
+        outcome(plan, report, &(text + &told(plan, written)))
     }
+}
+
+/// The day by which accepted losses count.
+pub(super) fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+/// What would be made, and how much room it needs.
+pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report) -> Outcome {
+    let needed = plan.needed_bytes();
+    report.extra.insert("needed_bytes".into(), json!(needed));
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
+        table(plan.items.iter()),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+        human_size(needed),
+    );
+    outcome(plan, report, &text)
+}
+
+/// The member `bundle` of a report.
+pub(super) fn described(plan: &Plan, out: &Path, written: &Written) -> serde_json::Value {
+    let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+    json!({
+        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+    })
+}
+
+/// The lines about a bundle that was made.
+pub(super) fn told(plan: &Plan, written: &Written) -> String {
+    let content = plan.content_bytes();
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        written.bytes as f64 / content.max(1) as f64,
+        human_size(content),
+    )
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.
@@ -107,7 +116,8 @@ fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
     Outcome { report, text: escape(text) + &escape(&lost), exit }
 }
 
-fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+/// Every item, with this status where nothing is lost.
+pub(super) fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
     let mut items: Vec<Item> = plan.items.iter().map(|entry| item(entry, status)).collect();
     items.extend(plan.lost.iter().map(|lost| Item {
         kind: lost.item.kind,

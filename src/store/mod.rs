@@ -1,8 +1,11 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
+mod destination;
 mod disk;
 mod islands;
 mod layout;
+mod nearby;
+mod partial;
 mod records;
 mod shares;
 mod through;
@@ -10,8 +13,11 @@ mod transfer;
 mod wide;
 mod writer;
 
+pub use destination::{Destination, Ground, Island};
 pub use disk::{Disk, StoreError};
+pub(crate) use islands::merged;
 pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use nearby::Nearby;
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
 pub use wide::{Lanes, fetch_wide};

@@ -1,6 +1,6 @@
 //! Upstream with a store in front of it.
 
-use super::{Blobs, Disk, Local, Source, fetch};
+use super::{Blobs, Destination, Disk, Local, Source, fetch};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::Limits;
 use crate::report::{Progress, Side, Silent};
@@ -48,7 +48,8 @@ impl Source for Through {
                 return self.upstream.open(part, offset).await;
             }
             if !there {
-                fetch(&*self.upstream, &self.disk, part, &*self.progress).await.map_err(|error| {
+                let disk: Arc<dyn Destination> = Arc::new(self.disk.clone());
+                fetch(&*self.upstream, &disk, part, &*self.progress).await.map_err(|error| {
                     let side = if error.side == Side::Source { "" } else { "store: " };
                     Error::new(error.kind, format!("{side}{}", error.message))
                 })?;

@@ -15,7 +15,7 @@ use landfall::registry::{Keychain, Sessions};
 use landfall::report::{Item, Progress, Status};
 use landfall::rewrite::Mapping;
 use landfall::source::Upstreams;
-use landfall::store::{Disk, Local};
+use landfall::store::{Destination, Disk, Local};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -168,7 +168,7 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk = Disk::open(&self.store(store)).unwrap();
+        let disk: Arc<dyn Destination> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
         let pulling = landfall::pull::pull(&self.lock, source, &disk, 8, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
