@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::faults::{Fault, On, Rig, Settings, What};
+use support::faults::{Fault, On, Rig, Settings, What, quick_and_wide};
 use support::images::{noise, sha256};
 use support::rounds;
 
@@ -212,6 +212,45 @@ fn another_lock_takes_over_what_has_come() {
     let base = sha256(&noise(1, 40_000 * SCALE));
     let again: Vec<_> = up.sent().into_keys().filter(|path| path.ends_with(&base)).collect();
     assert!(again.is_empty(), "{again:?} was fetched again");
+}
+
+#[test]
+fn several_connections_bring_a_blob_over_a_bad_network() {
+    let mut rig = Rig::of(SCALE);
+    rig.limits = quick_and_wide();
+    rig.limits.wide_share = 200_000;
+    rig.limits.wide_step = 100_000;
+    let wanted = fs::read(rig.place.path("first.bundle")).unwrap();
+    let faults = |number: usize| {
+        let at = 40_000 + 331_777 * (number % 13);
+        match number % 5 {
+            0 => vec![],
+            1 => vec![Fault::once(On::Blob, What::Cut(at)).skip(number % 3)],
+            2 => vec![Fault::always(On::Blob, What::Cut(at))],
+            3 => vec![
+                Fault::once(On::Blob, What::Corrupt).skip(number % 4),
+                Fault::once(On::File, What::Cut(at)),
+            ],
+            _ => vec![
+                Fault::once(On::Blob, What::RangeLies),
+                Fault::once(On::Blob, What::RangeDropped).skip(1),
+            ],
+        }
+    };
+    let mut wide = 0;
+    for number in 0..rounds(15) {
+        let out = rig.place.path(format!("wide-{number}.tar.zst"));
+        rig.arm(faults(number));
+        let mut items = rig.pull_bundle(&out);
+        let base = rig.up.seen().into_iter().filter(|seen| seen.range.is_some()).count();
+        wide += base;
+        if !out.exists() {
+            rig.arm([]);
+            items = rig.pull_bundle(&out);
+        }
+        assert!(fs::read(&out).unwrap() == wanted, "round {number}: {items:?}\n{}", rig.up.shown());
+    }
+    assert!(wide > 0, "no blob came over several connections");
 }
 
 /// Runs it and kills it when the upstream has sent so many bytes. Whether it was still running.

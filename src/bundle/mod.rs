@@ -14,6 +14,7 @@ mod ground;
 mod header;
 mod journal;
 mod locator;
+mod medium;
 mod pipeline;
 mod plan;
 mod previous;
@@ -24,6 +25,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod volumes;
 mod whole;
 mod write;
 
@@ -34,6 +36,7 @@ pub use plan::{Lost, Plan};
 pub use read::Bundle;
 pub use straight::{Begun, Straight};
 pub use verify::{Verified, verify};
+pub use volumes::is_split;
 pub use write::{Written, write};
 
 /// Name of the lock inside a bundle.

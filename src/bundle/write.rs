@@ -3,6 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::plan::{Content, Piece};
+use super::volumes::folder;
 use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, straight, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
@@ -87,10 +88,6 @@ pub(super) fn discard(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-pub(super) fn folder(out: &Path) -> &Path {
-    out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens or makes `OUT.partial`, and locks it against other processes.

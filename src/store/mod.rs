@@ -2,6 +2,7 @@
 
 mod destination;
 mod disk;
+mod gc;
 mod islands;
 mod layout;
 mod nearby;
@@ -15,6 +16,7 @@ mod writer;
 
 pub use destination::{Destination, Ground, Island};
 pub use disk::{Disk, StoreError};
+pub use gc::{Removed, Swept, Waste, gc};
 pub(crate) use islands::merged;
 pub use layout::{LayoutIndex, OCI_LAYOUT};
 pub use nearby::Nearby;

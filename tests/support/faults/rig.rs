@@ -6,7 +6,7 @@ use super::server::Faults;
 use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
-use landfall::bundle::{self, PackOptions, Plan};
+use landfall::bundle::{self, Begun, PackOptions, Plan, Straight};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 use landfall::lock::{Lock, Locked, Pins, Resolver, lock};
 use landfall::model::{Digest, Limits};
@@ -15,9 +15,9 @@ use landfall::registry::{Keychain, Sessions};
 use landfall::report::{Item, Progress, Status};
 use landfall::rewrite::Mapping;
 use landfall::source::Upstreams;
-use landfall::store::{Destination, Disk, Local};
+use landfall::store::{Destination, Disk, Local, Nearby};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -174,6 +174,26 @@ impl Rig {
         self.runtime.block_on(pulling).unwrap()
     }
 
+    /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
+    pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
+        let plan = Arc::new(Plan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let options = PackOptions { level: 1 };
+        let begun = Straight::begin(plan, None, out, options, &*self.notes).unwrap();
+        let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
+        let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
+        let squeezing = std::thread::spawn(move || squeezer.squeeze());
+        let source = Arc::new(Nearby::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
+        let into: Arc<dyn Destination> = near;
+        let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let items = self.runtime.block_on(pulling).unwrap();
+        bundle.close();
+        squeezing.join().unwrap().unwrap();
+        if items.iter().all(|item| item.status != Status::Failed) {
+            bundle.finish().unwrap();
+        }
+        items
+    }
+
     /// `landfall pack` of a store: the bundle's digest.
     pub fn pack(&self, store: &str) -> Digest {
         let disk = Disk::open(&self.store(store)).unwrap();
@@ -238,7 +258,7 @@ pub fn leftovers(store: &std::path::Path) -> Vec<String> {
         let Ok(files) = std::fs::read_dir(store.join(".landfall").join(folder)) else { continue };
         found.extend(files.flatten().map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())));
     }
-    let known = ["partial", "temporary", "verified", "lock"];
+    let known = ["partial", "temporary", "verified", "lock", "in-use"];
     let own = std::fs::read_dir(store.join(".landfall")).unwrap().flatten();
     let own = own.map(|file| file.file_name().to_string_lossy().into_owned());
     found.extend(own.filter(|name| !known.contains(&name.as_str())));
