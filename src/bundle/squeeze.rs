@@ -14,6 +14,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::PoisonError;
 
+/// Pieces in flight: few, as transfers need memory at the same time.
+const DEPTH: usize = 4;
 /// How many bytes are written before they are brought to disk and the spool's copies go.
 const FLUSH: u64 = 16 << 20;
 
@@ -40,7 +42,8 @@ impl Straight {
             (inner.compressed + squeezed.frames.len(), squeezed.end)
         };
         let (mut frames, mut batch, mut flushed) = (Vec::new(), Vec::new(), end);
-        let squeezed = pipeline::ordered(
+        let squeezed = pipeline::ordered_within(
+            DEPTH,
             |hand| {
                 for (index, piece) in inner.plan.pieces.iter().enumerate().skip(first) {
                     if !inner.wait_for(piece) || !make_piece(index, piece, self, hand)? {

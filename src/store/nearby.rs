@@ -9,12 +9,17 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Pieces of content that are read at once from near: more cost memory and are no faster.
+const STREAMS: usize = 4;
 
 /// Upstream, with content that is at hand in front of it.
 pub struct Nearby {
     blobs: Arc<dyn Blobs>,
     local: Local,
     upstream: Arc<dyn Source>,
+    streams: Arc<Semaphore>,
     /// What was read from its beginning: if that is asked for again, it was wrong.
     read: Mutex<HashSet<Digest>>,
     wrong: Mutex<HashSet<Digest>>,
@@ -24,7 +29,8 @@ impl Nearby {
     /// `upstream`, with `blobs` in front.
     pub fn new(blobs: Arc<dyn Blobs>, upstream: Arc<dyn Source>) -> Nearby {
         let local = Local(blobs.clone());
-        Nearby { blobs, local, upstream, read: Mutex::default(), wrong: Mutex::default() }
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        Nearby { blobs, local, upstream, streams, read: Mutex::default(), wrong: Mutex::default() }
     }
 
     /// What came was wrong. Whether it came from near.
@@ -55,8 +61,14 @@ impl Source for Nearby {
             }
             // damage is worth another attempt, which upstream gets
             let wrong = |error: Error| Error::new(ErrorKind::Invalid, error.message);
+            let turn = self.streams.clone().acquire_owned().await;
+            let turn = turn.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
             let (start, stream) = self.local.open(part, offset).await.map_err(wrong)?;
-            Ok((start, stream.map(move |piece| piece.map_err(wrong)).boxed()))
+            let stream = stream.map(move |piece| {
+                let _until_it_ends = &turn;
+                piece.map_err(wrong)
+            });
+            Ok((start, stream.boxed()))
         })
     }
 
