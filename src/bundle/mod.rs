@@ -2,7 +2,7 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
 
 mod contents;
 mod error;
@@ -13,6 +13,7 @@ mod locator;
 mod pipeline;
 mod plan;
 mod read;
+mod sign;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use error::{Error, Fault};
 pub use form::Form;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use sign::{NAMESPACE, SignedBy};
 pub use verify::{Verified, verify};
 pub use write::{Written, write};
 

@@ -88,7 +88,7 @@ fn packed() -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(&plan, &memory, &path, PackOptions { level: 3 }, None, &Silent).unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -114,7 +114,7 @@ impl Packed {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
         (&file).seek(SeekFrom::Start(end)).unwrap();
-        let locator = finish(contents, &mut Out { file: &file, end }).unwrap();
+        let locator = finish(contents, None, &mut Out { file: &file, end }).unwrap();
         file.write_all_at(&locator.frames().concat(), locator_at).unwrap();
     }
 
@@ -301,7 +301,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     less.blobs.remove(&lock.files[0].digest);
     let plan = Plan::new(&lock, &less, today()).unwrap();
     assert!(matches!(plan.check_whole(), Err(Error::Incomplete { lost }) if lost.len() == 1));
-    write(&plan, &less, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+    write(&plan, &less, &packed.path, PackOptions { level: 3 }, None, &Silent).unwrap();
     assert_eq!(packed.verdict(), "");
     packed.reseal(|contents| contents.partial.clear());
     assert!(packed.verdict().contains("is not there"), "{}", packed.verdict());
@@ -334,7 +334,8 @@ fn too_little_room_is_told_before_anything_is_read() {
     lock.files[0].size = 1 << 60;
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    let error = write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, &Silent).unwrap_err();
+    let error =
+        write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, None, &Silent).unwrap_err();
     assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 60), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -347,7 +348,7 @@ fn two_cannot_write_one_bundle_at_once() {
     let other = fs::File::create(dir.path().join("B.partial")).unwrap();
     other.lock().unwrap();
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent);
+    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, None, &Silent);
     assert!(matches!(pack(), Err(Error::Busy { .. })));
     drop(other);
     pack().unwrap();

@@ -3,9 +3,10 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::plan::{Content, Piece};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
+use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
+use crate::sign::Signer;
 use crate::store::{Blobs, ContentError};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -40,23 +41,27 @@ struct Done {
     frame: io::Result<(Vec<u8>, Hash)>,
 }
 
-/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
-/// lost is named inside the bundle.
+/// Writes the bundle of `plan` to `out`, signed by `signer` if there is one. Every blob's digest is checked on the
+/// way. What `plan` has lost is named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
+/// When there is not enough room, content is damaged or gone, or the file cannot be written or signed. Then
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &Plan,
     blobs: &dyn Blobs,
     out: &Path,
     options: PackOptions,
+    signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let (partial, file) = create(out)?;
     let result = room(plan, out).and_then(|()| {
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-        let filled = flushing(&file, |flush| fill(plan, blobs, &partial, &file, options, flush, progress));
+        let filled = flushing(&file, |flush| {
+            let to = To { path: &partial, file: &file, flush };
+            fill(plan, blobs, &to, options, signer, progress)
+        });
         progress.end();
         filled
     });
@@ -126,13 +131,19 @@ fn flushing<T>(
     })
 }
 
+/// Where it is written.
+struct To<'a> {
+    path: &'a Path,
+    file: &'a File,
+    flush: &'a SyncSender<()>,
+}
+
 fn fill(
     plan: &Plan,
     blobs: &dyn Blobs,
-    path: &Path,
-    file: &File,
+    &To { path, file, flush }: &To<'_>,
     options: PackOptions,
-    flush: &SyncSender<()>,
+    signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
@@ -176,7 +187,8 @@ fn fill(
             Ok(())
         },
     )?;
-    let locator = finish(&contents, &mut out).map_err(failed)?;
+    let signature = signer.map(|signer| sign::sign(signer, &contents, path)).transpose()?;
+    let locator = finish(&contents, signature.as_deref(), &mut out).map_err(failed)?;
     file.write_all_at(&locator.frames().concat(), contents.locator).map_err(failed)?;
     plan.items.iter().for_each(|item| progress.item(&item.name));
     Ok(Written { digest: locator.sha256, bytes: out.end })
@@ -272,7 +284,11 @@ fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error>
 }
 
 /// Writes the contents index and the tail; gives the locator, which has its place at the front.
-pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locator> {
+pub(super) fn finish(
+    contents: &Contents,
+    signature: Option<&[u8]>,
+    out: &mut Out<'_>,
+) -> io::Result<Locator> {
     let index = contents.to_bytes()?;
     out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
     let offset = out.end;
@@ -283,7 +299,7 @@ pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locat
         frames.extend(frame);
     }
     out.put(&frames)?;
-    out.put(&tail::tail(contents, &sizes, index.len() as u64))?;
+    out.put(&tail::tail(contents, &sizes, index.len() as u64, signature))?;
     Ok(Locator {
         offset,
         length: frames.len() as u64,

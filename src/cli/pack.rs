@@ -7,6 +7,7 @@ use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -25,6 +26,10 @@ pub(super) struct Pack {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -37,6 +42,8 @@ impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -52,8 +59,8 @@ impl Pack {
                     return Ok(self.dry(&plan, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write(&plan, &store, &self.out, options, &*progress)?;
-                Ok(self.done(&plan, &written, report(Status::Done)))
+                let written = bundle::write(&plan, &store, &self.out, options, signer.as_ref(), &*progress)?;
+                Ok(self.done(&plan, &written, signer.as_ref().map(Signer::key), report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -73,7 +80,7 @@ impl Pack {
         outcome(plan, report, &text)
     }
 
-    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
+    fn done(&self, plan: &Plan, written: &Written, key: Option<&PublicKey>, mut report: Report) -> Outcome {
         let content = plan.content_bytes();
         let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
         report.extra.insert(
@@ -81,11 +88,13 @@ impl Pack {
             json!({
                 "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
+                "signed": key.is_some(),
+                "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
             }),
         );
         let text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
+             {:.3} of the content's {}\n{}",
             count(&plan.items),
             self.out.display(),
             written.digest,
@@ -93,6 +102,7 @@ impl Pack {
             human_size(written.bytes),
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
+            key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
         );
         outcome(plan, report, &text)
     }
