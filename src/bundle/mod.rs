@@ -10,6 +10,7 @@ mod form;
 mod frame;
 mod header;
 mod locator;
+mod medium;
 mod pipeline;
 mod plan;
 mod read;
@@ -18,6 +19,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod volumes;
 mod whole;
 mod write;
 
@@ -28,6 +30,7 @@ pub use plan::{Lost, Plan};
 pub use read::Bundle;
 pub use sign::{NAMESPACE, SignedBy};
 pub use verify::{Verified, verify};
+pub use volumes::is_split;
 pub use write::{Written, write};
 
 /// Name of the lock inside a bundle.

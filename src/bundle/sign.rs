@@ -2,6 +2,7 @@
 //! digest is the same with and without it.
 
 use super::contents::Contents;
+use super::medium::Medium;
 use super::read::read_index;
 use super::{Bundle, Error, Fault, Form, frame, header};
 use crate::model::Limits;
@@ -43,14 +44,10 @@ pub(super) fn piece_lens(size: u64) -> [u64; 3] {
     [header::BLOCK as u64, size, header::padding(size) as u64]
 }
 
-/// Reads the signature whose entry begins at `at`; `bytes_at` reads from the file. `None` where another thing
-/// stands there.
-pub(super) fn read(
-    at: u64,
-    bytes_at: impl Fn(u64, usize) -> std::io::Result<Vec<u8>>,
-) -> Result<Option<Vec<u8>>, Fault> {
+/// Reads the signature whose entry begins at `at`. `None` where another thing stands there.
+pub(super) fn read(medium: &Medium, at: u64) -> Result<Option<Vec<u8>>, Fault> {
     let stored = |at: u64, size: u64| {
-        let bytes = bytes_at(at, frame::stored_len(size) as usize).ok()?;
+        let bytes = medium.bytes_at(at, frame::stored_len(size) as usize).ok()?;
         frame::decode(Form::Stored, &bytes, size as usize).ok()
     };
     let head = stored(at, header::BLOCK as u64).and_then(|block| header::decode(&block));
@@ -76,8 +73,10 @@ impl Bundle {
     pub fn signed_by(&self, allowed: &AllowedSigners, now: Timestamp) -> Result<SignedBy, Error> {
         let path = &self.0.path;
         let text = self.signature().ok_or_else(|| Error::NotSigned { path: path.clone() })?;
-        let (index, _) = read_index(&self.0.file, self.bytes(), &self.0.locator)
-            .map_err(|fault| Error::Unsound { path: path.clone(), faults: vec![fault] })?;
+        let (index, _) = read_index(&self.0.medium, &self.0.locator).map_err(|fault| Error::Unsound {
+            path: path.clone(),
+            faults: vec![self.0.medium.place(fault)],
+        })?;
         check(text, &index, allowed, now).map_err(|source| Error::Signature { path: path.clone(), source })
     }
 }

@@ -146,6 +146,7 @@ impl From<bundle::Error> for Failure {
         match error {
             Error::Open { .. }
             | Error::Unsound { .. }
+            | Error::Missing { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
             | Error::Signature { .. } => Failure::refused(message),

@@ -3,7 +3,7 @@
 use super::listing::{count, item, line, lines, platforms, unique_bytes};
 use super::lock::lost;
 use super::{Exit, Failure, Outcome, carried};
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, is_split};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -25,7 +25,8 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
-        let bundle = if is_zstd(&self.file)? { Some(Bundle::open(&self.file)?) } else { None };
+        let bundle =
+            if is_split(&self.file) || is_zstd(&self.file)? { Some(Bundle::open(&self.file)?) } else { None };
         let (lock, entries) = match &bundle {
             Some(bundle) => (bundle.lock()?, bundle.entries()?),
             None => {
