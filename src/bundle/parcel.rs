@@ -5,18 +5,21 @@ use super::Error;
 use super::out::hash;
 use super::sums::{self, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How a bundle is to be written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Parcel {
     /// How long its volumes may be; one file where this is left out.
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
+    /// Who signs it; unsigned where this is left out.
+    pub signer: Option<Signer>,
 }
 
 /// A program on its way beside the bundle.
