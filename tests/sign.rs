@@ -8,6 +8,7 @@ use landfall::model::Digest;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use support::images::noise;
 use support::{Guard, Place, landfall_serve, need, run};
 
 const NAMESPACE: &str = "landfall-bundle-v1";
@@ -143,6 +144,33 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
     }
     assert_eq!(std::fs::read(desk.pack("again", &[])).unwrap(), std::fs::read(unsigned).unwrap());
+}
+
+#[test]
+fn the_checksums_beside_are_signed_too() {
+    if !need(&["ssh-keygen", "sha256sum"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.lock("landfall.lock", &noise(3, 5_000_000));
+    desk.key("key", &["ed25519"], "");
+    desk.place.write("allowed", desk.line("board@example.com", "", "key"));
+    desk.pack("B", &["--volume-size", "2M", "--sign", "key"]);
+    let verified = |sums: &str| {
+        desk.place.write("read", sums);
+        let mut verify = desk.place.clean("ssh-keygen");
+        verify.args(["-Y", "verify", "-f", "allowed", "-I", "board@example.com", "-n", NAMESPACE, "-s"]);
+        let read = std::fs::File::open(desk.place.path("read")).unwrap();
+        verify.arg("B.sha256sums.sig").stdin(Stdio::from(read)).output().unwrap().status.success()
+    };
+    let sums = desk.place.read("B.sha256sums");
+    assert!(sums.lines().count() > 2, "{sums}");
+    run(desk.place.clean("sha256sum").args(["-c", "--quiet", "B.sha256sums"]));
+    assert!(verified(&sums));
+    assert!(!verified(&sums.replace("B.0001", "B.0009")));
+    // what was signed before says nothing of what is packed now
+    desk.pack("B", &["--volume-size", "2M"]);
+    assert!(!desk.place.path("B.sha256sums.sig").exists());
 }
 
 #[test]

@@ -93,6 +93,7 @@ pub(super) fn publish(
     out: &Path,
     volume_sums: &[String],
     tools: &[Tool],
+    signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
     let is_split = !volume_sums.is_empty();
@@ -121,9 +122,7 @@ pub(super) fn publish(
         fs::rename(&tool.partial, &tool.path)?;
     }
     let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
-    if has_sums {
-        sums::write(out, files.iter().chain(&beside))?;
-    }
+    let sums = if has_sums { sums::write(out, files.iter().chain(&beside), signer)? } else { Vec::new() };
     if is_split {
         sync()?;
         fs::rename(volumes::path(partial, 1), volumes::path(out, 1))?;
@@ -132,6 +131,6 @@ pub(super) fn publish(
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
     let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(has_sums.then(|| sums_path(out)));
+    beside.extend(sums);
     Ok((paths(files), beside))
 }

@@ -104,7 +104,7 @@ pub fn write_parcel(
             let publish = || {
                 flushed?;
                 filled.sync()?;
-                publish(&partial, out, &filled.sums()?, &tools)
+                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_ref())
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })
