@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::faults::{Fault, On, Rig, Settings, What, quick_and_wide};
 use support::images::{noise, sha256};
-use support::rounds;
+use support::{need, rounds, run};
 
 /// Blobs of some MB, so that several frames are needed for one.
 const SCALE: usize = 100;
@@ -118,6 +118,29 @@ fn the_bytes_are_those_of_pull_and_pack() {
     up.pull(0, "out.tar.zst", &["--level", "9"]);
     assert_eq!(fs::read(up.path("out.tar.zst")).unwrap(), fs::read(up.path("nine.tar.zst")).unwrap());
     assert_eq!(up.sent().values().sum::<usize>(), 0, "{}", up.rig.up.shown());
+}
+
+#[test]
+fn it_is_signed_on_the_way() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let up = Upstream::new();
+    run(up.rig.place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "key"]));
+    let unsigned = up.pull(0, "out.tar.zst", &[]);
+    up.rig.arm([]);
+    let signed = up.pull(0, "out.tar.zst", &["--sign", "key"]);
+    assert_eq!(up.sent().values().sum::<usize>(), 0, "{}", up.rig.up.shown());
+    assert_eq!((&unsigned["bundle"]["signed"], &signed["bundle"]["signed"]), (&false.into(), &true.into()));
+    assert_eq!(unsigned["bundle"]["digest"], signed["bundle"]["digest"]);
+    up.rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst", "--sign", "key"]);
+    assert!(fs::read(up.path("out.tar.zst")).unwrap() == fs::read(up.path("wanted.tar.zst")).unwrap());
+    // a bundle that is there stays signed
+    let again = up.pull(0, "out.tar.zst", &[]);
+    assert_eq!(
+        (&again["bundle"]["signer"], &again["totals"]["present"]),
+        (&signed["bundle"]["signer"], &3.into())
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`];
+//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`];
 //! and [`Straight`], which makes the same file as [`write`] from what comes over the network.
 
 mod arrive;
@@ -15,12 +15,16 @@ mod header;
 mod journal;
 mod locator;
 mod medium;
+mod out;
+mod parcel;
 mod pipeline;
 mod plan;
 mod previous;
 mod read;
+mod sign;
 mod squeeze;
 mod straight;
+mod sums;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -32,12 +36,15 @@ mod write;
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
 pub use error::{Error, Fault};
 pub use form::Form;
+pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use sign::{NAMESPACE, SignedBy};
 pub use straight::{Begun, Straight};
+pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
-pub use volumes::is_split;
-pub use write::{Written, write};
+pub use volumes::{VolumeSize, VolumeSizeError, is_split};
+pub use write::{Written, write, write_parcel};
 
 /// Name of the lock inside a bundle.
 const LOCK: &str = "landfall.lock";

@@ -6,17 +6,21 @@
 use super::contents::{Contents, Frame, PackOptions};
 use super::journal::{self, Journal};
 use super::locator;
+use super::out::Out;
+use super::parcel::publish;
 use super::plan::{Content, Piece};
 use super::previous::Previous;
 use super::squeeze::Squeezed;
-use super::write::{Out, Written, claim, discard, empty_contents, finish, publish, room};
-use super::{Bundle, Error, Form, Plan, frame, header, verify};
+use super::sums::with;
+use super::write::{Written, claim, empty_contents, finish, room};
+use super::{Bundle, Error, Form, Plan, frame, header, sign, verify};
 use crate::model::Digest;
 use crate::report::Progress;
+use crate::sign::{PublicKey, Signature, Signer};
 use crate::store::{ContentError, Disk};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,8 +32,8 @@ pub struct Straight(pub(super) Arc<Inner>);
 /// How the making of a bundle begins.
 #[derive(Debug)]
 pub enum Begun {
-    /// It is there already, and sound.
-    There(Written),
+    /// It is there already, and sound; signed by this key, where it is signed.
+    There(Written, Option<PublicKey>),
     /// It is to be made, or to be gone on with.
     Open(Straight),
 }
@@ -39,7 +43,8 @@ pub(super) struct Inner {
     pub options: PackOptions,
     out: PathBuf,
     pub path: PathBuf,
-    pub file: File,
+    pub file: Arc<File>,
+    signer: Option<Signer>,
     pub journal: Journal,
     pub spool: Disk,
     pub store: Option<Disk>,
@@ -74,10 +79,16 @@ impl std::fmt::Debug for Inner {
 }
 
 /// The folder beside the partial file at `path` that holds its journal and its spool.
-pub(super) fn work_folder(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".work");
-    name.into()
+fn work_folder(path: &Path) -> PathBuf {
+    with(path, ".work")
+}
+
+/// Removes what an unfinished bundle left beside its partial file at `path`, if there is something.
+pub(super) fn clear(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(work_folder(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Where the layout of `plan` puts things: the offsets of the entries that come before the compressed ones, of
@@ -104,7 +115,8 @@ fn layout(plan: &Plan, compressed: usize, front: usize) -> (Vec<u64>, u64, u64) 
 
 impl Straight {
     /// Begins the bundle of `plan` at `out`, or goes on with what an earlier run left in `OUT.partial`. What
-    /// `store` has is not fetched, nor what an earlier bundle at `out` or an unfinished one for another lock has.
+    /// `store` has is not fetched, nor what an earlier bundle at `out` or an unfinished one for another lock has. In
+    /// the end `signer` signs it.
     ///
     /// # Errors
     /// When another process is at it, there is not enough room, or the files cannot be made.
@@ -113,6 +125,7 @@ impl Straight {
         store: Option<Disk>,
         out: &Path,
         options: PackOptions,
+        signer: Option<Signer>,
         progress: &dyn Progress,
     ) -> Result<Begun, Error> {
         let (path, mut file) = claim(out)?;
@@ -122,10 +135,12 @@ impl Straight {
         let old = Bundle::open(out).ok();
         if let Some(old) = &old
             && same(old.contents(), &contents)
+            && let key = old.signature().and_then(|text| Some(Signature::parse(text).ok()?.key().clone()))
+            && signer.as_ref().is_none_or(|signer| key.as_ref() == Some(signer.key()))
             && verify(old, progress).is_ok()
         {
-            fs::remove_file(&path).and_then(|()| discard(&work)).map_err(failed)?;
-            return Ok(Begun::There(Written { digest: old.digest().clone(), bytes: old.bytes() }));
+            fs::remove_file(&path).and_then(|()| clear(&path)).map_err(failed)?;
+            return Ok(Begun::There(written(old.digest(), old.bytes(), out), key));
         }
         fs::create_dir_all(&work).map_err(failed)?;
         let journal_path = work.join("journal");
@@ -168,7 +183,8 @@ impl Straight {
             contents,
             plan,
             path,
-            file,
+            file: file.into(),
+            signer,
         };
         inner.check_room()?;
         inner.recover();
@@ -210,15 +226,19 @@ impl Straight {
             }
             at = entry.offset + entry.frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
         }
-        let mut file = &inner.file;
-        file.seek(SeekFrom::Start(squeezed.end)).map_err(failed)?;
-        let mut out = Out { file, end: squeezed.end };
-        let locator = finish(&contents, &mut out).map_err(failed)?;
-        file.write_all_at(&locator.frames().concat(), contents.locator).map_err(failed)?;
-        file.set_len(out.end).and_then(|()| publish(file, &inner.path, &inner.out)).map_err(failed)?;
-        discard(&work_folder(&inner.path)).map_err(failed)?;
-        Ok(Written { digest: locator.sha256, bytes: out.end })
+        let mut out = Out::file(inner.file.clone(), squeezed.end, None);
+        let signature = inner.signer.as_ref().map(|signer| sign::sign(signer, &contents, &inner.out));
+        let locator = finish(&contents, signature.transpose()?.as_deref(), &mut out).map_err(failed)?;
+        out.put_back(&locator.frames().concat(), contents.locator).map_err(failed)?;
+        inner.file.set_len(out.end).and_then(|()| inner.file.sync_all()).map_err(failed)?;
+        publish(&inner.path, &inner.out, &[], &[], None).map_err(failed)?;
+        clear(&inner.path).map_err(failed)?;
+        Ok(written(&locator.sha256, out.end, &inner.out))
     }
+}
+
+fn written(digest: &Digest, bytes: u64, out: &Path) -> Written {
+    Written { digest: digest.clone(), bytes, files: vec![out.into()], beside: Vec::new() }
 }
 
 /// Whether an index is of the same bundle as one that is still empty.

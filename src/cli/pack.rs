@@ -2,11 +2,12 @@
 
 use super::listing::{count, item, lines, table};
 use super::{Context, Exit, Failure, Outcome};
-use crate::bundle::{self, PackOptions, Plan, Written};
+use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -25,6 +26,16 @@ pub(super) struct Pack {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
+    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 × 2^30
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
+    /// Put a program beside the bundle, this one or PATH; may be given several times
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    include_self: Vec<PathBuf>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -37,7 +48,9 @@ impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let plan = Plan::new(&lock, &store, today())?;
@@ -51,18 +64,51 @@ impl Pack {
                     return Ok(dry(&plan, &self.out, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write(&plan, &store, &self.out, options, &*progress)?;
-                Ok(self.done(&plan, &written, report(Status::Done)))
+                let written = bundle::write_parcel(&plan, &store, &self.out, options, &parcel, &*progress)?;
+                if self.volume_size.is_some() && self.out.is_file() {
+                    progress.note(&format!(
+                        "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+                        self.out.display()
+                    ));
+                }
+                Ok(self.done(&plan, &written, parcel.signer.as_ref().map(Signer::key), report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
     }
 
-    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
-        report.extra.insert("bundle".into(), described(plan, &self.out, written));
-        let text = format!("packed {} into {}\n", count(&plan.items), self.out.display());
-        outcome(plan, report, &(text + &told(plan, written)))
+    /// The programs to put beside the bundle.
+    fn tools(&self) -> Result<Vec<PathBuf>, Failure> {
+        let own = || {
+            std::env::current_exe().map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                )
+            })
+        };
+        let tools = self.include_self.iter();
+        tools.map(|path| if path.as_os_str().is_empty() { own() } else { Ok(path.clone()) }).collect()
     }
+
+    fn done(&self, plan: &Plan, written: &Written, key: Option<&PublicKey>, mut report: Report) -> Outcome {
+        report.extra.insert("bundle".into(), described(plan, &self.out, written, key));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), self.out.display());
+        text += &told(plan, written, key);
+        if self.volume_size.is_some() {
+            text += &format!("  volumes           {}\n", ends(&names(&written.files)));
+        }
+        if !written.beside.is_empty() {
+            text += &format!("  beside            {}\n", names(&written.beside).join(", "));
+        }
+        outcome(plan, report, &text)
+    }
+}
+
+/// Whoever signs with `--sign KEY`.
+pub(super) fn signer(key: Option<&str>) -> Result<Option<Signer>, Failure> {
+    let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?)
 }
 
 /// The day by which accepted losses count.
@@ -85,26 +131,47 @@ pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report) -> Outcome {
     outcome(plan, report, &text)
 }
 
-/// The member `bundle` of a report.
-pub(super) fn described(plan: &Plan, out: &Path, written: &Written) -> serde_json::Value {
+/// The member `bundle` of a report; `key` signed it.
+pub(super) fn described(
+    plan: &Plan,
+    out: &Path,
+    written: &Written,
+    key: Option<&PublicKey>,
+) -> serde_json::Value {
     let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "files": names(&written.files), "beside": names(&written.beside),
+        "signed": key.is_some(),
+        "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
     })
 }
 
 /// The lines about a bundle that was made.
-pub(super) fn told(plan: &Plan, written: &Written) -> String {
+pub(super) fn told(plan: &Plan, written: &Written, key: Option<&PublicKey>) -> String {
     let content = plan.content_bytes();
     format!(
-        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
         written.digest,
         plan.fingerprint,
         human_size(written.bytes),
         written.bytes as f64 / content.max(1) as f64,
         human_size(content),
+        key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
     )
+}
+
+fn names(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| file.display().to_string()).collect()
+}
+
+/// `12: B.0001 to B.0012`
+fn ends(names: &[String]) -> String {
+    match names {
+        [first, .., last] => format!("{}: {first} to {last}", names.len()),
+        few => format!("{}: {}", few.len(), few.concat()),
+    }
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.

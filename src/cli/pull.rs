@@ -31,6 +31,9 @@ pub(super) struct Pull {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle", value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
+    /// Sign the bundle, as `pack --sign`
+    #[arg(long, value_name = "KEY", requires = "bundle")]
+    sign: Option<String>,
     /// Hash everything in the store again, whatever its journal says
     #[arg(long)]
     rehash: bool,
@@ -70,6 +73,8 @@ impl Pull {
             return Err(Failure { report, ..error.into() });
         }
         let store = store(dir)?;
+        let signer = pack::signer(self.sign.as_deref())?;
+        let key = signer.as_ref().map(|signer| signer.key().clone());
         if self.dry_run {
             return Ok(pack::dry(&plan, out, pack::report(lock, &plan, Status::Skipped)));
         }
@@ -77,20 +82,23 @@ impl Pull {
             let sessions = context.sessions()?;
             let (options, to) = (PackOptions { level: self.level }, out.to_path_buf());
             let (planned, progress) = (plan.clone(), context.progress.clone());
-            let begun = blocking(move || Straight::begin(planned, store, &to, options, &*progress)).await?;
-            let (items, written) = match begun {
-                Begun::There(written) => {
+            let begin = move || Straight::begin(planned, store, &to, options, signer, &*progress);
+            let (items, written, key) = match blocking(begin).await? {
+                Begun::There(written, key) => {
                     let there = plan.items.iter().map(|entry| item(entry, Status::Present));
-                    (there.chain(losses(lock)).collect(), Some(written))
+                    (there.chain(losses(lock)).collect(), Some(written), key)
                 }
-                Begun::Open(bundle) => self.fetch(context, &sessions, lock, bundle).await?,
+                Begun::Open(bundle) => {
+                    let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
+                    (items, written, key)
+                }
             };
             let mut report = context.report(&sessions, items);
             let mut text = text(&report, out);
             match written {
                 Some(written) => {
-                    text += &pack::told(&plan, &written);
-                    report.extra.insert("bundle".into(), pack::described(&plan, out, &written));
+                    text += &pack::told(&plan, &written, key.as_ref());
+                    report.extra.insert("bundle".into(), pack::described(&plan, out, &written, key.as_ref()));
                 }
                 None => {
                     let out = out.display();

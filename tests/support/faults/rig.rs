@@ -178,10 +178,10 @@ impl Rig {
     pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
         let plan = Arc::new(Plan::wanted(&self.lock, jiff::civil::Date::MIN));
         let options = PackOptions { level: 1 };
-        let begun = Straight::begin(plan, None, out, options, &*self.notes).unwrap();
+        let begun = Straight::begin(plan, None, out, options, None, &*self.notes).unwrap();
         let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
         let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
-        let squeezing = std::thread::spawn(move || squeezer.squeeze());
+        let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
         let source = Arc::new(Nearby::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
         let into: Arc<dyn Destination> = near;
         let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
