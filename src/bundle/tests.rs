@@ -367,3 +367,31 @@ fn accepted_losses_count_until_their_date() {
     assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
     assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
 }
+
+#[test]
+fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
+    let (mut memory, lock) = sample();
+    let extra = memory.put(b"smuggled", media_type::OCTETS);
+    let lies: [(&str, &dyn Fn(&mut Lock)); 2] = [
+        ("the lock lacks its blob", &|lock| drop(lock.images[0].blobs.pop())),
+        ("no manifest of it names the blob", &|lock| lock.images[0].blobs.push(extra.clone())),
+    ];
+    for (why, lie) in lies {
+        let (packed, mut lock) = (packed(), lock.clone());
+        lie(&mut lock);
+        let plan = Plan::new(&lock, &memory, today()).unwrap();
+        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, None, &Silent).unwrap();
+        let verdict = packed.verdict();
+        assert!(verdict.contains("h.example/app:1") && verdict.contains(why), "{verdict}");
+    }
+}
+
+#[test]
+fn a_media_type_or_form_that_does_not_follow_from_the_lock_is_refused() {
+    let packed = packed();
+    packed.reseal(|contents| {
+        let place = blob(contents, Form::Stored);
+        contents.entries[place].media_type = "text/html".into();
+    });
+    assert!(packed.verdict().contains("its media type or form"), "{}", packed.verdict());
+}
