@@ -1,7 +1,8 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
 use super::contents::{Contents, Frame, Hash, Record};
-use super::write::{Out, finish};
+use super::out::Out;
+use super::write::finish;
 use super::*;
 use crate::lock::{File, Image, Lock};
 use crate::model::{Descriptor, Digest, media_type};
@@ -9,7 +10,7 @@ use crate::report::Silent;
 use crate::store::{Blobs, ContentError};
 use std::collections::HashMap;
 use std::fs;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -88,7 +89,7 @@ fn packed() -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    write(&plan, &memory, &path, PackOptions { level: 3 }, None, &Silent).unwrap();
+    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
     Packed { _dir: dir, path }
 }
 
@@ -111,11 +112,15 @@ impl Packed {
 
     /// Ends the file at `end` with this index, and puts the locator where it was.
     fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
+        self.seal_signed(contents, None, locator_at, end);
+    }
+
+    fn seal_signed(&self, contents: &Contents, signature: Option<&[u8]>, locator_at: u64, end: u64) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
-        (&file).seek(SeekFrom::Start(end)).unwrap();
-        let locator = finish(contents, None, &mut Out { file: &file, end }).unwrap();
-        file.write_all_at(&locator.frames().concat(), locator_at).unwrap();
+        let mut out = Out::file(file.into(), end, None);
+        let locator = finish(contents, signature, &mut out).unwrap();
+        out.put_back(&locator.frames().concat(), locator_at).unwrap();
     }
 
     /// Puts other content of the same size into an entry, with frames that fit.
@@ -301,7 +306,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     less.blobs.remove(&lock.files[0].digest);
     let plan = Plan::new(&lock, &less, today()).unwrap();
     assert!(matches!(plan.check_whole(), Err(Error::Incomplete { lost }) if lost.len() == 1));
-    write(&plan, &less, &packed.path, PackOptions { level: 3 }, None, &Silent).unwrap();
+    write(&plan, &less, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
     assert_eq!(packed.verdict(), "");
     packed.reseal(|contents| contents.partial.clear());
     assert!(packed.verdict().contains("is not there"), "{}", packed.verdict());
@@ -334,8 +339,7 @@ fn too_little_room_is_told_before_anything_is_read() {
     lock.files[0].size = 1 << 60;
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    let error =
-        write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, None, &Silent).unwrap_err();
+    let error = write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, &Silent).unwrap_err();
     assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 60), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -348,7 +352,7 @@ fn two_cannot_write_one_bundle_at_once() {
     let other = fs::File::create(dir.path().join("B.partial")).unwrap();
     other.lock().unwrap();
     let plan = Plan::new(&lock, &memory, today()).unwrap();
-    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, None, &Silent);
+    let pack = || write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent);
     assert!(matches!(pack(), Err(Error::Busy { .. })));
     drop(other);
     pack().unwrap();
@@ -372,15 +376,16 @@ fn accepted_losses_count_until_their_date() {
 fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
     let (mut memory, lock) = sample();
     let extra = memory.put(b"smuggled", media_type::OCTETS);
-    let lies: [(&str, &dyn Fn(&mut Lock)); 2] = [
-        ("the lock lacks its blob", &|lock| drop(lock.images[0].blobs.pop())),
-        ("no manifest of it names the blob", &|lock| lock.images[0].blobs.push(extra.clone())),
-    ];
-    for (why, lie) in lies {
+    for (why, adds) in [("the lock lacks its blob", false), ("no manifest of it names the blob", true)] {
         let (packed, mut lock) = (packed(), lock.clone());
-        lie(&mut lock);
+        let blobs = &mut lock.images[0].blobs;
+        if adds {
+            blobs.push(extra.clone());
+        } else {
+            blobs.pop();
+        }
         let plan = Plan::new(&lock, &memory, today()).unwrap();
-        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, None, &Silent).unwrap();
+        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
         let verdict = packed.verdict();
         assert!(verdict.contains("h.example/app:1") && verdict.contains(why), "{verdict}");
     }
@@ -394,4 +399,33 @@ fn a_media_type_or_form_that_does_not_follow_from_the_lock_is_refused() {
         contents.entries[place].media_type = "text/html".into();
     });
     assert!(packed.verdict().contains("its media type or form"), "{}", packed.verdict());
+}
+
+#[test]
+fn what_stands_where_a_signature_may_stand_is_one_or_is_refused() {
+    let packed = packed();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let (locator_at, end, contents) = (bundle.contents().locator, index_at(&bundle), bundle.contents());
+    for (size, why) in
+        [(1, ""), (511, ""), (512, ""), (16 << 10, ""), (0, "this size"), ((16 << 10) + 1, "this size")]
+    {
+        packed.seal_signed(contents, Some(&vec![b'x'; size]), locator_at, end);
+        let verdict = packed.verdict();
+        assert!(if why.is_empty() { verdict.is_empty() } else { verdict.contains(why) }, "{size}: {verdict}");
+        if why.is_empty() {
+            let bundle = Bundle::open(&packed.path).unwrap();
+            assert_eq!(bundle.signature(), Some(&vec![b'x'; size][..]));
+            assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
+        }
+    }
+    // an entry with another name has no place there
+    packed.seal_signed(contents, Some(b"x"), locator_at, end);
+    let mut bytes = fs::read(&packed.path).unwrap();
+    let at = bytes.windows(4).rposition(|word| word == b".sig").unwrap();
+    let header = &bytes[at - 22..][..512];
+    assert!(header.starts_with(b"landfall-contents.json.sig"));
+    let other = frame::stored(&header::encode("landfall-contents.json.new", 1));
+    bytes[at - 22 - 13..][..529].copy_from_slice(&other);
+    fs::write(&packed.path, bytes).unwrap();
+    assert!(packed.verdict().contains("the bundle must have"), "{}", packed.verdict());
 }

@@ -147,9 +147,11 @@ impl From<bundle::Error> for Failure {
             Error::Open { .. }
             | Error::Unsound { .. }
             | Error::Missing { .. }
+            | Error::Volumes { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
             | Error::Signature { .. } => Failure::refused(message),
+            Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)

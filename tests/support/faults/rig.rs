@@ -181,7 +181,7 @@ impl Rig {
             Plan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
         let out = self.place.path(format!("{store}.bundle"));
         let options = PackOptions { level: 1 };
-        bundle::write(&plan.unwrap(), &disk, &out, options, None, &*self.notes).unwrap().digest
+        bundle::write(&plan.unwrap(), &disk, &out, options, &*self.notes).unwrap().digest
     }
 
     /// `landfall push` of a store to the far side.
