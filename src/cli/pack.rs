@@ -48,9 +48,10 @@ impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        let progress = Arc::clone(&context.progress);
         let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
-        let progress = Arc::clone(&context.progress);
+        let signer = signer.map(Arc::new);
         let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -73,7 +74,8 @@ impl Pack {
                         self.out.display()
                     ));
                 }
-                Ok(self.done(&plan, &written, parcel.signer.as_ref().map(Signer::key), report(Status::Done)))
+                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                Ok(self.done(&plan, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -115,14 +117,14 @@ impl Pack {
             json!({
                 "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
-                "files": names(&written.files), "beside": names(&written.beside),
                 "signed": key.is_some(),
                 "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+                "files": names(&written.files), "beside": names(&written.beside),
             }),
         );
         let mut text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n{}",
+             {:.3} of the content's {}\n",
             count(&plan.items),
             self.out.display(),
             written.digest,
@@ -130,11 +132,11 @@ impl Pack {
             human_size(written.bytes),
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
-            key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
         );
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", names(&written.beside).join(", "));
         }
