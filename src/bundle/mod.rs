@@ -16,6 +16,7 @@ mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod rebuild;
 mod sums;
 mod tail;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use rebuild::rebuild;
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
 pub use volumes::{VolumeSize, VolumeSizeError, is_split};

@@ -314,7 +314,7 @@ pub(super) fn find_locator(medium: &Medium) -> Result<(u64, Locator), Fault> {
 }
 
 /// Reads the contents index, and tells the sizes of its frames.
-fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
+pub(super) fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
     let fault = |why: String| Fault::new(CONTENTS, locator.offset, why);
     let limit = Limits::default().contents_bytes as u64;
     let end = locator.offset.checked_add(locator.length);
@@ -346,7 +346,12 @@ fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::
     Ok((index, sizes))
 }
 
-fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+pub(super) fn parse(
+    path: &Path,
+    medium: &Medium,
+    locator: &Locator,
+    index: &[u8],
+) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,

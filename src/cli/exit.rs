@@ -147,6 +147,7 @@ impl From<bundle::Error> for Failure {
             | Error::Unsound { .. }
             | Error::Missing { .. }
             | Error::Volumes { .. }
+            | Error::Rebuild { .. }
             | Error::Newer { .. } => Failure::refused(message),
             Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),

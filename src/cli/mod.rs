@@ -7,6 +7,7 @@ mod delivery;
 mod doctor;
 mod exit;
 mod export;
+mod like;
 mod listing;
 mod lock;
 mod ls;
