@@ -65,7 +65,17 @@ impl Bundle {
     /// have, or needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         let medium = Medium::open(path)?;
-        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![medium.place(fault)] };
+        let unsound = |fault: Fault| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match medium.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let fault = Fault { why: format!("{}{hint}", fault.why), ..medium.place(fault) };
+            Error::Unsound { path: path.into(), faults: vec![fault] }
+        };
         let (locator_at, locator) = find_locator(&medium).map_err(unsound)?;
         let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
         let contents = parse(path, &medium, &locator, &index)?;
