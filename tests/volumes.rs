@@ -268,6 +268,11 @@ fn volumes_that_are_missing_or_damaged_are_all_named() {
         "{said}"
     );
     restore();
+    for number in 1..=last {
+        fs::copy(&foreign[number - 1], &volumes[number - 1]).unwrap();
+        site.refused(&["verify", "V"]);
+        restore();
+    }
     // what follows the last one is not taken
     fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
     let said = site.refused(&["verify", "V"]);

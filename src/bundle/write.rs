@@ -75,9 +75,10 @@ pub fn write_parcel(
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let (partial, file) = create(out)?;
+    // it is locked until the end
+    let file = Arc::new(file);
     let failed = |source| Error::Write { path: out.into(), source };
     let fill = |flush| {
-        let file = Arc::new(file);
         // volumes lie beside the file, which then is but a lock
         let mut out = match parcel.volume_size {
             None => Out::file(file.clone(), 0, Some(flush)),
@@ -90,7 +91,7 @@ pub fn write_parcel(
             (Some(smallest), Some(VolumeSize(size))) => {
                 Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
             }
-            _ => Ok((written, out, file)),
+            _ => Ok((written, out)),
         }
     };
     let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
@@ -99,7 +100,7 @@ pub fn write_parcel(
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(fill);
         progress.end();
-        filled.and_then(|((written, filled, _lock), flushed)| {
+        filled.and_then(|((written, filled), flushed)| {
             let publish = || {
                 flushed?;
                 filled.sync()?;
@@ -111,8 +112,8 @@ pub fn write_parcel(
     });
     if result.is_err() {
         // the first error is the one to tell; the next run reuses the files if they stay
-        let _ = fs::remove_file(&partial);
         let _ = volumes::remove_all(&partial);
+        let _ = fs::remove_file(&partial);
     }
     result
 }
