@@ -3,6 +3,8 @@
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
 //! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
+//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
 mod contents;
 mod error;

@@ -9,6 +9,8 @@
 //! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
 //!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
 //!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
 //! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
 //!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
 //!   the tar headers say is never used here; `verify` compares each with the one that must be there.
