@@ -2,8 +2,11 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`];
-//! and [`Straight`], which makes the same file as [`write`] from what comes over the network.
+//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`],
+//! [`Bundle::open`] and [`verify`].
+//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
+//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
+//! [`Straight`] makes the same file as [`write`] from what comes over the network.
 
 mod arrive;
 mod contents;
@@ -21,6 +24,7 @@ mod pipeline;
 mod plan;
 mod previous;
 mod read;
+mod rebuild;
 mod sign;
 mod squeeze;
 mod straight;
@@ -39,6 +43,7 @@ pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use rebuild::rebuild;
 pub use sign::{NAMESPACE, SignedBy};
 pub use straight::{Begun, Straight};
 pub use sums::{explain, sums_path};

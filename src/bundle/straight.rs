@@ -170,7 +170,7 @@ impl Straight {
             options,
             out: out.into(),
             journal: Journal::open(&journal_path, &of).map_err(failed)?,
-            spool: Disk::open(&work.join("spool"))?,
+            spool: Disk::open(&work.join("spool")).map_err(|error| failed(io::Error::other(error)))?,
             store,
             old,
             previous: Previous::open(&work),
