@@ -74,12 +74,12 @@ impl Engine<'_> {
         if !self.all && !self.known.may_stand_in(text) {
             return Findings::nothing();
         }
-        if kind == Kind::Document && depth < self.limits.embedded_depth && !text.trim_start().is_empty() {
-            if let Ok(documents) = yaml::parse(text) {
-                if documents.iter().any(yaml::Document::is_structured) {
-                    return walk::walk(self, text, &documents, depth);
-                }
-            }
+        if kind == Kind::Document
+            && depth < self.limits.embedded_depth
+            && let Ok(documents) = yaml::parse(text)
+            && documents.iter().any(yaml::Document::is_structured)
+        {
+            return walk::walk(self, text, &documents, depth);
         }
         Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets: Vec::new() }
     }

@@ -193,10 +193,10 @@ impl<'s> Walk<'_, 's> {
         {
             return Vec::new();
         }
-        if context.encoded || scalar.is_binary() || value.starts_with("data:") {
-            if let Some(found) = encoded::scan(self.engine, value, self.depth) {
-                return found;
-            }
+        if (context.encoded || scalar.is_binary() || value.starts_with("data:"))
+            && let Some(found) = encoded::scan(self.engine, value, self.depth)
+        {
+            return found;
         }
         let inner = self.engine.embedded(value, self.depth + 1);
         if !inner.secrets.is_empty() && !context.secret {
@@ -252,17 +252,16 @@ impl<'s> Walk<'_, 's> {
             return;
         }
         match self.quoted(scalar, changes) {
-            Ok((new, None)) => self.changed.insert(scalar.span.start, new),
-            Ok((new, Some(splice))) => {
-                let mut splices = vec![splice];
-                let changed = found.iter_mut().filter(|finding| !finding.splices.is_empty());
-                changed.for_each(|finding| finding.splices = std::mem::take(&mut splices));
-                self.changed.insert(scalar.span.start, new)
+            Ok((new, splice)) => {
+                if let Some(splice) = splice {
+                    let mut splices = vec![splice];
+                    let changed = found.iter_mut().filter(|finding| !finding.splices.is_empty());
+                    changed.for_each(|finding| finding.splices = std::mem::take(&mut splices));
+                }
+                self.changed.insert(scalar.span.start, new);
             }
-            Err(why) => {
-                return found.iter_mut().filter(|finding| finding.is_change()).for_each(|f| f.leave(why));
-            }
-        };
+            Err(why) => found.iter_mut().filter(|finding| finding.is_change()).for_each(|f| f.leave(why)),
+        }
     }
 
     /// The new value of `scalar`, and the one splice for all changes where it needs quotes that it has not.

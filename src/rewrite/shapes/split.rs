@@ -46,10 +46,10 @@ pub(in crate::rewrite) fn split<'s>(
         if group.values().any(|at| taken.contains(at)) {
             continue;
         }
-        if let Some(reference) = Reference::new(entries, &group, walk.document) {
-            if reference.decide(walk, context) {
-                parts.extend(group.values());
-            }
+        if let Some(reference) = Reference::new(entries, &group, walk.document)
+            && reference.decide(walk, context)
+        {
+            parts.extend(group.values());
         }
     }
     parts
