@@ -17,6 +17,7 @@ mod pack;
 mod pull;
 mod push;
 mod rewrite;
+mod rewritten;
 mod schema;
 mod serve;
 mod verify;
