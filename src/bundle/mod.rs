@@ -2,9 +2,11 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), then the verbs
+//! [`write`], [`Bundle::open`] and [`verify`].
 
 mod contents;
+mod delta;
 mod error;
 mod form;
 mod frame;
@@ -21,6 +23,7 @@ mod whole;
 mod write;
 
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
+pub use delta::{Base, BaseName};
 pub use error::{Error, Fault};
 pub use form::Form;
 pub use plan::{Lost, Plan};
@@ -34,3 +37,5 @@ const LOCK: &str = "landfall.lock";
 const LOCATOR: &str = "landfall-locator";
 /// Name of the contents index inside a bundle.
 const CONTENTS: &str = "landfall-contents.json";
+/// What a bundle requires that leaves out what its bases have.
+const DELTA: &str = "delta";

@@ -2,7 +2,7 @@
 
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
-use super::{Bundle, CONTENTS, Error, Fault, frame, header, locator, pipeline, tail};
+use super::{Bundle, CONTENTS, Error, Fault, delta, frame, header, locator, pipeline, tail};
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
 use crate::source;
@@ -164,17 +164,18 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
         .iter()
         .map(|piece| (&piece.name, (&piece.descriptor.digest, piece.descriptor.size, &piece.item)))
         .collect();
-    let mut faults = Vec::new();
-    let mut found = BTreeSet::new();
+    let at_index = |why: String| Fault::new(CONTENTS, bundle.0.locator.offset, why);
+    let mut faults: Vec<Fault> = delta::faults(bundle, &plan).into_iter().map(at_index).collect();
+    let mut found: BTreeSet<String> = bundle.omitted().iter().map(|blob| blob.digest.layout_path()).collect();
     for entry in &bundle.contents().entries {
-        found.insert(&entry.name);
+        found.insert(entry.name.clone());
         match expected.get(&entry.name) {
             Some((digest, size, _)) if **digest == entry.digest && *size == entry.size => {}
             Some(_) => faults.push(Fault::new(&entry.name, entry.offset, "it is not what the lock asks for")),
             None => faults.push(Fault::new(&entry.name, entry.offset, "the lock does not ask for it")),
         }
     }
-    let absent = expected.iter().filter(|(name, _)| !found.contains(*name));
+    let absent = expected.iter().filter(|(name, _)| !found.contains(name.as_str()));
     faults.extend(absent.map(|(name, (_, _, item))| {
         let why = format!("{name} is not there, which {item} needs");
         Fault::new(CONTENTS, bundle.0.locator.offset, why)

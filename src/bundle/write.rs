@@ -3,7 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::plan::{Content, Piece};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
+use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::store::{Blobs, ContentError};
@@ -196,9 +196,11 @@ fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
         version: 1,
         landfall: env!("CARGO_PKG_VERSION").into(),
         options,
-        requires: Vec::new(),
+        requires: if plan.omitted.is_empty() { Vec::new() } else { vec![DELTA.into()] },
         locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
         partial: plan.lost.iter().map(|lost| lost.item.clone()).collect(),
+        bases: plan.bases.clone(),
+        omitted: plan.omitted.clone(),
         locator: 0,
         entries: plan.pieces.iter().map(record).collect(),
     }

@@ -17,6 +17,7 @@ mod push;
 mod rewrite;
 mod schema;
 mod serve;
+mod together;
 mod verify;
 
 pub use context::Context;

@@ -1,6 +1,7 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
-use super::listing::{count, item, lines, table};
+use super::listing::{count, count_of, item, lines, table};
+use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Plan, Written};
 use crate::lock::Lock;
@@ -22,6 +23,9 @@ pub(super) struct Pack {
     /// The bundle to write
     #[arg(short, long, value_name = "BUNDLE")]
     out: PathBuf,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT")]
+    since: Vec<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
@@ -37,11 +41,13 @@ impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-                let plan = Plan::new(&lock, &store, today)?;
+                let plan = Plan::since(&lock, &store, &bases, today)?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -63,12 +69,13 @@ impl Pack {
         let needed = plan.needed_bytes();
         report.extra.insert("needed_bytes".into(), json!(needed));
         let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
+            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{}",
             table(plan.items.iter()),
             count(&plan.items),
             self.out.display(),
             plan.fingerprint,
             human_size(needed),
+            self.left_out(plan),
         );
         outcome(plan, report, &text)
     }
@@ -81,11 +88,12 @@ impl Pack {
             json!({
                 "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
+                "bases": plan.bases, "omitted": plan.omitted,
             }),
         );
         let text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
+             {:.3} of the content's {}\n{}",
             count(&plan.items),
             self.out.display(),
             written.digest,
@@ -93,8 +101,29 @@ impl Pack {
             human_size(written.bytes),
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
+            self.left_out(plan),
         );
         outcome(plan, report, &text)
+    }
+
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &Plan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! `landfall push`.
 
 use super::delivery::Delivery;
+use super::together::{Together, store};
 use super::{Context, Failure, Outcome, carried};
 use crate::lock::Lock;
+use crate::push::LeftOut;
+use crate::source;
 use crate::store::{Blobs, Disk, Local};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,12 @@ use std::sync::Arc;
 pub(super) struct Push {
     /// The bundle; without it the store is pushed
     bundle: Option<PathBuf>,
+    /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long, requires = "bundle")]
+    with_store: bool,
     /// The lock, where the store is pushed [default: landfall.lock]
     #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
     lock: Option<PathBuf>,
@@ -26,20 +35,23 @@ pub(super) struct Push {
 impl Push {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
-        let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
+        let (lock, blobs, left_out): (Lock, Arc<dyn Blobs>, LeftOut) = match &self.bundle {
             Some(path) => {
                 let bundle = carried::open(context, path, self.allow_partial)?;
-                (bundle.held()?, Arc::new(bundle))
+                let together = Together::new(bundle, &self.bases, store(context, self.with_store)?)?;
+                let lock = together.bundle.held()?;
+                let left_out = together.left_out(&source::entries(&lock))?;
+                (lock, together.blobs, left_out)
             }
             None => {
                 let path = self.lock.as_deref().unwrap_or(Path::new("landfall.lock"));
-                (Lock::load(path)?, Arc::new(Disk::open(&context.store_dir()?)?))
+                (Lock::load(path)?, Arc::new(Disk::open(&context.store_dir()?)?), LeftOut::default())
             }
         };
         let source = Arc::new(Local(blobs));
         context.run(async {
             let sessions = context.sessions()?;
-            self.delivery.run(context, &sessions, &lock, &mapping, source).await
+            self.delivery.run(context, &sessions, &lock, &mapping, (source, &left_out)).await
         })
     }
 }

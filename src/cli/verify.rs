@@ -1,6 +1,7 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
 use super::listing::{count, item, unique_bytes};
+use super::together::{Together, needs, omitted};
 use super::{Context, Exit, Failure, Outcome, carried};
 use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 pub(super) struct Verify {
     /// The bundle
     bundle: PathBuf,
+    /// What a delta was packed against: these are checked too, and that nothing is missing
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
     /// The bundle digest or the lock fingerprint that it must have
     #[arg(long, value_name = "sha256:…")]
     expect: Option<Digest>,
@@ -35,8 +39,11 @@ impl Verify {
             let work = tokio::task::spawn_blocking(move || {
                 let bundle = Bundle::open(&self.bundle)?;
                 self.identity(&bundle, lock.as_ref())?;
-                bundle::verify(&bundle, &*progress)?;
-                self.outcome(&bundle)
+                let together = self.together(bundle)?;
+                for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
+                    bundle::verify(bundle, &*progress)?;
+                }
+                self.outcome(&together.bundle)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
         })
@@ -59,6 +66,15 @@ impl Verify {
         carried::refuse_partial(bundle, &self.bundle, self.allow_partial)
     }
 
+    /// The bundle with its bases, which have what it leaves out.
+    fn together(&self, bundle: Bundle) -> Result<Together, Failure> {
+        let together = Together::new(bundle, &self.bases, None)?.without_receipts()?;
+        if !self.bases.is_empty() {
+            together.whole(&together.bundle.entries()?)?;
+        }
+        Ok(together)
+    }
+
     fn outcome(&self, bundle: &Bundle) -> Result<Outcome, Failure> {
         let entries = bundle.entries()?;
         let (path, digest, fingerprint) = (self.bundle.display(), bundle.digest(), bundle.fingerprint());
@@ -70,7 +86,7 @@ impl Verify {
             "bundle".into(),
             json!({
                 "path": path.to_string(), "digest": digest, "lock": fingerprint, "bytes": bundle.bytes(),
-                "partial": bundle.partial(), "signed": false,
+                "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(), "signed": false,
             }),
         );
         let partial = match bundle.partial().len() {
@@ -79,10 +95,20 @@ impl Verify {
         };
         let text = format!(
             "{path}: consistent, origin not proven (it is not signed){partial}\n  bundle digest     {digest}\n  \
-             lock fingerprint  {fingerprint}\n  {}, {}\n",
+             lock fingerprint  {fingerprint}\n{}  {}, {}\n",
+            self.delta(bundle),
             count(&entries),
             human_size(unique_bytes(&entries)),
         );
         Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+    }
+
+    /// What a delta leaves out, and where that is.
+    fn delta(&self, bundle: &Bundle) -> String {
+        match (bundle.omitted().is_empty(), self.bases.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
+            (false, false) => format!("  left out          {}, all in its bases\n", omitted(bundle)),
+        }
     }
 }

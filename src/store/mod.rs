@@ -4,6 +4,7 @@ mod disk;
 mod islands;
 mod layout;
 mod records;
+mod several;
 mod shares;
 mod through;
 mod transfer;
@@ -12,6 +13,7 @@ mod writer;
 
 pub use disk::{Disk, StoreError};
 pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use several::{Lacking, Several, lacking};
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};
 pub use wide::{Lanes, fetch_wide};
