@@ -12,21 +12,27 @@ use std::path::PathBuf;
 pub struct Fault {
     /// Which entry of the tar, or which other part of the file.
     pub entry: String,
-    /// Where in the file, in bytes.
+    /// Where in the bundle, in bytes, counted over all its volumes.
     pub offset: u64,
+    /// Name of the volume that has this byte, where the bundle is split.
+    pub volume: Option<String>,
     /// What is wrong.
     pub why: String,
 }
 
 impl Fault {
     pub(super) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Fault {
-        Fault { entry: entry.into(), offset, why: why.into() }
+        Fault { entry: entry.into(), offset, volume: None, why: why.into() }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}: {}", self.entry, self.offset, self.why)
+        write!(f, "{} at byte {}", self.entry, self.offset)?;
+        if let Some(volume) = &self.volume {
+            write!(f, " (in {volume})")?;
+        }
+        write!(f, ": {}", self.why)
     }
 }
 
@@ -50,6 +56,18 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         faults: Vec<Fault>,
+    },
+    /// Volumes of it are not there.
+    #[error(
+        "{path} is not all there: {} missing; put them beside the others, or rebuild one where the bundle was \
+         packed with `landfall pack --like {path} --only-volume N`",
+        are(volumes)
+    )]
+    Missing {
+        /// The bundle.
+        path: PathBuf,
+        /// The names of the volumes.
+        volumes: Vec<String>,
     },
     /// Its format is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
@@ -115,6 +133,15 @@ pub enum Error {
 
 fn count(items: usize) -> String {
     if items == 1 { "1 item".into() } else { format!("{items} items") }
+}
+
+/// `B.0002 is`, `B.0002 and B.0003 are`.
+fn are(names: &[String]) -> String {
+    match names {
+        [one] => format!("{one} is"),
+        [some @ .., last] => format!("{} and {last} are", some.join(", ")),
+        [] => "nothing is".into(),
+    }
 }
 
 fn lines(of: &[impl fmt::Display]) -> String {

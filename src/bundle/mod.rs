@@ -12,6 +12,7 @@ mod form;
 mod frame;
 mod header;
 mod locator;
+mod medium;
 mod pipeline;
 mod plan;
 mod read;
@@ -19,6 +20,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod volumes;
 mod whole;
 mod write;
 
@@ -29,6 +31,7 @@ pub use form::Form;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
 pub use verify::{Verified, verify};
+pub use volumes::is_split;
 pub use write::{Written, write};
 
 /// Name of the lock inside a bundle.

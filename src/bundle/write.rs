@@ -3,6 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::plan::{Content, Piece};
+use super::volumes::folder;
 use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
@@ -72,10 +73,6 @@ pub fn write(
         let _ = fs::remove_file(&partial);
     }
     kept
-}
-
-fn folder(out: &Path) -> &Path {
-    out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes `OUT.partial`, empty and locked against other processes.

@@ -7,6 +7,7 @@ mod delivery;
 mod doctor;
 mod exit;
 mod export;
+mod gc;
 mod listing;
 mod lock;
 mod ls;
@@ -52,6 +53,7 @@ enum Verb {
     Export(export::Export),
     Doctor(doctor::Doctor),
     Ls(ls::Ls),
+    Gc(gc::Gc),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -72,6 +74,7 @@ impl Verb {
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
             Verb::Ls(verb) => ("ls", verb.run()),
+            Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),

@@ -2,7 +2,7 @@
 
 use super::listing::count_of;
 use super::{Context, Failure};
-use crate::bundle::{Base, BaseName, Bundle};
+use crate::bundle::{Base, BaseName, Bundle, is_split};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::push::{LeftOut, Receipt};
@@ -26,6 +26,9 @@ impl Given {
         let cannot = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("cannot read {}: {error}", path.display()))
         };
+        if is_split(path) {
+            return Ok(Given::Bundle(Bundle::open(path)?));
+        }
         let mut first = Vec::new();
         File::open(path)
             .and_then(|file| file.take(4).read_to_end(&mut first))
