@@ -4,6 +4,7 @@ mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod diff;
 mod doctor;
 mod exit;
 mod export;
@@ -52,6 +53,7 @@ enum Verb {
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
+    Diff(diff::Diff),
     Ls(ls::Ls),
     Gc(gc::Gc),
     Completions(completions::Completions),
@@ -73,6 +75,7 @@ impl Verb {
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
+            Verb::Diff(verb) => ("diff", verb.run()),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
