@@ -58,7 +58,10 @@ def contents(file):
     frames = read(file, int(where["offset"]), int(where["length"]))
     index = content(check(frames, where["frames"], "the contents index"))
     check(index, where["sha256"], "the contents index")
-    return where["sha256"], json.loads(index)
+    index = json.loads(index)
+    if set(index["requires"]) - {"delta"}:
+        sys.exit(f"this script does not know {index['requires']}")
+    return where["sha256"], index
 
 
 def blob(file, entry):
@@ -78,8 +81,13 @@ with open(sys.argv[1], "rb") as bundle:
     digest, index = contents(bundle)
     if len(sys.argv) > 2:
         wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
-        blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
+        left_out = any(other["digest"] == sys.argv[2] for other in index.get("omitted", []))
+        blob(bundle, wanted[0]) if wanted else sys.exit(f"{sys.argv[2]} is {'left out' if left_out else 'not there'}")
     else:
         print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
         for entry in index["entries"]:
             print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+        for blob in index.get("omitted", []):
+            print(f"{blob['size']:>12} {'left out':<10} {blob['digest']}")
+        for base in index.get("bases", []):
+            print(f"needs {base['kind']} {base.get('digest', base['lock'])}")

@@ -163,9 +163,11 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
     let told = place.ok(&["verify", "d3", "d2", "b1"]);
     assert!(told.contains("all in its bases") && !told.contains("needs base"), "{told}");
     let report = place.json(4, &["verify", "d3", "d2"]);
-    for part in [&line.digest("base"), "one/app:3", second["digest"].as_str().unwrap()] {
+    for part in [&line.digest("base"), "one/app:3", base] {
         assert!(message(&report).contains(part), "{part}: {}", message(&report));
     }
+    // what is given already is not asked for
+    assert!(!message(&report).contains(second["digest"].as_str().unwrap()), "{}", message(&report));
     // a base is checked as well
     let mut damaged = fs::read(place.path("b1")).unwrap();
     let middle = damaged.len() / 2;
@@ -283,14 +285,14 @@ fn where_mounts_are_refused_it_is_read_back() {
 }
 
 #[test]
-fn more_is_read_back_at_once_than_one_host_has_slots() {
+fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
     let place = Place::new();
     let upstream = docker_registry();
     let images = Images::new(place.path("layout"));
-    let layers: Vec<Value> = (0..40).map(|n| images.layer(&[("x", &noise(n + 1, 400_000))])).collect();
+    let layers: Vec<Value> = (0..6).map(|n| images.layer(&[("x", &noise(n + 1, 900_000))])).collect();
     let image = images.image("linux/amd64", &layers);
     for (release, repository) in [("1", "old/app"), ("2", "new/app")] {
         images.push(&upstream.address, repository, "v", &image);
@@ -311,10 +313,15 @@ fn more_is_read_back_at_once_than_one_host_has_slots() {
         true => Turn::refuse(405, "UNSUPPORTED", "no mounts here"),
         false => Turn::Pass,
     });
-    place.json(0, &["push", "d", "--to", &middle.address, "--plain-http", &middle.address]);
-    let target = format!("/v2/new/app/blobs/{}", layers[39]["digest"].as_str().unwrap());
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{0}\", plainHTTP: true}}\nupstreams: {{\"{0}\": {{maxConcurrent: 1}}}}\n",
+        middle.address
+    );
+    place.write("site.yaml", site);
+    place.json(0, &["push", "d", "--site", "site.yaml"]);
+    let target = format!("/v2/new/app/blobs/{}", layers[5]["digest"].as_str().unwrap());
     assert_eq!(http::request("HEAD", to, &target, &[], b"").status, 200);
-    assert_eq!(middle.count("GET", "/v2/old/app/blobs/"), 40);
+    assert_eq!(middle.count("GET", "/v2/old/app/blobs/"), 6);
 }
 
 #[test]
@@ -376,7 +383,6 @@ fn a_receipt_that_is_given_with_a_delta_tells_where_to_look() {
         return;
     }
     let line = Line::new();
-    let place = &line.place;
     line.pack("1", "b1", &[]);
     line.pack("3", "d3", &["1.lock"]);
     let registry = docker_registry();
@@ -444,6 +450,27 @@ fn diff_tells_what_a_delta_would_carry() {
     assert_eq!(report["new"]["blobs"], 6, "a layer, a config and a manifest of each: {report:#}");
     let same = place.json(0, &["diff", "2.lock", "d2"]);
     assert_eq!((&same["changes"], &same["new"]["bytes"]), (&serde_json::json!([]), &0.into()));
+}
+
+#[test]
+fn a_reader_written_from_the_document_alone_knows_deltas() {
+    if !need(&[&NEEDS[..], &["python3", "zstd"]].concat()) {
+        return;
+    }
+    let line = Line::new();
+    let [full, ..] = line.chain();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
+    let read = |args: &[&str]| line.place.clean("python3").arg(script).args(args).output().unwrap();
+    let listed = String::from_utf8(read(&["d2"]).stdout).unwrap();
+    for part in [
+        &format!("left out   {}", line.digest("base")),
+        &format!("needs bundle {}", full["digest"].as_str().unwrap()),
+    ] {
+        assert!(listed.contains(part.as_str()), "{part}: {listed}");
+    }
+    let absent = read(&["d2", &line.digest("base")]);
+    assert!(!absent.status.success() && String::from_utf8_lossy(&absent.stderr).contains("is left out"));
+    assert_eq!(support::images::sha256(&read(&["d2", &line.digest("a2")]).stdout), line.digest("a2"));
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -156,7 +156,7 @@ fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
     for problem in &pushed.problems {
         let stopped = problem.stopped();
         let _ = write!(message, "\n  - {}", problem.message);
-        if stopped > 1 {
+        if stopped > 1 && problem.kind != ProblemKind::Content {
             let _ = write!(message, " (stops {stopped} deliveries)");
         }
     }

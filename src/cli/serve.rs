@@ -111,7 +111,7 @@ fn sources(
             blobs = Arc::new(Several(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
             let lacking = lacking(&source::entries(&lock), &*blobs).map_err(unreadable)?;
             if !lacking.is_empty() {
-                return Err(refused(bundle, &lacking));
+                return Err(refused(bundle, &lacking, &bundles));
             }
         }
         let path = bundle.path();

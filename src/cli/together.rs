@@ -8,6 +8,7 @@ use crate::model::human_size;
 use crate::push::{LeftOut, Receipt};
 use crate::source::Entry;
 use crate::store::{Blobs, ContentError, Disk, Lacking, Several, lacking};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -117,7 +118,7 @@ impl Together {
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
             return Ok(());
         }
-        Err(refused(&self.bundle, &lacking))
+        Err(refused(&self.bundle, &lacking, &self.bases))
     }
 
     /// What of a delta must stand at the registry, with the repositories that may have it.
@@ -137,7 +138,7 @@ impl Together {
             let places = named.iter().filter_map(|places| places.get(&digest).cloned()).collect();
             (digest, places)
         });
-        Ok(LeftOut { blobs: blobs.collect(), advice: advice(&self.bundle) })
+        Ok(LeftOut { blobs: blobs.collect(), advice: advice(&self.bundle, &self.bases) })
     }
 }
 
@@ -149,8 +150,8 @@ pub(super) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dy
     }
 }
 
-/// A delta that cannot be used with what is here: what is missing, for what, and where it is.
-pub(super) fn refused(bundle: &Bundle, lacking: &[Lacking]) -> Failure {
+/// A delta that cannot be used with what is `given`: what is missing, for what, and where it is.
+pub(super) fn refused(bundle: &Bundle, lacking: &[Lacking], given: &[Bundle]) -> Failure {
     let size = lacking.iter().fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
     let lines: Vec<String> = lacking
         .iter()
@@ -164,7 +165,7 @@ pub(super) fn refused(bundle: &Bundle, lacking: &[Lacking]) -> Failure {
         count_of(lacking.len(), "blob"),
         human_size(size),
         lines.concat(),
-        advice(bundle)
+        advice(bundle, given)
     ))
 }
 
@@ -172,10 +173,18 @@ pub(super) fn unreadable(error: ContentError) -> Failure {
     Failure::refused(error.to_string())
 }
 
-/// What to bring.
-fn advice(bundle: &Bundle) -> String {
-    let bases: Vec<String> = bundle.bases().iter().map(ToString::to_string).collect();
-    format!("give one of its bases together with it: {}", bases.join(", or "))
+/// What to bring: bases of the delta and of what is given, which are not given themselves.
+fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
+    let bases = std::iter::once(bundle).chain(given).flat_map(|bundle| bundle.bases());
+    let absent = bases.filter(|base| !given.iter().any(|bundle| base.is(bundle)));
+    let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
+    match absent.is_empty() {
+        true => "what is given has not all that it says: pack the delta again".into(),
+        false => format!(
+            "give one of its bases together with it: {}",
+            absent.into_iter().collect::<Vec<_>>().join(", or ")
+        ),
+    }
 }
 
 /// What a delta needs, a line each; nothing for a bundle that is none.
