@@ -18,6 +18,7 @@ const STORE: [&str; 2] = ["--store", "store"];
 /// An upstream with three releases, each locked as `N.lock`; the store `store` has all of them.
 struct Line {
     place: Place,
+    images: Images,
     /// Layers by the name that the releases give them.
     layers: Vec<(&'static str, Value)>,
     tool: Vec<u8>,
@@ -69,7 +70,7 @@ impl Line {
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
         }
-        Line { place, layers, tool, _servers: [registry, files] }
+        Line { place, images, layers, tool, _servers: [registry, files] }
     }
 
     fn digest(&self, layer: &str) -> String {
@@ -407,6 +408,13 @@ fn deltas_are_served_exported_and_rewritten_to() {
     let server = landfall_serve(place, &["d3", "d2", "b1"]);
     line.stands(&server, "3");
     line.stands(&server, "1");
+    // of a tag that moved the delta has the say, wherever it stands on the line
+    let moved = line.images.image("linux/amd64", &[line.layers[0].1.clone(), line.layers[3].1.clone()]);
+    line.images.push(&line._servers[0].address, "three/new", "1", &moved);
+    place.ok(&["lock", "-f", "3.yaml", "--lock", "4.lock", "--store", "store"]);
+    place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
+    line.pack("4", "d4", &["d3"]);
+    line.stands(&landfall_serve(place, &["d4", "d3", "b1", "d2"]), "4");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
     line.stands(&with_store, "2");
 

@@ -179,7 +179,9 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let absent = bases.filter(|base| !given.iter().any(|bundle| base.is(bundle)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     match absent.is_empty() {
-        true => "what is given has not all that it says: pack the delta again".into(),
+        true => {
+            "the bases that are given have not all of it: bring whole ones, or pack the delta again".into()
+        }
         false => format!(
             "give one of its bases together with it: {}",
             absent.into_iter().collect::<Vec<_>>().join(", or ")

@@ -94,7 +94,7 @@ impl Session {
             StatusCode::OK if !response.is_page() => {
                 Ok(response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()))
             }
-            status if status.is_server_error() => {
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let message = format!("blob {digest} of {}/{repository}: {status}", self.host());
                 Err(self.classify(status, &scope, message).await)
             }
