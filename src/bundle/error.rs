@@ -69,6 +69,14 @@ pub enum Error {
         /// The names of the volumes.
         volumes: Vec<String>,
     },
+    /// Volumes are missing, damaged, or of another bundle.
+    #[error("{path} is not sound; copy these volumes again from where it was packed\n{}", lines(bad))]
+    Volumes {
+        /// The bundle.
+        path: PathBuf,
+        /// The volumes, and what is wrong with each.
+        bad: Vec<String>,
+    },
     /// Its format is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
     Newer {
@@ -114,6 +122,27 @@ pub enum Error {
         needed: u64,
         /// How much is free, in bytes.
         available: u64,
+    },
+    /// The bundle would have too many volumes, or one of them no room for what cannot be cut.
+    #[error(
+        "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
+         inside of a frame; the smallest size that fits is --volume-size {smallest}"
+    )]
+    VolumeSize {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// How many volumes there may be.
+        most: usize,
+        /// What fits, in bytes.
+        smallest: u64,
+    },
+    /// A file cannot be put beside the bundle.
+    #[error("cannot put {path} beside the bundle: {why}")]
+    Tool {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
     },
     /// Another process is writing the same bundle.
     #[error("{path} is being written by another process; wait for it, or choose another name")]

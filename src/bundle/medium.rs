@@ -108,6 +108,12 @@ impl Medium {
         self.are_volumes.then(|| volumes::name(&self.parts[self.part_at(at)].path))
     }
 
+    /// The name of the volume that begins at `end`, where one does.
+    pub(super) fn surplus(&self, end: u64) -> Option<String> {
+        let next = self.parts.iter().find(|part| part.start == end && end > 0);
+        next.map(|part| volumes::name(&part.path))
+    }
+
     /// The fault with the volume that it is in.
     pub(super) fn place(&self, fault: Fault) -> Fault {
         Fault { volume: self.volume(fault.offset), ..fault }

@@ -187,6 +187,12 @@ impl Plan {
         self.pieces[super::contents::FRONT.len() + 1..].iter().map(|piece| piece.descriptor.size).sum()
     }
 
+    /// Bytes that the stored blobs take in the file, without their headers.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let stored = self.pieces.iter().filter(|piece| piece.form == Form::Stored);
+        stored.map(|piece| frame::stored_len(piece.descriptor.size)).sum()
+    }
+
     /// Most bytes that the file may need: nothing shrinks, and the index is long.
     pub fn needed_bytes(&self) -> u64 {
         let piece = |piece: &Piece| {

@@ -74,7 +74,12 @@ impl Bundle {
             locator.offset + locator.length + tail::tail_len(&contents, index_frames.len(), locator.size);
         let length = medium.length();
         if length != end {
-            let why = format!("the file must have {end} bytes, it has {length}");
+            let why = match medium.surplus(end) {
+                None => format!("the bundle must have {end} bytes, it has {length}"),
+                Some(volume) => {
+                    format!("the bundle ends here; {volume} and what follows do not belong to it")
+                }
+            };
             return Err(unsound(Fault::new("end of the file", length.min(end), why)));
         }
         let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());

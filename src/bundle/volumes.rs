@@ -1,13 +1,48 @@
-//! Volumes `B.0001` … `B.0999`: their names, and which of them are there.
+//! Volumes `B.0001` … `B.0999`: their names, their sizes, and which of them are there.
 
-use super::{frame, header};
+use super::{frame, header, sums};
+use crate::model::parse_size;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Most volumes that a bundle may have, so that `cat B.0*` joins them all, in order.
 pub(super) const MAX_VOLUMES: usize = 999;
+
+/// The size that volumes may have, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VolumeSize(pub(super) u64);
+
+/// Why a text is no size of volumes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeSizeError {
+    /// It is no size.
+    #[error("{0}; or dvd, bd, fat32")]
+    Text(String),
+    /// Nothing fits.
+    #[error("a volume must have room for one frame of the bundle, which is up to {} bytes", frame::MAX_FRAME)]
+    Small,
+}
+
+impl FromStr for VolumeSize {
+    type Err = VolumeSizeError;
+
+    /// Reads a size, or a medium: `dvd`, `bd`, `fat32`. On a disc some room is left beside the volume, for
+    /// the program and what a file system needs.
+    fn from_str(text: &str) -> Result<VolumeSize, VolumeSizeError> {
+        let bytes = match text.to_ascii_lowercase().as_str() {
+            // of 4.7 GB; ISO 9660 has files under 4 GiB, in sectors of 2 KiB
+            "dvd" => (4 << 30) - 2048,
+            // of 25.02 GB
+            "bd" => 24_800_000_000,
+            "fat32" => (4 << 30) - 1,
+            _ => parse_size(text).map_err(|error| VolumeSizeError::Text(error.to_string()))?,
+        };
+        if bytes < frame::MAX_FRAME as u64 { Err(VolumeSizeError::Small) } else { Ok(VolumeSize(bytes)) }
+    }
+}
 
 /// The volumes of a bundle that are there, perhaps not all.
 #[derive(Debug)]
@@ -31,7 +66,9 @@ impl Volumes {
         };
         let found = numbers(&base)?;
         let Some(&last) = found.last() else { return Ok(None) };
-        Ok(Some(Volumes { base, found, last: last.max(named) }))
+        let listed = sums::read(&base).iter().filter_map(|(path, _)| number_of(&base, path)).max();
+        let last = last.max(named).max(listed.unwrap_or(0));
+        Ok(Some(Volumes { base, found, last }))
     }
 
     /// The names of those that are missing.
@@ -80,14 +117,28 @@ fn split(path: &Path) -> Option<(PathBuf, usize)> {
 pub(super) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder(base))? {
-        let volume = folder(base).join(entry?.file_name());
-        if let Some((of, number)) = split(&volume)
-            && of.file_name() == base.file_name()
-        {
-            found.insert(number);
-        }
+        found.extend(number_of(base, Path::new(&entry?.file_name())));
     }
     Ok(found)
+}
+
+/// The number of the volume of `base` that is called so, in whatever folder.
+pub(super) fn number_of(base: &Path, path: &Path) -> Option<usize> {
+    let (of, number) = split(path)?;
+    (of.file_name() == base.file_name()).then_some(number)
+}
+
+/// Takes a file away if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Takes all volumes of `base` away, the first one first: without it the others are no bundle.
+pub(super) fn remove_all(base: &Path) -> io::Result<()> {
+    numbers(base)?.into_iter().try_for_each(|number| remove(&path(base, number)))
 }
 
 /// Whether a file begins with the first frame of a bundle.
@@ -102,6 +153,18 @@ fn begins_bundle(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_volumes() {
+        let size = |text: &str| text.parse::<VolumeSize>().map(|size| size.0);
+        assert_eq!((size("4.7G"), size("4GiB")), (Ok(4_700_000_000), Ok(4 << 30)));
+        assert!(size("dvd").unwrap() < 4 << 30 && size("fat32").unwrap() < 4 << 30);
+        assert!(size("BD").unwrap() < 25_000_000_000);
+        assert_eq!(size("1056768"), Ok(1_056_768));
+        for bad in ["1056767", "0", "cd", "-1", ""] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_name_means_a_file_or_volumes() {
