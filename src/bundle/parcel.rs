@@ -5,18 +5,21 @@ use super::Error;
 use super::out::hash;
 use super::sums::{self, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How a bundle is to be written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Parcel {
     /// How long its volumes may be; one file where this is left out.
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
+    /// Who signs it; unsigned where this is left out.
+    pub signer: Option<Signer>,
 }
 
 /// A program on its way beside the bundle.
@@ -90,6 +93,7 @@ pub(super) fn publish(
     out: &Path,
     volume_sums: &[String],
     tools: &[Tool],
+    signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
     let is_split = !volume_sums.is_empty();
@@ -118,9 +122,7 @@ pub(super) fn publish(
         fs::rename(&tool.partial, &tool.path)?;
     }
     let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
-    if has_sums {
-        sums::write(out, files.iter().chain(&beside))?;
-    }
+    let sums = if has_sums { sums::write(out, files.iter().chain(&beside), signer)? } else { Vec::new() };
     if is_split {
         sync()?;
         fs::rename(volumes::path(partial, 1), volumes::path(out, 1))?;
@@ -129,6 +131,6 @@ pub(super) fn publish(
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
     let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(has_sums.then(|| sums_path(out)));
+    beside.extend(sums);
     Ok((paths(files), beside))
 }

@@ -1,7 +1,8 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
+use super::carried::{self, Demands};
 use super::together::{Together, store};
-use super::{Context, Exit, Failure, Outcome, carried};
+use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -63,9 +64,9 @@ impl Files {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
-                let bundle = carried::open(context, path, self.allow_partial)?;
-                let together = Together::new(bundle, &self.base, store(context, self.with_store)?)?;
-                let together = together.without_receipts()?;
+                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+                let bundle = carried::open(context, path, &demands)?.bundle;
+                let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
                 let lock = together.bundle.held()?;
                 together.whole(source::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
                 (lock, together.blobs)

@@ -8,6 +8,7 @@ use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -35,6 +36,10 @@ pub(super) struct Pack {
     /// Put a program beside the bundle, this one or PATH; may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<PathBuf>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -49,8 +54,10 @@ impl Pack {
         let store = Disk::open(&context.store_dir()?)?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()? };
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -72,7 +79,7 @@ impl Pack {
                         self.out.display()
                     ));
                 }
-                Ok(self.done(&plan, &written, report(Status::Done)))
+                Ok(self.done(&plan, &written, parcel.signer.as_ref().map(Signer::key), report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -107,7 +114,7 @@ impl Pack {
         outcome(plan, report, &text)
     }
 
-    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
+    fn done(&self, plan: &Plan, written: &Written, key: Option<&PublicKey>, mut report: Report) -> Outcome {
         let content = plan.content_bytes();
         let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
         report.extra.insert(
@@ -117,11 +124,13 @@ impl Pack {
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
                 "bases": plan.bases, "omitted": plan.omitted,
                 "files": names(&written.files), "beside": names(&written.beside),
+                "signed": key.is_some(),
+                "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
             }),
         );
         let mut text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n{}",
+             {:.3} of the content's {}\n{}{}",
             count(&plan.items),
             self.out.display(),
             written.digest,
@@ -130,6 +139,7 @@ impl Pack {
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
             self.left_out(plan),
+            key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
         );
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));

@@ -1,8 +1,11 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
-use super::together::{refused, store, unreadable};
-use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
+use super::carried::{self, Demands};
+use super::together::{Given, refused, store, unreadable};
+use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::bundle::Bundle;
+use crate::lock::Lock;
+use crate::model::Digest;
 use crate::report::Report;
 use crate::rewrite::Target;
 use crate::serve::{Options, Serving, Source, Users, serve};
@@ -36,9 +39,18 @@ pub(super) struct Serve {
     /// Let everybody push who reaches it
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
+    /// What deltas were packed against: read, and not served by name (may be repeated)
+    #[arg(long, value_name = "BUNDLE")]
+    base: Vec<PathBuf>,
     /// Take what deltas leave out from the store too
     #[arg(long)]
     with_store: bool,
+    /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of them)
+    #[arg(long, value_name = "sha256:…")]
+    expect: Vec<Digest>,
+    /// The lock that the bundles must be packed from
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     /// Serve a bundle that says of itself that items are missing
     #[arg(long)]
     allow_partial: bool,
@@ -61,7 +73,12 @@ impl Serve {
             Some(target) => Some(target),
             None => context.site_target()?,
         };
-        let sources = sources(context, &self.bundles, self.allow_partial, self.with_store)?;
+        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let (expect, lock, allow_partial) = (&self.expect[..], lock.as_ref(), self.allow_partial);
+        let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
+        let bundles = self.bundles.iter().map(|path| Ok(carried::open(context, path, &demands)?.bundle));
+        let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
+        let sources = sources(&bundles, &self.base, store(context, self.with_store)?)?;
         let options = Options {
             listen: self.listen,
             sources,
@@ -93,25 +110,25 @@ impl Serve {
     }
 }
 
-/// The bundles, bases before their deltas; a delta takes what it leaves out from all of them.
+/// What is served: a delta takes what it leaves out from all bundles, the bases and the store.
 fn sources(
-    context: &Context,
-    paths: &[PathBuf],
-    allow_partial: bool,
-    with_store: bool,
+    bundles: &[Bundle],
+    bases: &[PathBuf],
+    store: Option<Arc<dyn Blobs>>,
 ) -> Result<Vec<Source>, Failure> {
-    let bundles = paths.iter().map(|path| carried::open(context, path, allow_partial));
-    let bundles = bases_first(bundles.collect::<Result<_, _>>()?);
-    let store = store(context, with_store)?;
+    let mut given = bundles.to_vec();
+    for path in bases {
+        given.push(Given::open(path)?.bundle(path)?);
+    }
     let source = |bundle: &Bundle| {
         let lock = bundle.held()?;
         let mut blobs: Arc<dyn Blobs> = Arc::new(bundle.clone());
         if !bundle.omitted().is_empty() {
-            let all = bundles.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn Blobs>);
+            let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn Blobs>);
             blobs = Arc::new(Several(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
             let lacking = lacking(&source::entries(&lock), &*blobs).map_err(unreadable)?;
             if !lacking.is_empty() {
-                return Err(refused(bundle, &lacking, &bundles));
+                return Err(refused(bundle, &lacking, &given));
             }
         }
         let path = bundle.path();

@@ -53,6 +53,20 @@ impl Given {
         }
     }
 
+    /// The bundle that was to be opened at `path`.
+    pub(super) fn bundle(self, path: &Path) -> Result<Bundle, Failure> {
+        let path = path.display();
+        match self {
+            Given::Bundle(bundle) => Ok(bundle),
+            Given::Lock(_) => Err(Failure::usage(format!(
+                "{path} is a lock, which has no content; give the bundle that was packed from it"
+            ))),
+            Given::Receipt(_) => Err(Failure::usage(format!(
+                "{path} is the receipt of a push, which helps a push alone; give the bundle that was pushed"
+            ))),
+        }
+    }
+
     /// What a delta is packed against.
     pub(super) fn base(self) -> Base {
         match self {
@@ -74,24 +88,20 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// `bundle` with the files `bases`, and with a store where that is asked for.
+    /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of use where there
+    /// is a registry.
     pub(super) fn new(
         bundle: Bundle,
         bases: &[PathBuf],
         store: Option<Arc<dyn Blobs>>,
+        takes_receipts: bool,
     ) -> Result<Together, Failure> {
         let mut together =
             Together { blobs: Arc::new(bundle.clone()), bundle, bases: Vec::new(), receipts: Vec::new() };
         for path in bases {
             match Given::open(path)? {
-                Given::Bundle(base) => together.bases.push(base),
-                Given::Receipt(receipt) => together.receipts.push(receipt),
-                Given::Lock(_) => {
-                    return Err(Failure::usage(format!(
-                        "{} is a lock, which has no content; give the bundle that was packed from it",
-                        path.display()
-                    )));
-                }
+                Given::Receipt(receipt) if takes_receipts => together.receipts.push(receipt),
+                given => together.bases.push(given.bundle(path)?),
             }
         }
         let mut places: Vec<Arc<dyn Blobs>> = vec![together.blobs];
@@ -99,17 +109,6 @@ impl Together {
         places.extend(store);
         together.blobs = Arc::new(Several(places));
         Ok(together)
-    }
-
-    /// Refuses receipts, where there is no registry to look at.
-    pub(super) fn without_receipts(self) -> Result<Together, Failure> {
-        match self.receipts.first() {
-            None => Ok(self),
-            Some(receipt) => Err(Failure::usage(format!(
-                "a receipt of {} helps a push alone; give the bundle that was pushed",
-                receipt.registry
-            ))),
-        }
     }
 
     /// Refuses a delta of which the entries need something that is nowhere.
