@@ -420,6 +420,10 @@ fn deltas_are_served_exported_and_rewritten_to() {
     line.stands(&server, "1");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
     line.stands(&with_store, "2");
+    // content alone: the base's names are not served, and need no approval
+    let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
+    line.stands(&with_base, "2");
+    assert_eq!(http::manifest(&with_base.address, "one/app", "1").status, 404);
 
     let export = |exit, more: &[&str]| {
         place.json(exit, &[&["export", "files", "--bundle", "d2", "-o", "out"], more].concat())
@@ -446,6 +450,27 @@ fn deltas_are_served_exported_and_rewritten_to() {
     place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
     line.pack("4", "d4", &["d3"]);
     line.stands(&landfall_serve(place, &["d4", "d3", "b1", "d2"]), "4");
+}
+
+#[test]
+fn a_signature_is_asked_of_the_delta_and_not_of_its_bases() {
+    if !need(&[&NEEDS[..], &["ssh-keygen"]].concat()) {
+        return;
+    }
+    let line = Line::new();
+    let place = &line.place;
+    support::run(place.clean("ssh-keygen").args(["-q", "-N", "", "-t", "ed25519", "-f", "key"]));
+    place.write("allowed", format!("board {}", place.read("key.pub")));
+    line.pack("1", "b1", &[]);
+    let pack = ["pack", "--lock", "2.lock", "-o", "d2", "--since", "b1", "--sign", "key", "--store", "store"];
+    place.ok(&pack);
+    let told = place.ok(&["verify", "d2", "b1", "--allowed-signers", "allowed"]);
+    assert!(told.contains("signed by board") && told.contains("all in its bases"), "{told}");
+    let registry = docker_registry();
+    place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n");
+    line.push(4, &["b1"], &registry.address, &["--site", "site.yaml"]);
+    line.push(0, &["d2", "b1"], &registry.address, &["--site", "site.yaml"]);
+    line.stands(&registry, "2");
 }
 
 #[test]
