@@ -4,6 +4,8 @@
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
 //! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
 //! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
+//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
 mod contents;
 mod delta;
@@ -18,6 +20,7 @@ mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod rebuild;
 mod sign;
 mod sums;
 mod tail;
@@ -35,6 +38,7 @@ pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use rebuild::rebuild;
 pub use sign::{NAMESPACE, SignedBy};
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};

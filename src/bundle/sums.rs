@@ -2,11 +2,9 @@
 
 use super::Error;
 use super::out::hash;
-use super::sign::NAMESPACE;
 use super::volumes::{self, folder, name};
 use crate::model::Limits;
 use crate::report::Progress;
-use crate::sign::Signer;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,6 +15,11 @@ use std::path::{Path, PathBuf};
 /// of what was put beside it.
 pub fn sums_path(base: &Path) -> PathBuf {
     with(base, ".sha256sums")
+}
+
+/// Where the signature over these checksums stands.
+pub(super) fn signature_path(base: &Path) -> PathBuf {
+    with(&sums_path(base), ".sig")
 }
 
 /// `path` with `end` after its name.
@@ -41,33 +44,16 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// Where the signature over these checksums stands.
-fn signature_path(base: &Path) -> PathBuf {
-    with(&sums_path(base), ".sig")
+/// The checksums of `files`.
+pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
+    files.flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default())).collect()
 }
 
-/// Writes the checksums of `files`, which lie beside `base`, and what `signer` signs of them. Gives the paths.
-pub(super) fn write<'a>(
-    base: &Path,
-    files: impl Iterator<Item = &'a (PathBuf, String)>,
-    signer: Option<&Signer>,
-) -> io::Result<Vec<PathBuf>> {
-    let lines = files.map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()));
-    let text: Vec<u8> = lines.flatten().collect();
-    let mut written = vec![sums_path(base)];
-    put(&written[0], &text)?;
-    if let Some(signer) = signer {
-        let signature = signer.sign(NAMESPACE, &text).map_err(io::Error::other)?;
-        written.push(signature_path(base));
-        put(&written[1], signature.as_bytes())?;
-    }
-    Ok(written)
-}
-
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes the checksums, or the signature over them.
+pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = with(path, ".partial");
     let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
+    file.write_all(text)?;
     file.sync_all()?;
     fs::rename(partial, path)
 }
@@ -114,7 +100,7 @@ pub fn explain(error: Error, path: &Path, progress: &dyn Progress) -> Error {
     let missing = volumes.missing();
     progress.begin("verify", sums.len() as u64, 0);
     let mut bad = Vec::new();
-    for (path, sum) in &sums {
+    for (path, sum) in sums.iter().filter(|(path, _)| volumes::number_of(&volumes.base, path).is_some()) {
         let volume = name(path);
         if missing.contains(&volume) {
             continue;

@@ -3,7 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::out::Out;
-use super::parcel::{Parcel, discard, publish};
+use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
@@ -47,11 +47,11 @@ struct Done {
     frame: io::Result<(Vec<u8>, Hash)>,
 }
 
-/// Writes the bundle of `plan` to `out`, signed by `signer` if there is one. Every blob's digest is checked on the
-/// way. What `plan` has lost is named inside the bundle.
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
+/// lost is named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written or signed. Then
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &Plan,
@@ -63,10 +63,10 @@ pub fn write(
     write_parcel(plan, blobs, out, options, &Parcel::default(), progress)
 }
 
-/// The same in volumes, or with programs beside it: [`Parcel`] says how.
+/// The same in volumes, with programs beside it, or signed: [`Parcel`] says how.
 ///
 /// # Errors
-/// As [`write`]; and when the volumes are too small, or a program cannot be copied.
+/// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be signed.
 pub fn write_parcel(
     plan: &Plan,
     blobs: &dyn Blobs,
@@ -76,22 +76,23 @@ pub fn write_parcel(
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let (partial, file) = create(out)?;
+    // it is locked until the end
+    let file = Arc::new(file);
     let failed = |source| Error::Write { path: out.into(), source };
     let fill = |flush| {
-        let file = Arc::new(file);
         // volumes lie beside the file, which then is but a lock
         let mut out = match parcel.volume_size {
             None => Out::file(file.clone(), 0, Some(flush)),
             Some(size) => Out::volumes(&partial, size.0, flush).map_err(failed)?,
         };
         out.expect(plan.stored_bytes());
-        let written = fill(plan, blobs, &partial, &mut out, options, parcel.signer.as_ref(), progress)?;
+        let written = fill(plan, blobs, &partial, &mut out, options, parcel.signer.as_deref(), progress)?;
         out.close();
         match (out.smallest(), parcel.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => {
                 Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
             }
-            _ => Ok((written, out, file)),
+            _ => Ok((written, out)),
         }
     };
     let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
@@ -100,21 +101,20 @@ pub fn write_parcel(
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(fill);
         progress.end();
-        let named = filled.and_then(|((written, filled, _lock), flushed)| {
+        filled.and_then(|((written, filled), flushed)| {
             let publish = || {
                 flushed?;
                 filled.sync()?;
-                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_ref())
+                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_deref())
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })
-        });
-        named.inspect_err(|_| discard(&tools))
+        })
     });
     if result.is_err() {
         // the first error is the one to tell; the next run reuses the files if they stay
-        let _ = fs::remove_file(&partial);
         let _ = volumes::remove_all(&partial);
+        let _ = fs::remove_file(&partial);
     }
     result
 }
@@ -282,7 +282,7 @@ fn locator_work() -> Work {
     Work { piece: None, form: Form::Stored, content }
 }
 
-fn read_error(piece: &Piece, source: io::Error) -> ContentError {
+pub(super) fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     let digest = piece.descriptor.digest.clone();
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
@@ -290,7 +290,7 @@ fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     }
 }
 
-fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     match &piece.content {
         Content::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),

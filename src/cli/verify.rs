@@ -52,8 +52,7 @@ impl Verify {
             let work = tokio::task::spawn_blocking(move || {
                 let together = self.together(carried.bundle.clone())?;
                 for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
-                    bundle::verify(bundle, &*progress)
-                        .map_err(|error| bundle::explain(error, bundle.path(), &*progress))?;
+                    bundle::verify(bundle, &*progress)?;
                 }
                 self.outcome(&carried)
             });
