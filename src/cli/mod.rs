@@ -4,6 +4,7 @@ mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod diff;
 mod doctor;
 mod exit;
 mod export;
@@ -20,6 +21,7 @@ mod rewrite;
 mod rewritten;
 mod schema;
 mod serve;
+mod together;
 mod verify;
 
 pub use context::Context;
@@ -53,6 +55,7 @@ enum Verb {
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
+    Diff(diff::Diff),
     Ls(ls::Ls),
     Gc(gc::Gc),
     Completions(completions::Completions),
@@ -74,6 +77,7 @@ impl Verb {
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
+            Verb::Diff(verb) => ("diff", verb.run()),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
