@@ -13,6 +13,12 @@ pub struct Limits {
     pub manifest_bytes: usize,
     /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
     pub document_bytes: usize,
+    /// Largest archive (a chart) that is read, in bytes, and the most that it may unpack to.
+    pub archive_bytes: u64,
+    /// How many members an archive may have.
+    pub archive_files: usize,
+    /// How deep charts may stand inside charts.
+    pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
@@ -69,6 +75,9 @@ impl Default for Limits {
             per_host: 12,
             manifest_bytes: 8 << 20,
             document_bytes: 8 << 20,
+            archive_bytes: 64 << 20,
+            archive_files: 10_000,
+            chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
             index_depth: 8,
