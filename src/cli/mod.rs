@@ -9,11 +9,13 @@ mod exit;
 mod export;
 mod listing;
 mod lock;
+mod locked;
 mod ls;
 mod mirror;
 mod pack;
 mod pull;
 mod push;
+mod render;
 mod rewrite;
 mod schema;
 mod serve;
@@ -47,6 +49,7 @@ enum Verb {
     Push(push::Push),
     Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
+    Render(render::Render),
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
@@ -67,6 +70,7 @@ impl Verb {
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Render(verb) => ("render", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),

@@ -1,16 +1,13 @@
 //! `landfall rewrite`: change references to locked images so that they point to the destination.
 
-use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
-use crate::lock::Lock;
+use super::locked::Locked;
+use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
 use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Where the lock is looked for without a flag.
-const LOCK: &str = "landfall.lock";
 
 const NOTHING_KNOWN: &str = "\
 nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
@@ -28,15 +25,8 @@ pub(super) struct Rewrite {
     /// The registry to point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
-    /// The lock that says which references are known [default: landfall.lock]
-    #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
-    lock: Option<PathBuf>,
-    /// The bundle whose lock says it
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<PathBuf>,
-    /// Take a bundle that says of itself that items are missing; references to these are left
-    #[arg(long)]
-    allow_partial: bool,
+    #[command(flatten)]
+    locked: Locked,
     #[command(flatten)]
     mode: Mode,
 }
@@ -68,7 +58,7 @@ struct Done {
 impl Rewrite {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let inputs = self.inputs()?;
-        let lock = self.known_lock(context)?;
+        let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = mapping.collision(&lock) {
             return Err(Failure::usage(collision.to_string()));
@@ -77,18 +67,6 @@ impl Rewrite {
         let mut text = String::new();
         let done: Vec<Done> = inputs.iter().map(|input| self.one(input, &known, &mut text)).collect();
         self.outcome(context, &done, text)
-    }
-
-    /// The lock that decides which references are known.
-    fn known_lock(&self, context: &Context) -> Result<Lock, Failure> {
-        match (&self.lock, &self.bundle) {
-            (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => Ok(carried::open(context, bundle, self.allow_partial)?.held()?),
-            (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
-            (None, None) => Err(Failure::usage(
-                "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
-            )),
-        }
     }
 
     fn to_stdout(&self) -> bool {

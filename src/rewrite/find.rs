@@ -6,11 +6,12 @@ use super::yaml::{Document, Node, Place, Scalar};
 use super::{Edit, Left};
 
 /// Keys of lists whose items are containers, or are treated as such by what reads them.
-const CONTAINERS: [&str; 5] = ["containers", "initContainers", "ephemeralContainers", "steps", "sidecars"];
+pub(super) const CONTAINERS: [&str; 5] =
+    ["containers", "initContainers", "ephemeralContainers", "steps", "sidecars"];
 /// Keys of mappings that are containers.
-const CONTAINER: [&str; 2] = ["container", "script"];
+pub(super) const CONTAINER: [&str; 2] = ["container", "script"];
 /// Keys of mappings whose values are containers (Compose).
-const SERVICES: &str = "services";
+pub(super) const SERVICES: &str = "services";
 
 /// What was found in a text.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ pub(super) fn find(source: &str, documents: &[Document<'_>], known: &Known) -> F
 
 /// Whether a document is a manifest, site or other input of landfall: these name things as they are
 /// named upstream, and must go on doing so.
-fn is_our_own(root: &Node<'_>) -> bool {
+pub(super) fn is_our_own(root: &Node<'_>) -> bool {
     let Node::Mapping(entries, _) = root else { return false };
     entries.iter().any(|(key, value)| {
         let value = value.scalar().map(|scalar| &*scalar.value);

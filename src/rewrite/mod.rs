@@ -6,6 +6,9 @@
 //! own that hands [`Edit`]s to the one place that applies them.
 
 mod apply;
+mod audit;
+mod chart;
+mod defaults;
 mod find;
 mod inputs;
 mod known;
@@ -15,6 +18,9 @@ mod split;
 mod tests;
 mod yaml;
 
+pub use audit::{Finding, Inventory, Verdict, audit};
+pub use chart::{Chart, ChartError, coalesce, values_of};
+pub use defaults::complete;
 pub use inputs::{Input, inputs, read, write};
 pub use known::Known;
 pub(crate) use known::other_hosts;

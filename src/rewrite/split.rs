@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of a reference, by the end of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+pub(super) enum Part {
     Registry,
     Repository,
     Tag,
@@ -24,9 +24,9 @@ const ENDINGS: [(&str, Part); 4] = [
 ];
 
 /// The parts that stand in one mapping under keys with one beginning: where each is in the mapping.
-type Group = BTreeMap<Part, usize>;
+pub(super) type Group = BTreeMap<Part, usize>;
 
-type Entries<'s> = [(Node<'s>, Node<'s>)];
+pub(super) type Entries<'s> = [(Node<'s>, Node<'s>)];
 
 /// Deals with every split reference of a mapping; gives the places of the entries that belong to one.
 pub(super) fn split<'s>(finder: &mut Finder<'s, '_>, entries: &'s Entries<'s>) -> BTreeSet<usize> {
@@ -41,7 +41,7 @@ pub(super) fn split<'s>(finder: &mut Finder<'s, '_>, entries: &'s Entries<'s>) -
 }
 
 /// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
-fn part(key: &str) -> Option<(String, Part)> {
+pub(super) fn part(key: &str) -> Option<(String, Part)> {
     ENDINGS.iter().find_map(|(ending, part)| {
         let at = key.len().checked_sub(ending.len()).filter(|&at| key.is_char_boundary(at))?;
         let (beginning, end) = key.split_at(at);
@@ -51,7 +51,7 @@ fn part(key: &str) -> Option<(String, Part)> {
     })
 }
 
-fn groups(entries: &Entries<'_>, document: &Document<'_>) -> Vec<Group> {
+pub(super) fn groups(entries: &Entries<'_>, document: &Document<'_>) -> Vec<Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let key = |node: &Node<'_>| node.scalar().map(|key| key.value.to_string());
     for (at, (name, value)) in entries.iter().enumerate() {
@@ -74,20 +74,24 @@ fn groups(entries: &Entries<'_>, document: &Document<'_>) -> Vec<Group> {
 }
 
 /// A split reference put together.
-struct Reference<'s> {
-    registry: Option<(&'s Node<'s>, &'s str)>,
-    repository: (&'s Node<'s>, &'s str),
+pub(super) struct Reference<'s> {
+    pub(super) registry: Option<(&'s Node<'s>, &'s str)>,
+    pub(super) repository: (&'s Node<'s>, &'s str),
     /// `registry/repository`, or the repository alone.
     base: String,
     /// `base` with tag and digest.
-    whole: String,
+    pub(super) whole: String,
     /// Whether another mapping is merged in and may bring what lacks here.
     merged: bool,
 }
 
 impl<'s> Reference<'s> {
     /// `None` where the mapping has no repository.
-    fn new(entries: &'s Entries<'s>, group: &Group, document: &'s Document<'s>) -> Option<Reference<'s>> {
+    pub(super) fn new(
+        entries: &'s Entries<'s>,
+        group: &Group,
+        document: &'s Document<'s>,
+    ) -> Option<Reference<'s>> {
         let value = |part: Part| {
             let node = &entries[*group.get(&part)?].1;
             Some((node, document.text(node)?))

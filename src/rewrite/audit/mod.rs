@@ -1,0 +1,133 @@
+//! Every image and mirrored URL that a text names: held by a lock, missing from it, or undecided.
+//!
+//! Rewriting looks for what the lock knows; an audit must also see what it does not. So it reads values
+//! where images are named ([`positions`]), lines where a document is a template ([`lines`]), and URLs
+//! anywhere ([`urls`]).
+
+mod inventory;
+mod lines;
+mod positions;
+mod urls;
+
+pub use inventory::Inventory;
+
+use super::yaml::{self, Place};
+use crate::model::{ImageRef, names_host};
+use serde::Serialize;
+use std::path::Path;
+
+/// What a text names at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, in characters from 1.
+    pub column: usize,
+    /// The keys that lead there, `[n]` for items of lists. Empty where the text is no document.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// The reference or URL as written; the parts of a split one put together.
+    pub reference: String,
+    /// What the lock says to it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What a lock says to a reference or URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum Verdict {
+    /// It is this locked item.
+    Held {
+        /// Its name in the lock.
+        item: String,
+    },
+    /// It is not in the lock.
+    Missing {
+        /// The image that would have to be carried, with its own host; `None` for a URL, and where the
+        /// site's name for it could stand for anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<ImageRef>,
+        /// Why.
+        why: String,
+    },
+    /// It could not be decided whether it names something, or what.
+    Undecided {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A value that names an image, or may.
+#[derive(Debug)]
+struct Mention {
+    place: Place,
+    path: Vec<String>,
+    written: String,
+    /// It is an image beyond doubt: by where it stands, or by how it looks.
+    sure: bool,
+    /// Without a tag it means `latest`.
+    in_container: bool,
+    /// Why it is not to be looked up.
+    why_not: Option<String>,
+}
+
+/// What stands in place of a value that is made elsewhere.
+const PLACEHOLDERS: [&str; 5] = ["{{", "${", "$(", "__", "<<"];
+
+impl Mention {
+    /// `None` where the value is surely no image.
+    fn new(
+        place: Place,
+        path: Vec<String>,
+        written: &str,
+        sure: bool,
+        in_container: bool,
+    ) -> Option<Mention> {
+        let mention = |sure, why_not: Option<&str>| {
+            let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
+            Some(Mention { place, path, written, sure, in_container, why_not })
+        };
+        if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
+            return mention(sure, Some("it is made of a placeholder; audit what comes out of it"));
+        }
+        match written.parse::<ImageRef>() {
+            Ok(reference) => mention(sure || reference.is_pinned() || names_host(written), None),
+            Err(error) if sure => mention(true, Some(&error.to_string())),
+            Err(_) => None,
+        }
+    }
+
+    fn decide(self, inventory: &Inventory<'_>) -> Finding {
+        let verdict = match (self.why_not, self.written.parse::<ImageRef>()) {
+            (Some(why), _) => Verdict::Undecided { why },
+            (None, Err(error)) => Verdict::Undecided { why: error.to_string() },
+            (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
+                Verdict::Missing { .. } if !self.sure => Verdict::Undecided {
+                    why: "it has neither a host nor a tag, so it may be any word".into(),
+                },
+                verdict => verdict,
+            },
+        };
+        let Place { line, column } = self.place;
+        Finding { line, column, path: self.path, reference: self.written, verdict }
+    }
+}
+
+/// Everything that `text` names, in its order. `name` is the file's: it says what a Dockerfile is.
+pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
+    let mentions = match lines::is_dockerfile(name) {
+        true => lines::dockerfile(text),
+        false => match lines::list(text) {
+            Some(list) => list,
+            None => match yaml::parse(text) {
+                Ok(documents) => positions::mentions(&documents, inventory),
+                Err(_) => lines::template(text),
+            },
+        },
+    };
+    let mut found: Vec<Finding> = mentions.into_iter().map(|mention| mention.decide(inventory)).collect();
+    found.extend(urls::urls(text, inventory));
+    found.sort_by_key(|finding| (finding.line, finding.column));
+    found
+}
