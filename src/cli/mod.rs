@@ -1,12 +1,15 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod audit;
 mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod discover;
 mod doctor;
 mod exit;
 mod export;
+mod findings;
 mod listing;
 mod lock;
 mod locked;
@@ -49,7 +52,9 @@ enum Verb {
     Push(push::Push),
     Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
+    Audit(audit::Audit),
     Render(render::Render),
+    Discover(discover::Discover),
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
@@ -70,6 +75,8 @@ impl Verb {
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Audit(verb) => ("audit", verb.run(context)),
+            Verb::Discover(verb) => ("discover", verb.run(context)),
             Verb::Render(verb) => ("render", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),

@@ -1,12 +1,13 @@
 //! `landfall render`: configuration that makes others use the site. One variant a platform.
 
+use super::findings::shown;
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::today;
 use crate::model::Limits;
 use crate::report::{Item, Kind, Report, Side, Status, escape};
-use crate::rewrite::{Chart, Inventory, Known, Target, Verdict, coalesce, values_of};
-use crate::site::render::{Open, Overlay, helm_values};
+use crate::rewrite::{Chart, Inventory, Known, Placed, Target, Verdict, coalesce, values_of};
+use crate::site::render::{Overlay, helm_values};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use serde_yaml::Mapping;
@@ -79,8 +80,8 @@ impl HelmValues {
         to: &str,
     ) -> Result<Outcome, Failure> {
         let values = document(charts, overlay, to)?;
-        let (missing, undecided): (Vec<&Open>, Vec<&Open>) =
-            overlay.open.iter().partition(|open| matches!(open.verdict, Verdict::Missing { .. }));
+        let (missing, undecided): (Vec<&Placed>, Vec<&Placed>) =
+            overlay.open.iter().partition(|open| matches!(open.finding.verdict, Verdict::Missing { .. }));
         let mut lines: Vec<String> = Vec::new();
         if self.out.is_some() {
             lines.extend(overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to)));
@@ -156,15 +157,7 @@ fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, Fai
     ))
 }
 
-fn shown(word: &str, open: &Open) -> String {
-    let why = match &open.verdict {
-        Verdict::Missing { why, .. } | Verdict::Undecided { why } => why,
-        Verdict::Held { item } => item,
-    };
-    format!("{}:{}:{}: {word} {}: {}: {why}", open.file, open.line, open.column, open.path, open.reference)
-}
-
-fn items(overlay: &Overlay, missing: &[&Open]) -> Vec<Item> {
+fn items(overlay: &Overlay, missing: &[&Placed]) -> Vec<Item> {
     let item = |name: String, status, reason| Item {
         kind: Kind::Image,
         name,
@@ -176,7 +169,7 @@ fn items(overlay: &Overlay, missing: &[&Open]) -> Vec<Item> {
     let held = overlay.held.iter().map(|name| item(name.clone(), Status::Done, None));
     let missing = missing.iter().map(|open| {
         let reason = Some(shown("missing", open));
-        item(open.reference.clone(), Status::Missing, reason)
+        item(open.finding.reference.clone(), Status::Missing, reason)
     });
     held.chain(missing).collect()
 }

@@ -2,6 +2,7 @@
 
 mod attach;
 mod deliver;
+mod lacking;
 mod names;
 mod plan;
 mod preflight;
@@ -9,6 +10,7 @@ mod receipt;
 mod refusals;
 mod run;
 
+pub use lacking::{Lack, Lacking, lacking};
 pub use plan::{Delivery, Standing};
 pub use preflight::{Problem, ProblemKind};
 pub use receipt::Receipt;

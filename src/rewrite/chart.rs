@@ -4,6 +4,7 @@
 //! folders and archives in `charts/`, a dependency may give one an alias, and a parent's values win over
 //! a subchart's.
 
+use super::inputs::is_document;
 use crate::document::{self, ArchiveError, Diagnostic, Files, Node, line_column};
 use crate::model::Limits;
 use serde::Deserialize;
@@ -31,6 +32,8 @@ pub struct Chart {
     /// The text of its defaults.
     values_text: String,
     values: Mapping,
+    /// Its other documents, where it is an archive: name and text. In a folder they are files of their own.
+    documents: Vec<(String, String)>,
     /// Its subcharts, in the order of their keys.
     pub subcharts: Vec<Chart>,
 }
@@ -139,6 +142,9 @@ impl Chart {
         let values_text = text(&files.remove("values.yaml").unwrap_or_default());
         let values_file = file("values.yaml");
         let values = values_of(&values_file, &values_text)?;
+        let is_other = |name: &str| !name.starts_with("charts/") && is_document(Path::new(name));
+        let others = files.iter().filter(|(name, _)| is_other(name));
+        let documents = others.map(|(name, content)| (file(name), text(content))).collect();
         let found = subcharts(at, files, limits, depth)?;
         Ok(Chart {
             key: metadata.name.clone(),
@@ -149,6 +155,7 @@ impl Chart {
             values_file,
             values_text,
             values,
+            documents,
             subcharts: wired(found, &metadata.dependencies),
         })
     }
@@ -191,6 +198,12 @@ impl Chart {
             .next()
             .filter(|(_, on)| !on)
             .map(|(path, _)| path)
+    }
+
+    /// Its documents and those of its subcharts that are not values, where they are in archives.
+    pub fn documents(&self) -> Vec<&(String, String)> {
+        let below = self.subcharts.iter().flat_map(Chart::documents);
+        self.documents.iter().chain(below).collect()
     }
 
     /// Where the values file, or that of a subchart, says what stands at `path`: file, line and column.

@@ -27,13 +27,22 @@ pub struct Input {
 /// # Errors
 /// When a path cannot be read; when a result in `out` would be written over another or over its input.
 pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, RewriteError> {
+    inputs_that(paths, out, is_document)
+}
+
+/// As [`inputs`], of folders the files that `fits`.
+pub(super) fn inputs_that(
+    paths: &[PathBuf],
+    out: Option<&Path>,
+    fits: fn(&Path) -> bool,
+) -> Result<Vec<Input>, RewriteError> {
     let real_out = out.and_then(|path| path.canonicalize().ok());
     let mut found = Vec::new();
     for path in paths {
         let at = |source| RewriteError::Read { path: path.clone(), source };
         if fs::File::open(path).and_then(|file| file.metadata()).map_err(at)?.is_dir() {
             let root = path.canonicalize().map_err(at)?;
-            walk(&Folder { named: path, root: &root, out: real_out.as_deref() }, path, &mut found)?;
+            walk(&Folder { named: path, root: &root, out: real_out.as_deref(), fits }, path, &mut found)?;
         } else {
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
             found.push(Input { path: path.clone(), relative });
@@ -68,6 +77,14 @@ struct Folder<'a> {
     root: &'a Path,
     /// Where results go, without links.
     out: Option<&'a Path>,
+    /// Which files are looked at.
+    fits: fn(&Path) -> bool,
+}
+
+/// Whether a file is a YAML or JSON document by its name.
+pub(super) fn is_document(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
 fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), RewriteError> {
@@ -86,9 +103,7 @@ fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), R
             continue;
         }
         let inside = || path.canonicalize().is_ok_and(|path| path.starts_with(folder.root) && path.is_file());
-        let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
-        let fits = ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()));
-        if fits && (kind.is_file() || (kind.is_symlink() && inside())) {
+        if (folder.fits)(&path) && (kind.is_file() || (kind.is_symlink() && inside())) {
             let relative = path.strip_prefix(folder.named).unwrap_or(&path).to_path_buf();
             found.push(Input { path, relative });
         }

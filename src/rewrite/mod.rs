@@ -18,7 +18,10 @@ mod split;
 mod tests;
 mod yaml;
 
-pub use audit::{Finding, Inventory, Verdict, audit};
+pub use audit::{
+    Audited, Finding, Helm, Inventory, Placed, Unread, Verdict, audit, audit_text, audit_tree, discover,
+    dotted, in_chart,
+};
 pub use chart::{Chart, ChartError, coalesce, values_of};
 pub use defaults::complete;
 pub use inputs::{Input, inputs, read, write};

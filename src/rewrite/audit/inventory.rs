@@ -98,10 +98,11 @@ impl<'a> Inventory<'a> {
         if let Some((why, accepted)) = full.filter_map(|full| self.lost.get(&full)).next() {
             return match accepted {
                 true => Verdict::Undecided { why: why.clone() },
-                false => Verdict::Missing { name: Some(reference.clone()), why: why.clone() },
+                false => Verdict::Missing { name: Some(reference.clone()), url: None, why: why.clone() },
             };
         }
-        Verdict::Missing { name: self.source_of(reference, &images), why: self.why(reference, &images, tag) }
+        let (name, why) = (self.source_of(reference, &images), self.why(reference, &images, tag));
+        Verdict::Missing { name, url: None, why }
     }
 
     /// What would have to be carried for a name that is not held: the name itself, or the source of

@@ -4,12 +4,16 @@
 //! where images are named ([`positions`]), lines where a document is a template ([`lines`]), and URLs
 //! anywhere ([`urls`]).
 
+mod helm;
 mod inventory;
 mod lines;
 mod positions;
+mod tree;
 mod urls;
 
+pub use helm::Helm;
 pub use inventory::Inventory;
+pub use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};
 
 use super::yaml::{self, Place};
 use crate::model::{ImageRef, names_host};
@@ -24,7 +28,7 @@ pub struct Finding {
     /// Column, in characters from 1.
     pub column: usize,
     /// The keys that lead there, `[n]` for items of lists. Empty where the text is no document.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_path")]
     pub path: Vec<String>,
     /// The reference or URL as written; the parts of a split one put together.
     pub reference: String,
@@ -33,8 +37,31 @@ pub struct Finding {
     pub verdict: Verdict,
 }
 
-/// What a lock says to a reference or URL.
+/// A [`Finding`] with the file that it is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// The file; of an archive, its path and the path inside.
+    pub file: String,
+    /// What was found there.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// A path of keys as `helm --set` takes it.
+pub fn dotted(path: &[String]) -> String {
+    path.iter().enumerate().fold(String::new(), |out, (at, key)| {
+        let item = key.starts_with('[') && key.ends_with(']');
+        let dot = if at == 0 || item { "" } else { "." };
+        out + dot + &key.replace('.', "\\.")
+    })
+}
+
+fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&dotted(path))
+}
+
+/// What a lock says to a reference or URL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum Verdict {
     /// It is this locked item.
@@ -44,10 +71,13 @@ pub enum Verdict {
     },
     /// It is not in the lock.
     Missing {
-        /// The image that would have to be carried, with its own host; `None` for a URL, and where the
-        /// site's name for it could stand for anything.
+        /// The image that would have to be carried, with its own host; `None` for a URL, and where the site's
+        /// name for it could stand for anything.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
+        /// The file that would have to be carried.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
         /// Why.
         why: String,
     },

@@ -56,11 +56,12 @@ fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option
     }
     let shape = shape(&without_scheme(url));
     let near = known.iter().find(|(known, _)| self::shape(&without_scheme(known)) == shape);
-    match (near, upstream.is_some()) {
-        (Some((near, _)), _) => Some(Verdict::Missing { name: None, why: format!("the lock has {near}") }),
-        (None, true) => Some(Verdict::Missing { name: None, why: "no locked file goes to this URL".into() }),
-        (None, false) => None,
-    }
+    let why = match (near, upstream.is_some()) {
+        (Some((near, _)), _) => format!("the lock has {near}"),
+        (None, true) => "no locked file goes to this URL".into(),
+        (None, false) => return None,
+    };
+    Some(Verdict::Missing { name: None, url: Some(url.to_owned()), why })
 }
 
 /// A URL of which only the beginning stands there.

@@ -5,7 +5,8 @@
 
 use crate::document::Diagnostic;
 use crate::rewrite::{
-    Chart, Finding, Inventory, Known, RewriteError, Verdict, audit, complete, rewrite, values_of,
+    Chart, Finding, Inventory, Known, Left, Placed, RewriteError, Verdict, audit, coalesce, complete, dotted,
+    in_chart, rewrite, values_of,
 };
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
@@ -20,7 +21,7 @@ pub struct Overlay {
     /// The same key by key.
     pub keys: Vec<Key>,
     /// Images that are not in the overlay: missing from the lock, or undecided.
-    pub open: Vec<Open>,
+    pub open: Vec<Placed>,
     /// Locked items that the charts name.
     pub held: Vec<String>,
 }
@@ -37,24 +38,6 @@ pub struct Key {
     /// It is a list: Helm takes it as a whole, so that all of it stands in the overlay.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub list: bool,
-}
-
-/// An image of a chart that is not in the overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Open {
-    /// The file that says it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, from 1.
-    pub column: usize,
-    /// The path of the key, as in `helm --set`.
-    pub path: String,
-    /// The reference, put together.
-    pub reference: String,
-    /// Why it is not in the overlay.
-    #[serde(flatten)]
-    pub verdict: Verdict,
 }
 
 /// Why no overlay can be made.
@@ -118,7 +101,7 @@ pub fn helm_values(
             }
             owners.entry(key.path.clone()).or_insert(&chart.name);
         }
-        crate::rewrite::coalesce(&mut all.values, &one.values);
+        coalesce(&mut all.values, &one.values);
         all.keys.extend(one.keys);
         all.open.extend(one.open);
         all.held.extend(one.held);
@@ -152,29 +135,21 @@ fn overlay(
     let mut overlay = Overlay::default();
     overlay.values = differing(&values, &new, &mut Vec::new(), &mut overlay.keys);
     let left = |finding: &Finding| {
-        let at = |left: &&crate::rewrite::Left| (left.line, left.column) == (finding.line, finding.column);
+        let at = |left: &&Left| (left.line, left.column) == (finding.line, finding.column);
         rewritten.left.iter().find(at).map(|left| left.why.clone())
     };
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
-        let verdict = match (&finding.verdict, left(&finding)) {
-            (Verdict::Held { .. }, Some(why)) => Verdict::Undecided { why },
-            (Verdict::Held { item }, None) => {
-                overlay.held.push(item.clone());
-                continue;
-            }
-            // no file of a chart's values is an image
-            _ if finding.path.is_empty() => continue,
-            (Verdict::Missing { .. }, _) => match chart.off(&finding.path, &values) {
-                Some(condition) => {
-                    Verdict::Undecided { why: format!("its chart is switched off by {condition}") }
-                }
-                None => finding.verdict.clone(),
-            },
-            (Verdict::Undecided { .. }, _) => finding.verdict.clone(),
-        };
-        let (file, line, column) = chart.place(&finding.path);
-        let (path, reference) = (dotted(&finding.path), finding.reference);
-        overlay.open.push(Open { file, line, column, path, reference, verdict });
+        let left = left(&finding);
+        let mut placed = in_chart(chart, &values, finding);
+        if let (Verdict::Held { .. }, Some(why)) = (&placed.finding.verdict, left) {
+            placed.finding.verdict = Verdict::Undecided { why };
+        }
+        match &placed.finding.verdict {
+            Verdict::Held { item } => overlay.held.push(item.clone()),
+            // a URL stands at no path: the charts' values name files for nobody
+            _ if placed.finding.path.is_empty() => {}
+            _ => overlay.open.push(placed),
+        }
     }
     Ok(overlay)
 }
@@ -203,15 +178,6 @@ fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Ve
         path.pop();
     }
     out
-}
-
-/// A path as `helm --set` takes it.
-fn dotted(path: &[String]) -> String {
-    path.iter().enumerate().fold(String::new(), |out, (at, key)| {
-        let item = key.starts_with('[') && key.ends_with(']');
-        let dot = if at == 0 || item { "" } else { "." };
-        out + dot + &key.replace('.', "\\.")
-    })
 }
 
 fn shown(value: &Value) -> String {

@@ -2,4 +2,4 @@
 
 mod helm_values;
 
-pub use helm_values::{Key, Open, Overlay, RenderError, helm_values};
+pub use helm_values::{Key, Overlay, RenderError, helm_values};
