@@ -19,6 +19,8 @@ pub struct Limits {
     pub archive_files: usize,
     /// How deep charts may stand inside charts.
     pub chart_depth: usize,
+    /// How deep documents may stand as texts inside documents.
+    pub embedded_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
@@ -78,6 +80,7 @@ impl Default for Limits {
             archive_bytes: 64 << 20,
             archive_files: 10_000,
             chart_depth: 8,
+            embedded_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
             index_depth: 8,

@@ -16,7 +16,7 @@ pub use inventory::Inventory;
 pub use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};
 
 use super::yaml::{self, Place};
-use crate::model::{ImageRef, names_host};
+use crate::model::{ImageRef, Limits, names_host};
 use serde::Serialize;
 use std::path::Path;
 
@@ -151,7 +151,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding>
         false => match lines::list(text) {
             Some(list) => list,
             None => match yaml::parse(text) {
-                Ok(documents) => positions::mentions(&documents, inventory),
+                Ok(documents) => positions::mentions(&documents, inventory, Limits::default().embedded_depth),
                 Err(_) => lines::template(text),
             },
         },

@@ -2,7 +2,7 @@
 
 use super::super::find::{CONTAINER, CONTAINERS, SERVICES, is_our_own};
 use super::super::split::{self, Entries, Part, Reference};
-use super::super::yaml::{Document, Node, Place, Scalar};
+use super::super::yaml::{self, Document, Node, Place, Scalar};
 use super::{Inventory, Mention};
 use crate::model::{Digest, ImageRef, names_host};
 use std::collections::BTreeSet;
@@ -10,14 +10,18 @@ use std::collections::BTreeSet;
 /// Keys of lists in the status of a pod.
 const STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Every mention of an image in `documents`, in the order of the text.
-pub(super) fn mentions(documents: &[Document<'_>], inventory: &Inventory<'_>) -> Vec<Mention> {
+/// What was there before an object was changed; nobody pulls it.
+const OUTDATED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Every mention of an image in `documents`, in the order of the text. `depth` is how many more texts inside
+/// of texts are read.
+pub(super) fn mentions(documents: &[Document<'_>], inventory: &Inventory<'_>, depth: usize) -> Vec<Mention> {
     let mut found = Vec::new();
     for document in documents {
         let Some(root) = document.root.as_ref().filter(|root| !is_our_own(root) && !is_schema(root)) else {
             continue;
         };
-        let mut reader = Reader { document, inventory, path: Vec::new(), found: &mut found };
+        let mut reader = Reader { document, inventory, depth, path: Vec::new(), found: &mut found };
         reader.node(root, Around::default());
     }
     found
@@ -46,6 +50,7 @@ struct Around<'n> {
 struct Reader<'d, 'f> {
     document: &'d Document<'d>,
     inventory: &'d Inventory<'d>,
+    depth: usize,
     path: Vec<String>,
     found: &'f mut Vec<Mention>,
 }
@@ -188,6 +193,9 @@ impl<'d> Reader<'d, '_> {
 
     fn scalar(&mut self, scalar: &Scalar<'_>, around: Around<'_>) {
         let Some(text) = scalar.text().map(str::trim) else { return };
+        if text.contains('\n') || text.starts_with(['{', '[']) {
+            return self.document(scalar, around);
+        }
         if around.key.is_some_and(is_image_name) {
             return self.mention(scalar.place, text, around.container, around.container);
         }
@@ -206,6 +214,21 @@ impl<'d> Reader<'d, '_> {
         if full.is_some_and(|reference| self.inventory.is_registry(&reference.registry)) {
             self.mention(scalar.place, text, true, false);
         }
+    }
+
+    /// A document as the text of a scalar: in a ConfigMap, an annotation.
+    fn document(&mut self, scalar: &Scalar<'_>, around: Around<'_>) {
+        let is_document = |one: &Document<'_>| !matches!(one.root, None | Some(Node::Scalar(_)));
+        if around.key == Some(OUTDATED) || self.depth == 0 {
+            return;
+        }
+        let Ok(documents) = yaml::parse(&scalar.value) else { return };
+        if !documents.iter().all(is_document) {
+            return;
+        }
+        self.found.extend(mentions(&documents, self.inventory, self.depth - 1).into_iter().map(|inner| {
+            Mention { place: scalar.place, path: [&self.path[..], &inner.path].concat(), ..inner }
+        }));
     }
 
     /// `sure` says that it is an image by where it stands, whatever it looks like.
