@@ -132,7 +132,7 @@ fn documents_inside_of_documents() {
             "metadata.annotations.pod.image",
         ]
     );
-    assert_eq!(told(&report, "missing")[0], "3:13 quay.io/x/a:1 | not in the lock");
+    assert_eq!(told(&report, "missing")[0], "4:5 quay.io/x/a:1 | not in the lock");
     // to any depth that is honest
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!("a: |\n{}", inner.lines().map(|line| format!(" {line}\n")).collect::<String>())

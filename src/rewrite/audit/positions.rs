@@ -193,7 +193,8 @@ impl<'d> Reader<'d, '_> {
 
     fn scalar(&mut self, scalar: &Scalar<'_>, around: Around<'_>) {
         let Some(text) = scalar.text().map(str::trim) else { return };
-        if text.contains('\n') || text.starts_with(['{', '[']) {
+        let flow = text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
+        if text.contains('\n') || flow {
             return self.document(scalar, around);
         }
         if around.key.is_some_and(is_image_name) {
