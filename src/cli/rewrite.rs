@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 const NOTHING_KNOWN: &str = "\
 nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
-are defaults inside the charts. Set them in your values, as in `dex: {image: {repository: …, tag: …}}`,
-and rewrite again, or rewrite what `helm template` prints.";
+are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
+charts'; or rewrite what `helm template` prints.";
 
 /// Change references to locked images so that they point to the destination
 ///

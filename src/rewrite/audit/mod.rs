@@ -1,8 +1,8 @@
 //! Every image and mirrored URL that a text names: held by a lock, missing from it, or undecided.
 //!
 //! Rewriting looks for what the lock knows; an audit must also see what it does not. So it reads values
-//! where images are named ([`positions`]), lines where a document is a template ([`lines`]), and URLs
-//! anywhere ([`urls`]).
+//! where images are named (`positions`), lines where a document is a template (`lines`), and URLs
+//! anywhere (`urls`).
 
 mod helm;
 mod inventory;
