@@ -6,8 +6,10 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use support::gate::Gate;
-use support::peers::{Server, docker_registry, docker_registry_with};
-use support::{Images, Place, need};
+use support::peers::{Server, docker_registry, docker_registry_with, nginx_command};
+use support::pki::Authority;
+use support::tokens::Tokens;
+use support::{Guard, Images, Place, free_port, need, skopeo};
 
 /// `htpasswd -nbB puller 'p@ss:word'`
 const HTPASSWD: &str = "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n";
@@ -239,4 +241,71 @@ fn a_mirrors_path_is_part_of_the_scope_and_of_the_account() {
     assert_eq!(gate.seen().tokens, [format!("{USER} repository:team/app0:pull")]);
     let hosts = &place.json(0, &["pull", "--site", "site.yaml", "--store", "s"])["hosts"];
     assert!(hosts.as_array().unwrap().iter().any(|host| host["why"] == "token"), "{hosts}");
+}
+
+/// As Harbor does it: nginx with TLS, behind it docker-registry with `auth: token` and its token server.
+#[test]
+fn docker_registry_with_a_token_server() {
+    if !need(&["docker-registry", "gzip", "nginx", "openssl", "skopeo"]) {
+        return;
+    }
+    let place = Place::new();
+    let (_open, manifest) = sources(&place);
+    place.write("m.yaml", manifest);
+    let address = format!("127.0.0.1:{}", free_port());
+    let account = format!("{USER}:{PASSWORD}");
+    // everything is allowed but to push into one repository
+    let tokens =
+        Tokens::new(&place, "registry", &account, |name, action| (name, action) != ("team/app3", "push"));
+    let registry = docker_registry_with(&format!(
+        "auth: {{token: {{realm: \"https://{address}/token\", service: registry, issuer: tokens, rootcertbundle: \"{}\"}}}}",
+        tokens.certificate.display()
+    ));
+    let authority = Authority::new(&place, "ca");
+    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
+    let directives = format!(
+        "ssl_certificate {}; ssl_certificate_key {}; client_max_body_size 0;\n\
+         location /v2/ {{ proxy_pass http://{}; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto https; }}\n\
+         location /token {{ proxy_pass http://{}; }}",
+        certificate.display(),
+        key.display(),
+        registry.address,
+        tokens.address
+    );
+    let mut nginx = Guard::start(nginx_command(&place, &directives, &format!("{address} ssl")));
+    nginx.wait_until("nginx answers", || std::net::TcpStream::connect(&address).is_ok());
+    place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\", ca: {}}}\n",
+            authority.pem.display()
+        ),
+    );
+    let mirror = |exit, password: &str| {
+        place.write("home/.docker/config.json", auth_file(&address, password));
+        place.json(exit, &["mirror", "-f", "m.yaml", "--site", "site.yaml"])
+    };
+
+    let wrong = mirror(1, "wrong").to_string();
+    assert!(wrong.contains(USER) && wrong.contains("config.json"), "{wrong}");
+    assert_eq!(tokens.scopes().len(), 1, "a refusal is final: {:?}", tokens.scopes());
+
+    let report = mirror(3, PASSWORD);
+    assert_eq!(
+        (report["totals"]["done"].as_u64(), report["totals"]["failed"].as_u64()),
+        (Some(3), Some(1)),
+        "{report:#}"
+    );
+    let failed = report["items"].as_array().unwrap().iter().find(|item| item["status"] == "failed").unwrap();
+    assert!(failed["name"].as_str().unwrap().ends_with("/team/app3:v1"), "{failed:#}");
+    assert!(failed["reason"].as_str().unwrap().contains(USER), "{failed:#}");
+    let mounts = |scope: &&String| scope.matches("repository:").count() > 1;
+    assert!(tokens.scopes().iter().any(|scope| mounts(&scope)), "{:?}", tokens.scopes());
+    // another client, with the same account, finds the image
+    let found = skopeo(&place)
+        .args(["inspect", "--raw", "--tls-verify=false", "--creds", &account])
+        .arg(format!("docker://{address}/team/app1:v1"))
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
 }

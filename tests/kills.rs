@@ -68,6 +68,27 @@ fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
     partial.chain(whole).collect()
 }
 
+/// Everything that a kill left in a store is something that `gc` can name.
+fn assert_gc_names_all(rig: &Rig, store: &str) {
+    rig.place.write("empty.lock", "version: 1\n");
+    let store = format!("stores/{store}");
+    let report = rig.place.json(0, &["gc", "--dry-run", "--lock", "empty.lock", "--store", &store]);
+    let own = ["oci-layout", "index.json", "verified", "in-use", "lock"];
+    let files = walk(&rig.place.path(&store)).into_iter().filter(|name| !own.contains(&name.as_str()));
+    assert_eq!(report["removed"].as_array().unwrap().len(), files.count(), "{store}: {report:#}");
+    assert!(report["strange"].as_array().unwrap().is_empty(), "{store}: {report:#}");
+}
+
+/// The names of all files under a folder.
+fn walk(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let under = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => walk(&entry.path()),
+        false => vec![entry.file_name().to_string_lossy().into_owned()],
+    };
+    entries.flat_map(under).collect()
+}
+
 /// Whatever stood in the store was not asked for again, and what stood there in part only for the rest.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
     for seen in rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)) {
@@ -112,6 +133,9 @@ fn pull_is_killed_and_goes_on() {
         let met = kill(&rig, pull(&store), after);
         let stood = standing(&rig.store(&store));
         whole += stood.values().filter(|some| some.is_none()).count();
+        if rig.store(&store).exists() {
+            assert_gc_names_all(&rig, &store);
+        }
         partial += stood.values().filter(|some| some.is_some_and(|some| some > 0)).count();
         rig.arm([]);
         finish(pull(&store), &store);

@@ -229,6 +229,14 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
         content.len()
     );
 
+    // a mirror that keeps what passes fetches so too
+    let (to, before) = (docker_registry(), get(206));
+    place.ok(&["mirror", "--lock", "landfall.lock", "--store", "passing", "--to", &to.address]);
+    assert!(get(206) > before, "{}", registry.log());
+    assert!(
+        http::get(&to.address, &format!("/v2/big/blobs/{}", big["digest"].as_str().unwrap())).body == content
+    );
+
     // a journal that lies costs a fetch, and no more
     place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
     place.write(&format!("{}.ranges", name.replace("killed", "lied")), format!("0 {}\n", 70 * M));

@@ -5,11 +5,12 @@
 mod support;
 
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::peers::{Server, docker_registry, docker_registry_config};
 use support::pki::Authority;
 use support::process::Guard;
-use support::{Images, Place, free_port, need};
+use support::{Images, Place, free_port, need, run};
 
 struct Secured {
     place: Place,
@@ -24,9 +25,15 @@ struct Secured {
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
-    let (certificate, key) = authority.issue(&place, &["127.0.0.1"]);
-    let address = format!("127.0.0.1:{}", free_port());
+    let own = authority.issue(&place, &["127.0.0.1"]);
     let wanted = if clients { format!(", clientcas: [{:?}]", authority.pem) } else { String::new() };
+    started(place, authority, own, &wanted)
+}
+
+/// The same with this certificate and key, and more of docker-registry's settings of TLS.
+fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
+    let (certificate, key) = own;
+    let address = format!("127.0.0.1:{}", free_port());
     let tls = format!("{{certificate: {certificate:?}, key: {key:?}{wanted}}}");
     let config =
         docker_registry_config(&place, &address, &format!("http: {{addr: \"{address}\", tls: {tls}}}"));
@@ -143,6 +150,50 @@ fn a_certificate_for_another_name_is_refused() {
     registry.address = registry.address.replace("127.0.0.1", "localhost");
     let message = registry.fails(&format!(", ca: {:?}", registry.authority.pem));
     assert!(message.contains("is refused: certificate not valid for name \"localhost\""), "{message}");
+}
+
+/// As most pages on private registries tell people to make one: `openssl req -x509`, an authority of itself.
+#[test]
+fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
+    if !need(&["docker-registry", "gzip", "openssl"]) {
+        return;
+    }
+    let self_signed = |place: &Place, name: &str, san: &str| {
+        let (certificate, key) = (place.path(format!("{name}.pem")), place.path(format!("{name}.key")));
+        let mut openssl = Command::new("openssl");
+        openssl.args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=registry",
+        ]);
+        openssl.arg("-addext").arg(format!("subjectAltName={san}")).arg("-keyout").arg(&key);
+        run(openssl.arg("-out").arg(&certificate));
+        (certificate, key)
+    };
+    let place = Place::new();
+    let authority = Authority::new(&place, "Throw-away CA");
+    let own = self_signed(&place, "own", "IP:127.0.0.1");
+    let other = self_signed(&place, "other", "IP:127.0.0.1");
+    let registry = started(place, authority, own.clone(), "");
+    let message = registry.fails("");
+    assert!(message.contains("signed by itself ('CN=registry') and not trusted here"), "{message}");
+    assert!(registry.fails(&format!(", ca: {:?}", other.0)).contains("not trusted here"));
+    registry.works(&format!(", ca: {:?}", own.0));
+    drop(registry);
+
+    // it is good for its names only
+    let place = Place::new();
+    let authority = Authority::new(&place, "Throw-away CA");
+    let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");
+    let registry = started(place, authority, elsewhere.clone(), "");
+    let message = registry.fails(&format!(", ca: {:?}", elsewhere.0));
+    assert!(message.contains("is refused") && message.contains("127.0.0.9"), "{message}");
 }
 
 #[test]

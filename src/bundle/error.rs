@@ -12,21 +12,27 @@ use std::path::PathBuf;
 pub struct Fault {
     /// Which entry of the tar, or which other part of the file.
     pub entry: String,
-    /// Where in the file, in bytes.
+    /// Where in the bundle, in bytes, counted over all its volumes.
     pub offset: u64,
+    /// Name of the volume that has this byte, where the bundle is split.
+    pub volume: Option<String>,
     /// What is wrong.
     pub why: String,
 }
 
 impl Fault {
     pub(super) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Fault {
-        Fault { entry: entry.into(), offset, why: why.into() }
+        Fault { entry: entry.into(), offset, volume: None, why: why.into() }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}: {}", self.entry, self.offset, self.why)
+        write!(f, "{} at byte {}", self.entry, self.offset)?;
+        if let Some(volume) = &self.volume {
+            write!(f, " (in {volume})")?;
+        }
+        write!(f, ": {}", self.why)
     }
 }
 
@@ -50,6 +56,26 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         faults: Vec<Fault>,
+    },
+    /// Volumes of it are not there.
+    #[error(
+        "{path} is not all there: {} missing; put them beside the others, or rebuild one where the bundle was \
+         packed with `landfall pack --like {path} --only-volume N`",
+        are(volumes)
+    )]
+    Missing {
+        /// The bundle.
+        path: PathBuf,
+        /// The names of the volumes.
+        volumes: Vec<String>,
+    },
+    /// Volumes are missing, damaged, or of another bundle.
+    #[error("{path} is not sound; copy these volumes again from where it was packed\n{}", lines(bad))]
+    Volumes {
+        /// The bundle.
+        path: PathBuf,
+        /// The volumes, and what is wrong with each.
+        bad: Vec<String>,
     },
     /// Its format is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
@@ -97,6 +123,27 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
+    /// The bundle would have too many volumes, or one of them no room for what cannot be cut.
+    #[error(
+        "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
+         inside of a frame; the smallest size that fits is --volume-size {smallest}"
+    )]
+    VolumeSize {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// How many volumes there may be.
+        most: usize,
+        /// What fits, in bytes.
+        smallest: u64,
+    },
+    /// A file cannot be put beside the bundle.
+    #[error("cannot put {path} beside the bundle: {why}")]
+    Tool {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// Another process is writing the same bundle.
     #[error("{path} is being written by another process; wait for it, or choose another name")]
     Busy {
@@ -115,6 +162,15 @@ pub enum Error {
 
 fn count(items: usize) -> String {
     if items == 1 { "1 item".into() } else { format!("{items} items") }
+}
+
+/// `B.0002 is`, `B.0002 and B.0003 are`.
+fn are(names: &[String]) -> String {
+    match names {
+        [one] => format!("{one} is"),
+        [some @ .., last] => format!("{} and {last} are", some.join(", ")),
+        [] => "nothing is".into(),
+    }
 }
 
 fn lines(of: &[impl fmt::Display]) -> String {

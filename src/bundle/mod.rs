@@ -10,23 +10,31 @@ mod form;
 mod frame;
 mod header;
 mod locator;
+mod medium;
+mod out;
+mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod sums;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod volumes;
 mod whole;
 mod write;
 
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
 pub use error::{Error, Fault};
 pub use form::Form;
+pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
-pub use write::{Written, write};
+pub use volumes::{VolumeSize, VolumeSizeError, is_split};
+pub use write::{Written, write, write_parcel};
 
 /// Name of the lock inside a bundle.
 const LOCK: &str = "landfall.lock";

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 /// `oci-layout` (image-layout.md, "oci-layout file").
-const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+pub(super) const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
 /// Everything that a bundle of one lock is made of.
 #[derive(Debug)]
@@ -145,6 +145,12 @@ impl Plan {
     /// Size in bytes of all blobs, each once.
     pub fn content_bytes(&self) -> u64 {
         self.pieces[super::contents::FRONT.len() + 1..].iter().map(|piece| piece.descriptor.size).sum()
+    }
+
+    /// Bytes that the stored blobs take in the file, without their headers.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let stored = self.pieces.iter().filter(|piece| piece.form == Form::Stored);
+        stored.map(|piece| frame::stored_len(piece.descriptor.size)).sum()
     }
 
     /// Most bytes that the file may need: nothing shrinks, and the index is long.

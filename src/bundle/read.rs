@@ -24,6 +24,7 @@
 
 use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
+use super::medium::Medium;
 use super::whole::WholeReader;
 use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, tail};
 use crate::lock::{Lock, Unresolved};
@@ -33,9 +34,7 @@ use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +48,7 @@ pub struct Bundle(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub path: PathBuf,
-    pub file: File,
+    pub medium: Medium,
     pub contents: Contents,
     pub locator: Locator,
     /// Sizes of the index's own frames.
@@ -58,33 +57,35 @@ pub(super) struct Inner {
 }
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its locator and its contents index, and nothing else.
+    /// Opens the bundle at `path`: reads its locator and its contents index, and nothing else. `path` is the
+    /// file; or where it is split, its name without a number, or any one of its volumes.
     ///
     /// # Errors
-    /// When it cannot be read, is no bundle, is damaged in these parts, has not the length that it must
+    /// When it cannot be read, volumes are missing, it is no bundle, is damaged in these parts, has not the length that it must
     /// have, or needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
-        let cannot = |source| Error::Open { path: path.into(), source };
-        let file = File::open(path).map_err(cannot)?;
-        let length = file.metadata().and_then(|data| {
-            if data.is_file() { Ok(data.len()) } else { Err(io::Error::other("it is no plain file")) }
-        });
-        let length = length.map_err(cannot)?;
-        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![fault] };
-        let (locator_at, locator) = find_locator(&file).map_err(unsound)?;
-        let (index, index_frames) = read_index(&file, length, &locator).map_err(unsound)?;
-        let contents = parse(path, &locator, &index)?;
+        let medium = Medium::open(path)?;
+        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![medium.place(fault)] };
+        let (locator_at, locator) = find_locator(&medium).map_err(unsound)?;
+        let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
+        let contents = parse(path, &medium, &locator, &index)?;
         contents.check(locator_at, &locator).map_err(unsound)?;
         let end =
             locator.offset + locator.length + tail::tail_len(&contents, index_frames.len(), locator.size);
+        let length = medium.length();
         if length != end {
-            let why = format!("the file must have {end} bytes, it has {length}");
+            let why = match medium.surplus(end) {
+                None => format!("the bundle must have {end} bytes, it has {length}"),
+                Some(volume) => {
+                    format!("the bundle ends here; {volume} and what follows do not belong to it")
+                }
+            };
             return Err(unsound(Fault::new("end of the file", length.min(end), why)));
         }
         let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());
         let blobs = blobs.map(|(place, entry)| (entry.digest.clone(), place)).collect();
         let path = path.into();
-        Ok(Bundle(Arc::new(Inner { path, file, contents, locator, index_frames, blobs })))
+        Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, blobs })))
     }
 
     /// The bundle digest: SHA-256 of the contents index.
@@ -107,7 +108,7 @@ impl Bundle {
         &self.0.contents.partial
     }
 
-    /// Size of the file in bytes.
+    /// Size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
         let Inner { contents, locator, index_frames, .. } = &*self.0;
         locator.offset + locator.length + tail::tail_len(contents, index_frames.len(), locator.size)
@@ -139,12 +140,12 @@ impl Bundle {
     /// # Errors
     /// When it cannot be read, or is not the one that the index names.
     pub fn lock(&self) -> Result<Lock, Error> {
-        let Inner { contents, path, .. } = &*self.0;
+        let Inner { contents, path, medium, .. } = &*self.0;
         let place = contents.front_len() - contents.locks.len();
         let entry = &contents.entries[place];
         let fault = |why: String| Error::Unsound {
             path: path.clone(),
-            faults: vec![Fault::new(&entry.name, entry.offset, why)],
+            faults: vec![medium.place(Fault::new(&entry.name, entry.offset, why))],
         };
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
@@ -194,11 +195,9 @@ impl Bundle {
 }
 
 impl Inner {
-    /// The bytes of the file from `at` on.
+    /// `length` bytes from `at` on.
     pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, at)?;
-        Ok(bytes)
+        self.medium.bytes_at(at, length)
     }
 }
 
@@ -251,8 +250,10 @@ impl FrameReader {
     fn load(&mut self) -> io::Result<()> {
         let entry = &self.bundle.contents.entries[self.place];
         let at = self.at;
-        let damaged =
-            |why| io::Error::new(io::ErrorKind::InvalidData, Fault::new(&entry.name, at, why).to_string());
+        let damaged = |why| {
+            let fault = self.bundle.medium.place(Fault::new(&entry.name, at, why));
+            io::Error::new(io::ErrorKind::InvalidData, fault.to_string())
+        };
         if entry.is_content(self.next) {
             let length = entry.frames[self.next].0;
             let bytes = self.bundle.bytes_at(self.at, length as usize)?;
@@ -285,7 +286,7 @@ impl Read for FrameReader {
 }
 
 /// Walks over the first entries, whose lengths follow from their tar headers, to the locator.
-fn find_locator(file: &File) -> Result<(u64, Locator), Fault> {
+pub(super) fn find_locator(medium: &Medium) -> Result<(u64, Locator), Fault> {
     let mut at = 0;
     for _ in 0..=MAX_FRONT {
         let fault = |why: &str| match at {
@@ -294,14 +295,13 @@ fn find_locator(file: &File) -> Result<(u64, Locator), Fault> {
             }
             _ => Fault::new("an entry before the locator", at, why),
         };
-        let mut bytes = vec![0; frame::stored_len(header::BLOCK as u64) as usize];
-        file.read_exact_at(&mut bytes, at).map_err(|error| fault(&format!("cannot be read: {error}")))?;
+        let bytes = medium.bytes_at(at, frame::stored_len(header::BLOCK as u64) as usize);
+        let bytes = bytes.map_err(|error| fault(&format!("cannot be read: {error}")))?;
         let block = frame::decode(Form::Stored, &bytes, header::BLOCK).map_err(|why| fault(&why))?;
         let (name, size) = header::decode(&block).ok_or_else(|| fault("the tar header is damaged"))?;
         if name == LOCATOR {
-            let mut span = vec![0; locator::SPAN];
-            file.read_exact_at(&mut span, at)
-                .map_err(|error| Fault::new(LOCATOR, at, format!("cannot be read: {error}")))?;
+            let span = medium.bytes_at(at, locator::SPAN);
+            let span = span.map_err(|error| Fault::new(LOCATOR, at, format!("cannot be read: {error}")))?;
             let locator = Locator::parse(&span).ok_or_else(|| Fault::new(LOCATOR, at, "damaged"))?;
             return Ok((at, locator));
         }
@@ -314,10 +314,11 @@ fn find_locator(file: &File) -> Result<(u64, Locator), Fault> {
 }
 
 /// Reads the contents index, and tells the sizes of its frames.
-fn read_index(file: &File, length: u64, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
+fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
     let fault = |why: String| Fault::new(CONTENTS, locator.offset, why);
     let limit = Limits::default().contents_bytes as u64;
     let end = locator.offset.checked_add(locator.length);
+    let length = medium.length();
     if end.is_none_or(|end| end > length) {
         return Err(fault("the file ends before it; it is not all there".into()));
     }
@@ -326,9 +327,8 @@ fn read_index(file: &File, length: u64, locator: &Locator) -> Result<(Vec<u8>, V
     if locator.size > limit || locator.length > limit {
         return Err(fault(format!("it is longer than the {limit} bytes that landfall reads")));
     }
-    let mut frames = vec![0; locator.length as usize];
-    file.read_exact_at(&mut frames, locator.offset)
-        .map_err(|error| fault(format!("cannot be read: {error}")))?;
+    let frames = medium.bytes_at(locator.offset, locator.length as usize);
+    let frames = frames.map_err(|error| fault(format!("cannot be read: {error}")))?;
     if Hash::of(&frames) != locator.frames {
         return Err(fault("its bytes do not have the hash that the locator gives them".into()));
     }
@@ -346,7 +346,7 @@ fn read_index(file: &File, length: u64, locator: &Locator) -> Result<(Vec<u8>, V
     Ok((index, sizes))
 }
 
-fn parse(path: &Path, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -356,7 +356,7 @@ fn parse(path: &Path, locator: &Locator, index: &[u8]) -> Result<Contents, Error
     let newer = |what| Err(Error::Newer { path: path.into(), what });
     let fault = |error: serde_json::Error| Error::Unsound {
         path: path.into(),
-        faults: vec![Fault::new(CONTENTS, locator.offset, error.to_string())],
+        faults: vec![medium.place(Fault::new(CONTENTS, locator.offset, error.to_string()))],
     };
     let head: Head = serde_json::from_slice(index).map_err(fault)?;
     if head.version != 1 {

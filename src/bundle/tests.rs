@@ -1,7 +1,8 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
 use super::contents::{Contents, Frame, Hash, Record};
-use super::write::{Out, finish};
+use super::out::Out;
+use super::write::finish;
 use super::*;
 use crate::lock::{File, Image, Lock};
 use crate::model::{Descriptor, Digest, media_type};
@@ -9,7 +10,7 @@ use crate::report::Silent;
 use crate::store::{Blobs, ContentError};
 use std::collections::HashMap;
 use std::fs;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -113,9 +114,9 @@ impl Packed {
     fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
-        (&file).seek(SeekFrom::Start(end)).unwrap();
-        let locator = finish(contents, &mut Out { file: &file, end }).unwrap();
-        file.write_all_at(&locator.frames().concat(), locator_at).unwrap();
+        let mut out = Out::file(file.into(), end, None);
+        let locator = finish(contents, &mut out).unwrap();
+        out.put_back(&locator.frames().concat(), locator_at).unwrap();
     }
 
     /// Puts other content of the same size into an entry, with frames that fit.

@@ -40,6 +40,7 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
     }
     if !faults.is_empty() {
         faults.truncate(MAX_FAULTS);
+        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).collect();
         return Err(Error::Unsound { path: bundle.0.path.clone(), faults });
     }
     Ok(Verified {

@@ -5,7 +5,6 @@ use super::read::Inner;
 use super::{Fault, frame};
 use crate::model::Hasher;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Reads a stored entry from its beginning. The last bytes are not handed out if its digest is wrong.
@@ -32,7 +31,7 @@ impl WholeReader {
         if self.done == entry.size && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest)
         {
             let why = format!("its content does not have the digest {}", entry.digest);
-            let fault = Fault::new(&entry.name, entry.offset, why);
+            let fault = self.bundle.medium.place(Fault::new(&entry.name, entry.offset, why));
             return Err(io::Error::new(io::ErrorKind::InvalidData, fault.to_string()));
         }
         Ok(())
@@ -46,7 +45,7 @@ impl Read for WholeReader {
         let count = rest.min(run as u64).min(buffer.len() as u64) as usize;
         if count > 0 {
             let piece = &mut buffer[..count];
-            self.bundle.file.read_exact_at(piece, self.start + at)?;
+            self.bundle.medium.read_exact_at(piece, self.start + at)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(piece);
             }

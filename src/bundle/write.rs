@@ -2,28 +2,34 @@
 
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
+use super::out::Out;
+use super::parcel::{Parcel, discard, publish};
 use super::plan::{Content, Piece};
+use super::sums::with;
+use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
 use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::store::{Blobs, ContentError};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-
-/// How many bytes are written before they are brought to disk.
-const FLUSH: u64 = 64 << 20;
 
 /// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The bundle digest: SHA-256 of the contents index.
     pub digest: Digest,
-    /// Size of the file in bytes.
+    /// Its size in bytes, of all volumes together.
     pub bytes: u64,
+    /// The files that it is made of: one, or its volumes.
+    pub files: Vec<PathBuf>,
+    /// What was put beside it: programs, then the checksums.
+    pub beside: Vec<PathBuf>,
 }
 
 /// What the threads hand each other: one frame's content, then the frame.
@@ -53,36 +59,68 @@ pub fn write(
     options: PackOptions,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
-    let (partial, file) = create(out)?;
-    let result = room(plan, out).and_then(|()| {
-        progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-        let filled = flushing(&file, |flush| fill(plan, blobs, &partial, &file, options, flush, progress));
-        progress.end();
-        filled
-    });
-    let failed = |source| Error::Write { path: out.into(), source };
-    let kept = result.and_then(|(written, flushed)| {
-        flushed.and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&partial, out).map_err(failed)?;
-        File::open(folder(out)).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(written)
-    });
-    if kept.is_err() {
-        // the first error is the one to tell; the next run reuses the file if it stays
-        let _ = fs::remove_file(&partial);
-    }
-    kept
+    write_parcel(plan, blobs, out, options, &Parcel::default(), progress)
 }
 
-fn folder(out: &Path) -> &Path {
-    out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+/// The same in volumes, or with programs beside it: [`Parcel`] says how.
+///
+/// # Errors
+/// As [`write`]; and when the volumes are too small, or a program cannot be copied.
+pub fn write_parcel(
+    plan: &Plan,
+    blobs: &dyn Blobs,
+    out: &Path,
+    options: PackOptions,
+    parcel: &Parcel,
+    progress: &dyn Progress,
+) -> Result<Written, Error> {
+    let (partial, file) = create(out)?;
+    let failed = |source| Error::Write { path: out.into(), source };
+    let fill = |flush| {
+        let file = Arc::new(file);
+        // volumes lie beside the file, which then is but a lock
+        let mut out = match parcel.volume_size {
+            None => Out::file(file.clone(), 0, Some(flush)),
+            Some(size) => Out::volumes(&partial, size.0, flush).map_err(failed)?,
+        };
+        out.expect(plan.stored_bytes());
+        let written = fill(plan, blobs, &partial, &mut out, options, progress)?;
+        out.close();
+        match (out.smallest(), parcel.volume_size) {
+            (Some(smallest), Some(VolumeSize(size))) => {
+                Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
+            }
+            _ => Ok((written, out, file)),
+        }
+    };
+    let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
+        room(plan, out)?;
+        let tools = parcel.tools(out)?;
+        progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
+        let filled = flushing(fill);
+        progress.end();
+        let named = filled.and_then(|((written, filled, _lock), flushed)| {
+            let publish = || {
+                flushed?;
+                filled.sync()?;
+                publish(&partial, out, &filled.sums()?, &tools)
+            };
+            let (files, beside) = publish().map_err(failed)?;
+            Ok(Written { files, beside, ..written })
+        });
+        named.inspect_err(|_| discard(&tools))
+    });
+    if result.is_err() {
+        // the first error is the one to tell; the next run reuses the files if they stay
+        let _ = fs::remove_file(&partial);
+        let _ = volumes::remove_all(&partial);
+    }
+    result
 }
 
 /// Makes `OUT.partial`, empty and locked against other processes.
 fn create(out: &Path) -> Result<(PathBuf, File), Error> {
-    let mut name = out.as_os_str().to_owned();
-    name.push(".partial");
-    let path = PathBuf::from(name);
+    let path = with(out, ".partial");
     let failed = |source| Error::Write { path: path.clone(), source };
     if out.is_dir() {
         return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
@@ -110,17 +148,15 @@ fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
     if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
 }
 
-/// Runs `work` beside a thread that brings the file to disk each time that [`FLUSH`] more bytes are
-/// written. So progress is honest on a slow disk, and little is left to wait for at the end.
+/// Runs `work` beside a thread that brings the files that it is sent to disk. So progress is honest on a slow
+/// disk, and little is left to wait for at the end.
 fn flushing<T>(
-    file: &File,
-    work: impl FnOnce(&SyncSender<()>) -> Result<T, Error>,
+    work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, Error>,
 ) -> Result<(T, io::Result<()>), Error> {
     thread::scope(|scope| {
-        let (flush, wanted) = sync_channel(1);
-        let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|()| file.sync_data()));
-        let result = work(&flush);
-        drop(flush);
+        let (flush, wanted) = sync_channel::<Arc<File>>(1);
+        let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|file| file.sync_data()));
+        let result = work(flush);
         let flushed = flusher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((result?, flushed))
     })
@@ -130,14 +166,11 @@ fn fill(
     plan: &Plan,
     blobs: &dyn Blobs,
     path: &Path,
-    file: &File,
+    out: &mut Out,
     options: PackOptions,
-    flush: &SyncSender<()>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
-    let mut flushed = 0;
-    let mut out = Out { file, end: 0 };
     let mut contents = empty_contents(plan, options);
     pipeline::ordered(
         |hand| make(plan, blobs, hand),
@@ -168,18 +201,13 @@ fn fill(
                 // its place is kept; the index is not known yet
                 out.put(&[0; locator::SPAN][frame.len()..]).map_err(failed)?;
             }
-            if out.end - flushed >= FLUSH {
-                flushed = out.end;
-                // a flusher that has failed tells why at the end
-                let _ = flush.send(());
-            }
             Ok(())
         },
     )?;
-    let locator = finish(&contents, &mut out).map_err(failed)?;
-    file.write_all_at(&locator.frames().concat(), contents.locator).map_err(failed)?;
+    let locator = finish(&contents, out).map_err(failed)?;
+    out.put_back(&locator.frames().concat(), contents.locator).map_err(failed)?;
     plan.items.iter().for_each(|item| progress.item(&item.name));
-    Ok(Written { digest: locator.sha256, bytes: out.end })
+    Ok(Written { digest: locator.sha256, bytes: out.end, files: Vec::new(), beside: Vec::new() })
 }
 
 fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
@@ -272,7 +300,7 @@ fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error>
 }
 
 /// Writes the contents index and the tail; gives the locator, which has its place at the front.
-pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locator> {
+pub(super) fn finish(contents: &Contents, out: &mut Out) -> io::Result<Locator> {
     let index = contents.to_bytes()?;
     out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
     let offset = out.end;
@@ -291,19 +319,4 @@ pub(super) fn finish(contents: &Contents, out: &mut Out<'_>) -> io::Result<Locat
         size: index.len() as u64,
         sha256: Digest::sha256(&index),
     })
-}
-
-/// The file, and how much of it is written.
-pub(super) struct Out<'a> {
-    pub file: &'a File,
-    pub end: u64,
-}
-
-impl Out<'_> {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self.file;
-        file.write_all(bytes)?;
-        self.end += bytes.len() as u64;
-        Ok(())
-    }
 }

@@ -156,7 +156,12 @@ impl From<bundle::Error> for Failure {
         use bundle::Error;
         let message = error.to_string();
         match error {
-            Error::Open { .. } | Error::Unsound { .. } | Error::Newer { .. } => Failure::refused(message),
+            Error::Open { .. }
+            | Error::Unsound { .. }
+            | Error::Missing { .. }
+            | Error::Volumes { .. }
+            | Error::Newer { .. } => Failure::refused(message),
+            Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)

@@ -2,7 +2,7 @@
 
 use super::listing::{count, item, line, lines, platforms, unique_bytes};
 use super::{Exit, Failure, Outcome};
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, is_split};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::report::{Report, Status, escape};
@@ -23,7 +23,8 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
-        let bundle = if is_zstd(&self.file)? { Some(Bundle::open(&self.file)?) } else { None };
+        let bundle =
+            if is_split(&self.file) || is_zstd(&self.file)? { Some(Bundle::open(&self.file)?) } else { None };
         let (lock, entries) = match &bundle {
             Some(bundle) => (bundle.lock()?, bundle.entries()?),
             None => {

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod export;
 mod findings;
+mod gc;
 mod listing;
 mod lock;
 mod locked;
@@ -59,6 +60,7 @@ enum Verb {
     Export(export::Export),
     Doctor(doctor::Doctor),
     Ls(ls::Ls),
+    Gc(gc::Gc),
     Completions(completions::Completions),
     Man(completions::Man),
     Schema(schema::Schema),
@@ -82,6 +84,7 @@ impl Verb {
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
             Verb::Ls(verb) => ("ls", verb.run()),
+            Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),
             Verb::Man(verb) => ("man", verb.run()),
             Verb::Schema(verb) => ("schema", verb.run()),

@@ -2,7 +2,7 @@
 
 use super::listing::{count, item, lines, table};
 use super::{Context, Exit, Failure, Outcome};
-use crate::bundle::{self, PackOptions, Plan, Written};
+use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -25,6 +25,12 @@ pub(super) struct Pack {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
+    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 × 2^30
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
+    /// Put a program beside the bundle, this one or PATH; may be given several times
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    include_self: Vec<PathBuf>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -38,6 +44,7 @@ impl Pack {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
         let progress = Arc::clone(&context.progress);
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()? };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -52,11 +59,31 @@ impl Pack {
                     return Ok(self.dry(&plan, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write(&plan, &store, &self.out, options, &*progress)?;
+                let written = bundle::write_parcel(&plan, &store, &self.out, options, &parcel, &*progress)?;
+                if self.volume_size.is_some() && self.out.is_file() {
+                    progress.note(&format!(
+                        "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+                        self.out.display()
+                    ));
+                }
                 Ok(self.done(&plan, &written, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
+    }
+
+    /// The programs to put beside the bundle.
+    fn tools(&self) -> Result<Vec<PathBuf>, Failure> {
+        let own = || {
+            std::env::current_exe().map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                )
+            })
+        };
+        let tools = self.include_self.iter();
+        tools.map(|path| if path.as_os_str().is_empty() { own() } else { Ok(path.clone()) }).collect()
     }
 
     fn dry(&self, plan: &Plan, mut report: Report) -> Outcome {
@@ -81,9 +108,10 @@ impl Pack {
             json!({
                 "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
+                "files": names(&written.files), "beside": names(&written.beside),
             }),
         );
-        let text = format!(
+        let mut text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
              {:.3} of the content's {}\n",
             count(&plan.items),
@@ -94,7 +122,25 @@ impl Pack {
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
         );
+        if self.volume_size.is_some() {
+            text += &format!("  volumes           {}\n", ends(&names(&written.files)));
+        }
+        if !written.beside.is_empty() {
+            text += &format!("  beside            {}\n", names(&written.beside).join(", "));
+        }
         outcome(plan, report, &text)
+    }
+}
+
+fn names(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| file.display().to_string()).collect()
+}
+
+/// `12: B.0001 to B.0012`
+fn ends(names: &[String]) -> String {
+    match names {
+        [first, .., last] => format!("{}: {first} to {last}", names.len()),
+        few => format!("{}: {}", few.len(), few.concat()),
     }
 }
 

@@ -33,7 +33,8 @@ impl Verify {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let bundle = Bundle::open(&self.bundle)?;
+                let explain = |error| bundle::explain(error, &self.bundle, &*progress);
+                let bundle = Bundle::open(&self.bundle).map_err(explain)?;
                 self.identity(&bundle, lock.as_ref())?;
                 bundle::verify(&bundle, &*progress)?;
                 self.outcome(&bundle)

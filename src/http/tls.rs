@@ -39,15 +39,16 @@ impl TlsProfile {
         let builder = if self.skip_verify {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
-            let mut roots = system_roots().clone();
+            let (mut roots, mut named) = (system_roots().clone(), Vec::new());
             for path in &self.ca {
                 let added = read_certificates(path)?;
+                named.extend(added.iter().cloned());
                 let (good, bad) = roots.add_parsable_certificates(added);
                 if good == 0 || bad > 0 {
                     return Err(format!("{} holds no usable certificate authority", path.display()));
                 }
             }
-            let checked = Arc::new(Checked::new(roots, provider)?);
+            let checked = Arc::new(Checked::new(roots, named, provider)?);
             builder.dangerous().with_custom_certificate_verifier(checked)
         };
         let Some((certificate, key)) = &self.client else { return Ok(builder.with_no_client_auth()) };

@@ -1,10 +1,11 @@
 //! The check of a server's certificate, which says what was presented where it fails.
 
 use super::certificate::Certificate;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
@@ -76,18 +77,47 @@ impl std::error::Error for Untrusted {}
 pub(super) struct Checked {
     /// `None` where there are no roots at all: then nothing is trusted.
     inner: Option<Arc<WebPkiServerVerifier>>,
+    /// The certificates that were named for this host. One of them may be the server's own: webpki takes no
+    /// authority for a server, but a certificate that somebody signed with its own key is both.
+    named: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Checked {
-    pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Checked, String> {
+    /// Trusts `roots`, and the certificates `named` for this host where they are sent themselves.
+    pub(super) fn new(
+        roots: RootCertStore,
+        named: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Checked, String> {
         let inner = if roots.is_empty() {
             None
         } else {
             let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
             Some(builder.build().map_err(|error| format!("cannot set up TLS: {error}"))?)
         };
-        Ok(Checked { inner, provider })
+        Ok(Checked { inner, named, provider })
+    }
+
+    /// Whether the server's own certificate, which is one of the named ones, is good for its name and now.
+    fn check_named(
+        end_entity: &CertificateDer<'_>,
+        server_name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), CertificateError> {
+        let invalid = |error| match error {
+            rustls::Error::InvalidCertificate(error) => error,
+            _ => CertificateError::BadEncoding,
+        };
+        verify_server_name(&ParsedCertificate::try_from(end_entity).map_err(invalid)?, server_name)
+            .map_err(invalid)?;
+        let own = Certificate::read(end_entity).ok_or(CertificateError::BadEncoding)?;
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match (now < own.from.as_second(), now > own.until.as_second()) {
+            (true, _) => Err(CertificateError::NotValidYet),
+            (_, true) => Err(CertificateError::Expired),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -108,6 +138,14 @@ impl ServerCertVerifier for Checked {
                 }
             }
             None => CertificateError::UnknownIssuer,
+        };
+        let error = if self.named.contains(end_entity) {
+            match Checked::check_named(end_entity, server_name, now) {
+                Ok(()) => return Ok(ServerCertVerified::assertion()),
+                Err(error) => error,
+            }
+        } else {
+            error
         };
         let chain: Vec<Certificate> = std::iter::once(end_entity)
             .chain(intermediates)

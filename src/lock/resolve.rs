@@ -171,7 +171,7 @@ impl Resolver {
         if blob.size > limit {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
-        let (registry, repository) = (name.registry.clone(), name.repository.clone());
+        let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
         let part = Part { descriptor: blob.clone(), from: source::From::Blob { registry, repository } };
         let upstreams = Upstreams(self.sessions.clone());
         fetch(&upstreams, &self.disk, &part, &Silent).await.map_err(|error| match error.side {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Hash algorithms that the OCI image specification registers (descriptor.md, "Registered Algorithms").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +37,7 @@ impl Algorithm {
 #[serde(try_from = "String", into = "String")]
 pub struct Digest {
     algorithm: Algorithm,
-    hex: String,
+    hex: Arc<str>,
 }
 
 /// Why a text is no digest.
@@ -160,8 +161,12 @@ impl Hasher {
     /// The digest of all bytes fed.
     pub fn finish(self) -> Digest {
         match self.0 {
-            State::Sha256(state) => Digest { algorithm: Algorithm::Sha256, hex: hex(&state.finalize()) },
-            State::Sha512(state) => Digest { algorithm: Algorithm::Sha512, hex: hex(&state.finalize()) },
+            State::Sha256(state) => {
+                Digest { algorithm: Algorithm::Sha256, hex: hex(&state.finalize()).into() }
+            }
+            State::Sha512(state) => {
+                Digest { algorithm: Algorithm::Sha512, hex: hex(&state.finalize()).into() }
+            }
         }
     }
 }

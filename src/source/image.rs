@@ -5,10 +5,12 @@ use super::{Attached, Entry, From, Part};
 use crate::lock::Image;
 use crate::report::Kind;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Takes a locked image apart.
 pub(super) fn entry(image: &Image) -> Entry {
-    let (registry, repository) = (image.name.registry.clone(), image.name.repository.clone());
+    let (registry, repository): (Arc<str>, Arc<str>) =
+        (image.name.registry.as_str().into(), image.name.repository.as_str().into());
     let blob = || From::Blob { registry: registry.clone(), repository: repository.clone() };
     let foreign = || From::Foreign {
         registry: registry.clone(),

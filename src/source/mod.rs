@@ -10,6 +10,7 @@ pub use upstream::{Upstreams, expect_file, get};
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
+use std::sync::Arc;
 
 /// A lock entry taken apart: everything that must be there for it to be whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,23 +61,23 @@ pub enum From {
     /// A manifest of a registry, asked for by digest in `registry/repository`.
     Manifest {
         /// Registry host, as in the lock.
-        registry: String,
+        registry: Arc<str>,
         /// Repository.
-        repository: String,
+        repository: Arc<str>,
     },
     /// A blob of a registry.
     Blob {
         /// Registry host, as in the lock.
-        registry: String,
+        registry: Arc<str>,
         /// Repository.
-        repository: String,
+        repository: Arc<str>,
     },
     /// A layer that its registry need not have; the manifests of its image name URLs for it.
     Foreign {
         /// Registry host, as in the lock.
-        registry: String,
+        registry: Arc<str>,
         /// Repository.
-        repository: String,
+        repository: Arc<str>,
         /// The image's manifests.
         manifests: Vec<Descriptor>,
     },

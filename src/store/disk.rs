@@ -6,7 +6,8 @@ use super::writer::Writer;
 use super::{Blobs, ContentError};
 use crate::model::{Descriptor, Digest, Hasher};
 use crate::source::Entry;
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Disk(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) dir: PathBuf,
     pub(super) records: Records,
+    /// Held while the store is open, by any number of processes, or by the one that sweeps it.
+    _in_use: File,
 }
 
 /// Why the store cannot be used.
@@ -34,6 +37,12 @@ pub enum StoreError {
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// The store is to be swept while others use it, or used while it is swept.
+    #[error("another process uses the store {dir}; wait until it is done")]
+    Busy {
+        /// The store.
+        dir: PathBuf,
     },
     /// Content that came in has another digest than it should have.
     #[error("the bytes that came are not {wanted}: they are {found}")]
@@ -75,6 +84,9 @@ pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     move |source| StoreError::Io { action, path: path.into(), source }
 }
 
+/// The journal of what was hashed.
+const VERIFIED: &str = ".landfall/verified";
+
 /// The folder of [`Disk::temporary`] files.
 const TEMPORARY: &str = ".landfall/temporary";
 
@@ -93,13 +105,32 @@ impl Disk {
     /// # Errors
     /// When a file or folder of it cannot be made or read.
     pub fn open(dir: &Path) -> Result<Disk, StoreError> {
+        Disk::open_with(dir, File::try_lock_shared)
+    }
+
+    /// As [`Disk::open`], with no other process beside it.
+    ///
+    /// # Errors
+    /// As there; and when another process uses the store.
+    pub(super) fn open_alone(dir: &Path) -> Result<Disk, StoreError> {
+        Disk::open_with(dir, File::try_lock)
+    }
+
+    fn open_with(dir: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> Result<Disk, StoreError> {
         for folder in [dir.join("blobs/sha256"), dir.join(".landfall/partial"), dir.join(TEMPORARY)] {
             std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
+        let path = dir.join(".landfall/in-use");
+        let in_use = File::options().create(true).append(true).open(&path).map_err(io("open", &path))?;
+        match lock(&in_use) {
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
+            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error)),
+            Ok(()) => {}
+        }
         remove_abandoned(&dir.join(TEMPORARY));
-        let verified = dir.join(".landfall/verified");
+        let verified = dir.join(VERIFIED);
         let records = Records::open(&verified).map_err(io("open", &verified))?;
-        let disk = Disk(Arc::new(Inner { dir: dir.into(), records }));
+        let disk = Disk(Arc::new(Inner { dir: dir.into(), records, _in_use: in_use }));
         for (name, content) in
             [("oci-layout", OCI_LAYOUT.to_vec()), ("index.json", LayoutIndex::default().to_bytes())]
         {
@@ -163,10 +194,7 @@ impl Disk {
         }
         let metadata = file.metadata().map_err(io("look at", path))?;
         if hasher.finish() == *digest {
-            self.0
-                .records
-                .add(digest, &metadata)
-                .map_err(io("write", &self.0.dir.join(".landfall/verified")))?;
+            self.0.records.add(digest, &metadata).map_err(io("write", &self.0.dir.join(VERIFIED)))?;
             // good content under its digest, whatever size somebody expects of it
             return Ok(length == size);
         }
@@ -238,6 +266,16 @@ impl Disk {
     /// # Errors
     /// When `index.json` cannot be read or written.
     pub fn name<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), StoreError> {
+        self.edit_index(|index| index.add(entries))
+    }
+
+    /// Drops every name and every line of the journal that is not of `keep`.
+    pub(super) fn forget(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
+        self.edit_index(|index| index.retain(keep))?;
+        self.replace(&self.0.dir.join(VERIFIED), self.0.records.only(keep).as_bytes())
+    }
+
+    fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
         let guard = self.0.dir.join(".landfall/lock");
         let guard_file = File::create(&guard).map_err(io("open", &guard))?;
         guard_file.lock().map_err(io("lock", &guard))?;
@@ -245,7 +283,7 @@ impl Disk {
         let old = std::fs::read(&path).map_err(io("read", &path))?;
         let mut index = LayoutIndex::parse(&old)
             .map_err(|error| StoreError::Index { path: path.clone(), why: error.to_string() })?;
-        index.add(entries);
+        edit(&mut index);
         let new = index.to_bytes();
         if new == old { Ok(()) } else { self.replace(&path, &new) }
     }

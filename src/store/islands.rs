@@ -27,8 +27,11 @@ impl Journal {
     }
 }
 
+/// What the name of a journal ends in.
+pub(super) const SUFFIX: &str = ".ranges";
+
 fn beside(path: &Path) -> PathBuf {
-    path.with_extension("ranges")
+    path.with_extension(&SUFFIX[1..])
 }
 
 /// How far the partial file at `path` is whole, and what lies behind, as its journal says; `None` where

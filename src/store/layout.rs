@@ -1,9 +1,9 @@
 //! The documents of an OCI image layout: `oci-layout` and `index.json` (image-layout.md).
 
-use crate::model::{Descriptor, media_type};
+use crate::model::{Descriptor, Digest, media_type};
 use crate::source::Entry;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of `oci-layout`.
 pub const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
@@ -39,6 +39,11 @@ impl LayoutIndex {
                 (entry.kind == crate::report::Kind::File).then(|| media_type::LANDFALL_FILE.to_owned());
             self.names.insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
         }
+    }
+
+    /// Drops the names that stand at none of `keep`.
+    pub(super) fn retain(&mut self, keep: &BTreeSet<Digest>) {
+        self.names.retain(|_, (top, _)| keep.contains(&top.digest));
     }
 
     /// The document, sorted by name: equal content gives equal bytes.

@@ -1,6 +1,7 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
 mod disk;
+mod gc;
 mod islands;
 mod layout;
 mod records;
@@ -11,6 +12,7 @@ mod wide;
 mod writer;
 
 pub use disk::{Disk, StoreError};
+pub use gc::{Removed, Swept, Waste, gc};
 pub use layout::{LayoutIndex, OCI_LAYOUT};
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};

@@ -1,7 +1,7 @@
 //! What was hashed, and when the file looked how: an append-only journal that makes reuse cheap and safe.
 
 use crate::model::Digest;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -47,10 +47,16 @@ impl Records {
         self.known.lock().is_ok_and(|known| known.get(digest) == Some(&Look::of(metadata)))
     }
 
+    /// The lines of `keep`, one each.
+    pub(super) fn only(&self, keep: &BTreeSet<Digest>) -> String {
+        let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        keep.iter().filter_map(|digest| Some(line(digest, *known.get(digest)?))).collect()
+    }
+
     /// Records that the file was hashed and has this digest.
     pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
         let look = Look::of(metadata);
-        let line = format!("{digest} {} {} {} {}\n", look.inode, look.mtime.0, look.mtime.1, look.size);
+        let line = line(digest, look);
         if let Ok(mut known) = self.known.lock() {
             known.insert(digest.clone(), look);
         }
@@ -58,6 +64,10 @@ impl Records {
         // one write of a whole line, so that two processes do not mix theirs
         file.write_all(line.as_bytes())
     }
+}
+
+fn line(digest: &Digest, look: Look) -> String {
+    format!("{digest} {} {} {} {}\n", look.inode, look.mtime.0, look.mtime.1, look.size)
 }
 
 fn read_line(line: &str) -> Option<(Digest, Look)> {

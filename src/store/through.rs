@@ -1,12 +1,13 @@
 //! Upstream with a store in front of it.
 
-use super::{Blobs, Disk, Local, Source, fetch};
+use super::{Blobs, Disk, Lanes, Local, Source, fetch_wide};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::Limits;
 use crate::report::{Progress, Side, Silent};
 use crate::source::Part;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
 
 /// What a [`Through`] keeps of that which passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub struct Through {
     upstream: Arc<dyn Source>,
     keep: Keep,
     progress: Arc<dyn Progress>,
+    lanes: Lanes,
 }
 
 impl Through {
@@ -31,7 +33,11 @@ impl Through {
     pub fn new(disk: Disk, upstream: Arc<dyn Source>, keep: Keep) -> Through {
         let local = Local(Arc::new(disk.clone()) as Arc<dyn Blobs>);
         // bytes are counted on their way out, not a second time on their way in
-        Through { disk, local, upstream, keep, progress: Arc::new(Silent) }
+        let progress = Arc::new(Silent);
+        // there is no end of a run to wait for: what comes is wanted now
+        let (_, begun) = watch::channel(true);
+        let lanes = Lanes::new(Arc::new(Semaphore::new(upstream.limits().jobs)), begun);
+        Through { disk, local, upstream, keep, progress, lanes }
     }
 }
 
@@ -48,7 +54,9 @@ impl Source for Through {
                 return self.upstream.open(part, offset).await;
             }
             if !there {
-                fetch(&*self.upstream, &self.disk, part, &*self.progress).await.map_err(|error| {
+                let fetching =
+                    fetch_wide(&self.upstream, &self.disk, part, &self.progress, &self.lanes).await;
+                fetching.map_err(|error| {
                     let side = if error.side == Side::Source { "" } else { "store: " };
                     Error::new(error.kind, format!("{side}{}", error.message))
                 })?;

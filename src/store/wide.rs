@@ -281,7 +281,7 @@ impl Crew {
 fn place(part: &Part) -> String {
     match &part.from {
         From::Blob { registry, .. } | From::Manifest { registry, .. } | From::Foreign { registry, .. } => {
-            registry.clone()
+            registry.to_string()
         }
         From::Url(url) => url.split('/').nth(2).unwrap_or(url).to_owned(),
         From::Computed(_) | From::Trimmed { .. } => String::new(),

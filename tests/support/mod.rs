@@ -20,6 +20,7 @@ pub mod pki;
 pub mod process;
 pub mod signed;
 pub mod squid;
+pub mod tokens;
 pub mod world;
 
 pub use images::Images;

@@ -1,0 +1,173 @@
+//! Where the bytes of a bundle lie: in one file, or in volumes `B.0001` … `B.0999` that, joined, are that
+//! file. Readers see one run of bytes; only messages name a volume.
+
+use super::volumes::{self, Volumes};
+use super::{Error, Fault};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most volumes that are open at a time: a bundle may have more than a process may open files.
+const MAX_OPEN: usize = 16;
+
+/// The bytes of a bundle. Any number of threads may read.
+#[derive(Debug)]
+pub(super) struct Medium {
+    parts: Vec<Part>,
+    are_volumes: bool,
+    /// The last ones that were read.
+    open: Mutex<VecDeque<(usize, Arc<File>)>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    start: u64,
+    length: u64,
+}
+
+impl Medium {
+    /// Opens the bundle that `path` means: a file, the name of which only volumes exist, or any one volume.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or volumes are missing; all of them are named.
+    pub(super) fn open(path: &Path) -> Result<Medium, Error> {
+        let cannot = |source| Error::Open { path: path.into(), source };
+        match Volumes::of(path).map_err(cannot)? {
+            None => Medium::over(vec![path.into()], false),
+            Some(volumes) => {
+                let missing = volumes.missing();
+                if !missing.is_empty() {
+                    return Err(Error::Missing { path: volumes.base, volumes: missing });
+                }
+                Medium::over(volumes.paths().collect(), true)
+            }
+        }
+    }
+
+    /// These files, one after the other.
+    pub(super) fn over(paths: Vec<PathBuf>, are_volumes: bool) -> Result<Medium, Error> {
+        let mut parts = Vec::with_capacity(paths.len());
+        let mut open = VecDeque::new();
+        let mut start = 0;
+        for path in paths {
+            let file = File::open(&path).and_then(|file| {
+                let data = file.metadata()?;
+                if data.is_file() {
+                    Ok((file, data.len()))
+                } else {
+                    Err(io::Error::other("it is no plain file"))
+                }
+            });
+            let (file, length) = file.map_err(|source| Error::Open { path: path.clone(), source })?;
+            if open.len() < MAX_OPEN {
+                open.push_back((parts.len(), Arc::new(file)));
+            }
+            parts.push(Part { path, start, length });
+            start += length;
+        }
+        Ok(Medium { parts, are_volumes, open: Mutex::new(open) })
+    }
+
+    /// How many bytes there are.
+    pub(super) fn length(&self) -> u64 {
+        self.parts.last().map_or(0, |last| last.start + last.length)
+    }
+
+    /// Fills `buffer` with the bytes from `at` on.
+    pub(super) fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            let index = self.part_at(at);
+            let part = &self.parts[index];
+            let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
+            let left = left.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
+            let read = self.file(index).and_then(|file| file.read_exact_at(now, at - part.start));
+            read.map_err(|error| match self.volume(at) {
+                Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
+                None => error,
+            })?;
+            at += now.len() as u64;
+            buffer = later;
+        }
+        Ok(())
+    }
+
+    /// `length` bytes from `at` on.
+    pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.read_exact_at(&mut bytes, at)?;
+        Ok(bytes)
+    }
+
+    /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
+    pub(super) fn volume(&self, at: u64) -> Option<String> {
+        self.are_volumes.then(|| volumes::name(&self.parts[self.part_at(at)].path))
+    }
+
+    /// The name of the volume that begins at `end`, where one does.
+    pub(super) fn surplus(&self, end: u64) -> Option<String> {
+        let next = self.parts.iter().find(|part| part.start == end && end > 0);
+        next.map(|part| volumes::name(&part.path))
+    }
+
+    /// The fault with the volume that it is in.
+    pub(super) fn place(&self, fault: Fault) -> Fault {
+        Fault { volume: self.volume(fault.offset), ..fault }
+    }
+
+    /// The part that has the byte at `at`, or the last one.
+    fn part_at(&self, at: u64) -> usize {
+        // an empty part begins where the next one does
+        self.parts.partition_point(|part| part.start <= at).saturating_sub(1)
+    }
+
+    fn file(&self, index: usize) -> io::Result<Arc<File>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = open.iter().position(|(part, _)| *part == index) {
+            let found = open[place].1.clone();
+            if place + 1 < open.len()
+                && let Some(used) = open.remove(place)
+            {
+                open.push_back(used);
+            }
+            return Ok(found);
+        }
+        let file = Arc::new(File::open(&self.parts[index].path)?);
+        if open.len() >= MAX_OPEN {
+            open.pop_front();
+        }
+        open.push_back((index, file.clone()));
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_over_the_edges_of_volumes() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("B");
+        let bytes: Vec<u8> = (0..200u8).collect();
+        // more than are held open, and an empty one
+        let paths: Vec<PathBuf> = (0..=20).map(|number| volumes::path(&base, number + 1)).collect();
+        for (path, piece) in paths.iter().zip(bytes.chunks(10).chain([&[][..]])) {
+            std::fs::write(path, piece).unwrap();
+        }
+        let medium = Medium::open(&base).unwrap();
+        assert_eq!(medium.length(), 200);
+        for (at, length) in [(0, 200), (0, 0), (9, 2), (10, 10), (195, 5), (55, 100), (3, 1)] {
+            assert_eq!(medium.bytes_at(at, length).unwrap(), bytes[at as usize..][..length]);
+        }
+        let past = medium.bytes_at(195, 6).unwrap_err();
+        assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(medium.volume(39).as_deref(), Some("B.0004"));
+        assert_eq!(medium.volume(40).as_deref(), Some("B.0005"));
+        assert_eq!(Medium::over(vec![paths[0].clone()], false).unwrap().volume(3), None);
+    }
+}
