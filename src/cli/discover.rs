@@ -5,7 +5,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Lock, today};
 use crate::manifest::{Wanting, draft};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
-use crate::rewrite::{Helm, Inventory, Verdict, discover};
+use crate::rewrite::audit::{Helm, Inventory, Verdict, discover};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! How what an audit found is shown.
 
 use crate::manifest::{Wanting, Wish};
-use crate::rewrite::{Placed, Verdict, dotted};
+use crate::rewrite::audit::{Placed, Verdict, dotted};
 
 /// One line: place, word, reference, why.
 pub(super) fn shown(word: &str, placed: &Placed) -> String {

@@ -6,7 +6,7 @@
 //! own that hands [`Edit`]s to the one place that applies them.
 
 mod apply;
-mod audit;
+pub mod audit;
 mod chart;
 mod defaults;
 mod find;
@@ -18,10 +18,6 @@ mod split;
 mod tests;
 mod yaml;
 
-pub use audit::{
-    Audited, Finding, Helm, Inventory, Placed, Unread, Verdict, audit, audit_text, audit_tree, discover,
-    dotted, in_chart,
-};
 pub use chart::{Chart, ChartError, coalesce, values_of};
 pub use defaults::complete;
 pub use inputs::{Input, inputs, read, write};

@@ -4,10 +4,8 @@
 //! document; what differs afterwards is the overlay.
 
 use crate::document::Diagnostic;
-use crate::rewrite::{
-    Chart, Finding, Inventory, Known, Left, Placed, RewriteError, Verdict, audit, coalesce, complete, dotted,
-    in_chart, rewrite, values_of,
-};
+use crate::rewrite::audit::{Finding, Inventory, Placed, Verdict, audit, dotted, in_chart};
+use crate::rewrite::{Chart, Known, Left, RewriteError, coalesce, complete, rewrite, values_of};
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
