@@ -98,13 +98,13 @@ fn every_position_of_an_image() {
         [
             format!("3:12 quay.io/x/a:1 | {new}"),
             "4:12 nginx | without a tag it means latest; the lock has 1.27".into(),
-            format!("5:28 quay.io/x/b:1 | {new}"),
+            format!("5:29 quay.io/x/b:1 | {new}"),
             format!("6:33 quay.io/x/c | {new}"),
             format!("8:24 quay.io/x/d:1 | {new}"),
             format!("9:8 quay.io/x/e:1 | {new}"),
             format!("9:62 x/f:2 | {new}"),
             format!("11:36 quay.io/x/g:1 | {new}"),
-            format!("12:32 h:1 | {new}"),
+            format!("12:33 h:1 | {new}"),
             format!("13:15 quay.io/x/i:1 | {new}"),
             format!("14:49 quay.io/x/j:1.5 | {new}"),
             format!("15:24 quay.io/x/k:v1 | {new}"),
@@ -138,6 +138,32 @@ fn documents_inside_of_documents() {
         format!("a: |\n{}", inner.lines().map(|line| format!(" {line}\n")).collect::<String>())
     });
     assert_eq!(told(&audit(0, &deep), "missing"), Vec::<String>::new());
+}
+
+#[test]
+fn encoded_texts_scripts_and_prefixes() {
+    let encoded = base64("containers:\n- image: quay.io/x/hidden:1\n- image: nginx:1.27\n");
+    let text = format!(
+        "kind: Secret\ndata: {{pod: {encoded}}}\n---\nrun: |\n  docker pull quay.io/prometheus/node-exporter:v1.9.0\n  \
+         docker pull quay.io/prometheus/node-exporter:v2\n"
+    );
+    let report = audit(4, &text);
+    let references = |list: &str| -> Vec<String> {
+        let all = report[list].as_array().unwrap().iter();
+        all.map(|one| one["reference"].as_str().unwrap().to_owned()).collect()
+    };
+    let held = references("held");
+    assert!(held.iter().any(|one| one.starts_with("nginx:1.27 (base64")), "{held:?}");
+    assert!(held.contains(&IMAGES[4].to_owned()), "{held:?}");
+    let missing = references("missing");
+    assert_eq!(missing.len(), 2, "{missing:?}");
+    assert!(missing[0].starts_with("quay.io/x/hidden:1 (base64"), "{missing:?}");
+    assert_eq!(missing[1], "quay.io/prometheus/node-exporter:v2");
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(text)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::lock::today;
 use crate::model::Limits;
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Inventory, Placed, Verdict};
-use crate::rewrite::{Chart, Known, Target, coalesce, values_of};
+use crate::rewrite::{Chart, Target, coalesce, values_of};
 use crate::site::render::{Overlay, helm_values};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -66,10 +66,9 @@ impl HelmValues {
         if let Some(collision) = mapping.collision(&lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let known = Known::new(&lock, &mapping);
         let today = today();
         let inventory = Inventory::new(&lock, Some(&mapping), None, &today);
-        let overlay = helm_values(&charts, &user, &known, &inventory, &mapping.target().registry)?;
+        let overlay = helm_values(&charts, &user, &inventory, &mapping.target().registry)?;
         self.outcome(context, &charts, &overlay, &mapping.target().to_string())
     }
 

@@ -3,7 +3,7 @@
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
-use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
+use crate::rewrite::{self, Finding, Input, Kind, Known, Meaning, Options, RewriteError, Rewritten, Target};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -99,20 +99,17 @@ impl Rewrite {
     fn one(&self, input: &Input, known: &Known, text: &mut String) -> Done {
         let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
         let result = read(&input.path).and_then(|old| {
-            let result = rewrite::rewrite(&old, known);
-            let place = self.mode.out.as_ref().map(|out| out.join(&input.relative));
-            match (&result, place) {
-                (Ok(new), Some(place)) => rewrite::write(&input.path, &place, &new.text)?,
-                // a folder of results is whole, so that it can be used in place of the old one
-                (Err(_), Some(place)) => rewrite::write(&input.path, &place, &old)?,
-                (Ok(new), None) if self.mode.in_place && new.text != old => {
-                    rewrite::write(&input.path, &input.path, &new.text)?;
+            let new = rewrite::rewrite(&old, Kind::of(&input.path), known, Options::default());
+            match &self.mode.out {
+                Some(out) => rewrite::write(&input.path, &out.join(&input.relative), &new.text)?,
+                None if self.mode.in_place && new.text != old => {
+                    rewrite::write(&input.path, &input.path, &new.text)?
                 }
-                (Ok(new), None) if self.mode.diff => text.push_str(&diff(&name, &old, &new.text)),
-                (Ok(new), None) if self.to_stdout() => text.push_str(&new.text),
-                _ => {}
+                None if self.mode.diff => text.push_str(&diff(&name, &old, &new.text)),
+                None if self.to_stdout() => text.push_str(&new.text),
+                None => {}
             }
-            result
+            Ok(new)
         });
         Done { name, result }
     }
@@ -120,9 +117,12 @@ impl Rewrite {
     fn outcome(&self, context: &Context, done: &[Done], mut text: String) -> Result<Outcome, Failure> {
         let failed = done.iter().filter(|done| done.result.is_err()).count();
         let good = || done.iter().filter_map(|done| Some((done.name.as_str(), done.result.as_ref().ok()?)));
-        let changes = good().map(|(_, file)| file.changes.len()).sum::<usize>();
-        let settled = good().map(|(_, file)| file.settled).sum::<usize>();
-        let left = good().map(|(_, file)| file.left.len()).sum::<usize>();
+        let count = |fits: fn(&Finding) -> bool| {
+            good().flat_map(|(_, file)| &file.findings.found).filter(|finding| fits(finding)).count()
+        };
+        let changes = count(Finding::is_change);
+        let settled = count(|finding| matches!(finding.meaning, Meaning::Settled { .. }));
+        let left = count(|finding| matches!(finding.meaning, Meaning::Left { .. }));
         let mut report = report(done);
         if self.to_stdout() && context.global.output == OutputMode::Json {
             report.extra.insert("text".into(), text.clone().into());
@@ -136,22 +136,15 @@ impl Rewrite {
         reasons.for_each(|line| context.progress.note(&line));
         let mut lines = Vec::new();
         if self.mode.check || self.mode.in_place || self.mode.out.is_some() {
-            lines.extend(good().flat_map(|(name, file)| {
-                file.changes.iter().map(move |edit| {
-                    format!("{name}:{}:{}: {} -> {}", edit.line, edit.column, edit.from, edit.to)
-                })
-            }));
+            lines.extend(good().flat_map(|(name, file)| changes_of(name, file)));
         }
-        lines.extend(good().flat_map(|(name, file)| {
-            file.left.iter().map(move |left| {
-                format!("{name}:{}:{}: left {}: {}", left.line, left.column, left.reference, left.why)
-            })
-        }));
+        lines.extend(good().flat_map(|(name, file)| left_of(name, file)));
         lines.push(match (changes, settled, left) {
             (0, 0, 0) => NOTHING_KNOWN.into(),
             _ => {
                 let verb = if self.mode.check || self.mode.diff { "to rewrite" } else { "rewritten" };
-                let files = good().filter(|(_, file)| !file.changes.is_empty()).count();
+                let files =
+                    good().filter(|(_, file)| file.findings.found.iter().any(Finding::is_change)).count();
                 let rest = [
                     (settled, "at their destination already"),
                     (left, "left"),
@@ -201,33 +194,77 @@ fn diff(name: &str, old: &str, new: &str) -> String {
 /// What went wrong with a file: its name, and where in it.
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
-        RewriteError::Syntax { .. } => format!("{name}:{error}"),
         RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
         _ => format!("{name}: {error}"),
     }
 }
 
+/// `file:line:column`, and where in that, if it is encoded.
+fn place(name: &str, finding: &Finding) -> String {
+    let inside = finding.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
+    format!("{name}:{}:{}{inside}", finding.line, finding.column)
+}
+
+fn changes_of(name: &str, file: &Rewritten) -> Vec<String> {
+    let line = |finding: &Finding| match &finding.meaning {
+        Meaning::Known { to, reaches, .. } => {
+            let reaches = match reaches.len() {
+                0 => String::new(),
+                _ => format!(" (a prefix; it can become {})", reaches.join(", ")),
+            };
+            Some(format!("{}: {} -> {to}{reaches}", place(name, finding), finding.written))
+        }
+        _ => None,
+    };
+    file.findings.found.iter().filter_map(line).collect()
+}
+
+fn left_of(name: &str, file: &Rewritten) -> Vec<String> {
+    let line = |finding: &Finding| match &finding.meaning {
+        Meaning::Left { why } => Some(format!("{}: left {}: {why}", place(name, finding), finding.written)),
+        _ => None,
+    };
+    file.findings.found.iter().filter_map(line).collect()
+}
+
 /// `files`, `changes` and `left` of the JSON document.
 fn report(done: &[Done]) -> Report {
     let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    let with_file = |name: &str, value: Value| {
-        let mut members = serde_json::Map::from_iter([("file".to_owned(), name.into())]);
-        members.extend(value.as_object().cloned().unwrap_or_default());
-        Value::Object(members)
-    };
     for Done { name, result } in done {
-        files.push(match result {
-            Ok(file) => {
-                let status = if file.changes.is_empty() { "unchanged" } else { "changed" };
-                let settled = file.settled;
-                json!({"file": name, "status": status, "changes": file.changes.len(), "settled": settled})
+        let Ok(Rewritten { findings, .. }) = result else {
+            let reason = result.as_ref().err().map(ToString::to_string);
+            files.push(json!({"file": name, "status": "failed", "reason": reason}));
+            continue;
+        };
+        let (mut settled, before) = (0, changes.len());
+        for finding in &findings.found {
+            let Finding { line, column, inside, written, position, .. } = finding;
+            let mut entry = json!({"file": name, "line": line, "column": column, "position": position});
+            if let Some(inside) = inside {
+                entry["inside"] = json!(inside);
             }
-            Err(error) => json!({"file": name, "status": "failed", "reason": error.to_string()}),
-        });
-        if let Ok(file) = result {
-            changes.extend(file.changes.iter().map(|edit| with_file(name, json!(edit))));
-            left.extend(file.left.iter().map(|left| with_file(name, json!(left))));
+            match &finding.meaning {
+                Meaning::Known { item, to, reaches } => {
+                    (entry["from"], entry["to"], entry["item"]) = (json!(written), json!(to), json!(item));
+                    if !reaches.is_empty() {
+                        entry["reaches"] = json!(reaches);
+                    }
+                    changes.push(entry);
+                }
+                Meaning::Left { why } => {
+                    (entry["reference"], entry["why"]) = (json!(written), json!(why));
+                    left.push(entry);
+                }
+                Meaning::Settled { .. } => settled += 1,
+                Meaning::Unknown | Meaning::Undecided { .. } => {}
+            }
         }
+        let made = changes.len() - before;
+        let status = if made == 0 { "unchanged" } else { "changed" };
+        let read_as = findings.read_as;
+        files.push(
+            json!({"file": name, "status": status, "changes": made, "settled": settled, "readAs": read_as}),
+        );
     }
     let mut report = Report::default();
     let members = [("files", files), ("changes", changes), ("left", left)];

@@ -19,12 +19,14 @@ pub struct Limits {
     pub archive_files: usize,
     /// How deep charts may stand inside charts.
     pub chart_depth: usize,
-    /// How deep documents may stand as texts inside documents.
-    pub embedded_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
+    /// In how many others a text may stand and still be read for references: YAML in JSON in base64 and so on.
+    pub embedded_depth: usize,
+    /// How much a gzipped text or a chart may hold unpacked, in bytes.
+    pub unpacked_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -80,9 +82,10 @@ impl Default for Limits {
             archive_bytes: 64 << 20,
             archive_files: 10_000,
             chart_depth: 8,
-            embedded_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
+            embedded_depth: 8,
+            unpacked_bytes: 64 << 20,
             index_depth: 8,
             index_nodes: 1024,
             referrers: 1024,

@@ -3,7 +3,7 @@
 
 use super::audit::{Inventory, Verdict};
 use super::chart::{Chart, plain};
-use super::split::{Part, part};
+use super::shapes::split::{Part, part};
 use crate::model::{ImageRef, names_host};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -125,10 +125,9 @@ fn is_image(key: &str) -> bool {
 /// The key of another part, spelled as the repository's: `imageRepository`, `imageTag`.
 fn like(keys: &BTreeMap<Part, String>, word: &str) -> String {
     let repository = keys.get(&Part::Repository).map(String::as_str).unwrap_or_default();
-    let beginning = match repository.to_ascii_lowercase().strip_suffix("repository") {
-        Some(beginning) => &repository[..beginning.len()],
-        None => "",
-    };
+    let lower = repository.to_ascii_lowercase();
+    let beginning = lower.strip_suffix("repository").or_else(|| lower.strip_suffix("repo"));
+    let beginning = &repository[..beginning.map_or(0, str::len)];
     let capital = repository[beginning.len()..].starts_with('R');
     let word = if capital { word[..1].to_ascii_uppercase() + &word[1..] } else { word.to_owned() };
     format!("{beginning}{word}")

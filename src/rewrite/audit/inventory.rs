@@ -1,6 +1,6 @@
 //! What a lock holds, asked by any name: as it is upstream, by an alias, or at its destination.
 
-use super::super::{Mapping, other_hosts};
+use super::super::{Known, Mapping, Target, other_hosts};
 use super::Verdict;
 use crate::lock::{Image, Lock};
 use crate::model::{Digest, ImageRef};
@@ -13,6 +13,7 @@ const LISTED: usize = 4;
 #[derive(Debug)]
 pub struct Inventory<'a> {
     lock: &'a Lock,
+    known: Known,
     /// Images by `registry/repository`, upstream.
     upstream: BTreeMap<String, Vec<&'a Image>>,
     /// Images by `registry/repository` of their destinations.
@@ -31,8 +32,13 @@ impl<'a> Inventory<'a> {
     /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and the
     /// base URL of the site's file server.
     pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
+        // where there is no site, nothing goes by the name of a destination
+        let nowhere =
+            || Mapping::new(Target { registry: "site.invalid".into(), prefix: String::new() }, None);
+        let known = Known::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
         let mut inventory = Inventory {
             lock,
+            known: files.map_or(known.clone(), |files| known.with_files(files)),
             upstream: BTreeMap::new(),
             there: BTreeMap::new(),
             target: mapping.map(|mapping| format!("{}/", mapping.target())),
@@ -58,6 +64,11 @@ impl<'a> Inventory<'a> {
         let lost = unresolved.chain(accepted);
         inventory.lost = lost.filter_map(|(name, why, ok)| Some((normal(name)?, (why, ok)))).collect();
         inventory
+    }
+
+    /// The same for scans and rewriting.
+    pub fn known(&self) -> &Known {
+        &self.known
     }
 
     /// The lock.

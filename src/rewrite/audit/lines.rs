@@ -1,7 +1,6 @@
 //! Texts that are read by lines: Dockerfiles, plain lists, and templates that are no YAML by themselves.
 
-use super::super::yaml::Place;
-use super::Mention;
+use super::{Mention, Place};
 use crate::model::{ImageRef, names_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -15,9 +15,11 @@ pub use helm::Helm;
 pub use inventory::Inventory;
 pub use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};
 
-use super::yaml::{self, Place};
+use super::scan::{Kind, scan};
+use super::{Meaning, Position, yaml};
 use crate::model::{ImageRef, Limits, names_host};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What a text names at one place.
@@ -88,6 +90,34 @@ pub enum Verdict {
     },
 }
 
+/// Line and column, both from 1, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+}
+
+/// The lines of a text, to find places by offset.
+struct Lines<'t> {
+    text: &'t str,
+    /// The first byte of each.
+    starts: Vec<usize>,
+}
+
+impl Lines<'_> {
+    fn new(text: &str) -> Lines<'_> {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Lines { text, starts: std::iter::once(0).chain(starts).collect() }
+    }
+
+    fn place(&self, at: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= at);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let before = self.text.get(start..at).unwrap_or_default().trim_start_matches('\u{feff}');
+        Place { line, column: before.chars().count() + 1 }
+    }
+}
+
 /// A value that names an image, or may.
 #[derive(Debug)]
 struct Mention {
@@ -144,20 +174,47 @@ impl Mention {
     }
 }
 
-/// Everything that `text` names, in its order. `name` is the file's: it says what a Dockerfile is.
+/// Everything that `text` names, in its order. `name` is the file's: it says how it is read.
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
+    let places = Lines::new(text);
+    let depth = Limits::default().embedded_depth;
     let mentions = match lines::is_dockerfile(name) {
         true => lines::dockerfile(text),
         false => match lines::list(text) {
             Some(list) => list,
             None => match yaml::parse(text) {
-                Ok(documents) => positions::mentions(&documents, inventory, Limits::default().embedded_depth),
+                Ok(documents) => positions::mentions(&documents, &places, inventory, depth),
                 Err(_) => lines::template(text),
             },
         },
     };
     let mut found: Vec<Finding> = mentions.into_iter().map(|mention| mention.decide(inventory)).collect();
-    found.extend(urls::urls(text, inventory));
+    found.extend(urls::urls(text, &places, inventory));
+    let places: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
+    let written: BTreeSet<_> = found.iter().map(|one| (one.line, one.reference.clone())).collect();
+    let scanned = scan(text, Kind::of(name), inventory.known()).found;
+    let rest = scanned.into_iter().filter(|one| {
+        !places.contains(&(one.line, one.column)) && !written.contains(&(one.line, one.written.clone()))
+    });
+    found.extend(rest.filter_map(|one| of_scan(one, inventory)));
     found.sort_by_key(|finding| (finding.line, finding.column));
     found
+}
+
+/// What a scan found where no image is looked for: what the lock has to do with, and whatever is encoded.
+fn of_scan(scanned: super::Finding, inventory: &Inventory<'_>) -> Option<Finding> {
+    let super::Finding { line, column, inside, written, position, meaning, .. } = scanned;
+    let reference = written.parse::<ImageRef>().ok();
+    let decided = || Some(inventory.decide(reference.as_ref()?, position == Position::Container));
+    let verdict = match meaning {
+        // URLs are looked for in all of the text; a prefix is none of the items
+        _ if matches!(position, Position::Url) && inside.is_none() => return None,
+        Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => Verdict::Held { item },
+        Meaning::Settled { item: None } => decided()?,
+        Meaning::Left { why } => decided().unwrap_or(Verdict::Undecided { why }),
+        Meaning::Unknown if inside.is_some() && position.is_image() => decided()?,
+        Meaning::Unknown | Meaning::Undecided { .. } => return None,
+    };
+    let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
+    Some(Finding { line, column, path: Vec::new(), reference, verdict })
 }

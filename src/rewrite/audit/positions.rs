@@ -1,10 +1,12 @@
 //! Where images are named in YAML and JSON documents, whether a lock knows them or not.
 
-use super::super::find::{CONTAINER, CONTAINERS, SERVICES, is_our_own};
-use super::super::split::{self, Entries, Part, Reference};
-use super::super::yaml::{self, Document, Node, Place, Scalar};
-use super::{Inventory, Mention};
+use super::super::shapes::seeming::is_our_own;
+use super::super::shapes::split::{self, Part, Reference};
+use super::super::walk::{CONTAINER, CONTAINERS, Entries, SERVICES};
+use super::super::yaml::{self, Document, Node, Scalar};
+use super::{Inventory, Lines, Mention, Place};
 use crate::model::{Digest, ImageRef, names_host};
+use granit_parser::ScalarStyle;
 use std::collections::BTreeSet;
 
 /// Keys of lists in the status of a pod.
@@ -15,13 +17,18 @@ const OUTDATED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Every mention of an image in `documents`, in the order of the text. `depth` is how many more texts inside
 /// of texts are read.
-pub(super) fn mentions(documents: &[Document<'_>], inventory: &Inventory<'_>, depth: usize) -> Vec<Mention> {
+pub(super) fn mentions(
+    documents: &[Document<'_>],
+    lines: &Lines<'_>,
+    inventory: &Inventory<'_>,
+    depth: usize,
+) -> Vec<Mention> {
     let mut found = Vec::new();
     for document in documents {
         let Some(root) = document.root.as_ref().filter(|root| !is_our_own(root) && !is_schema(root)) else {
             continue;
         };
-        let mut reader = Reader { document, inventory, depth, path: Vec::new(), found: &mut found };
+        let mut reader = Reader { document, lines, inventory, depth, path: Vec::new(), found: &mut found };
         reader.node(root, Around::default());
     }
     found
@@ -32,11 +39,16 @@ fn is_schema(root: &Node<'_>) -> bool {
     text_of(root, "kind") == Some("CustomResourceDefinition")
 }
 
+/// The scalar under `key` of a mapping.
+fn member<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n Scalar<'n>> {
+    let Node::Mapping(entries, _) = node else { return None };
+    let is_it = |name: &Node<'_>| name.scalar().is_some_and(|name| name.value == key);
+    entries.iter().find(|(name, _)| is_it(name))?.1.scalar()
+}
+
 /// The text under `key` of a mapping.
 fn text_of<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n str> {
-    let Node::Mapping(entries, _) = node else { return None };
-    let entry = entries.iter().find(|(name, _)| name.scalar().is_some_and(|name| name.value == key));
-    entry?.1.scalar()?.text()
+    member(node, key)?.text()
 }
 
 /// What a node stands in.
@@ -49,6 +61,7 @@ struct Around<'n> {
 
 struct Reader<'d, 'f> {
     document: &'d Document<'d>,
+    lines: &'d Lines<'d>,
     inventory: &'d Inventory<'d>,
     depth: usize,
     path: Vec<String>,
@@ -90,7 +103,7 @@ impl<'d> Reader<'d, '_> {
             return self.status(node);
         }
         let mut done = self.kustomized(node, around);
-        done.extend(self.split(entries, around));
+        done.extend(self.split(entries, around, &done));
         let variable = text_of(node, "name").is_some_and(is_image_name);
         for (at, (key, value)) in entries.iter().enumerate() {
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !done.contains(&at)) else {
@@ -120,7 +133,7 @@ impl<'d> Reader<'d, '_> {
         let id =
             ["docker-pullable://", "docker://"].iter().find_map(|head| id.strip_prefix(head)).unwrap_or(id);
         let image = text_of(node, "image").unwrap_or_default();
-        let Some(place) = place_of(node) else { return };
+        let Some(place) = member(node, "imageID").map(|id| self.lines.place(text_start(id))) else { return };
         if let Ok(config) = id.parse::<Digest>() {
             let (written, why) = match self.inventory.with_config(&config) {
                 Some(image) => (image.name.to_string(), None),
@@ -159,7 +172,7 @@ impl<'d> Reader<'d, '_> {
         let mut written = new_name.or(name).unwrap_or_default().to_owned();
         written.extend(part("newTag").map(|tag| format!(":{tag}")));
         written.extend(part("digest").map(|digest| format!("@{digest}")));
-        if let Some(place) = place_of(node) {
+        if let Some(place) = start_of(node).map(|at| self.lines.place(at)) {
             self.mention(place, &written, true, false);
         }
         let Node::Mapping(entries, _) = node else { return BTreeSet::new() };
@@ -167,9 +180,17 @@ impl<'d> Reader<'d, '_> {
     }
 
     /// References in parts. Gives the entries that belong to one.
-    fn split(&mut self, entries: &'d Entries<'d>, around: Around<'d>) -> BTreeSet<usize> {
+    fn split(
+        &mut self,
+        entries: &'d Entries<'d>,
+        around: Around<'d>,
+        taken: &BTreeSet<usize>,
+    ) -> BTreeSet<usize> {
         let mut done = BTreeSet::new();
-        for group in split::groups(entries, self.document) {
+        for group in split::groups(entries, around.key, self.document) {
+            if group.values().any(|at| taken.contains(at)) {
+                continue;
+            }
             let Some(reference) = Reference::new(entries, &group, self.document) else { continue };
             let under_image =
                 |key: Option<&str>| key.is_some_and(|key| key.to_ascii_lowercase().contains("image"));
@@ -180,7 +201,7 @@ impl<'d> Reader<'d, '_> {
             if !(sure || host) {
                 continue;
             }
-            if let Some(place) = place_of(reference.repository.0) {
+            if let Some(place) = start_of(reference.repository.0).map(|at| self.lines.place(at)) {
                 let key = key.map(|key| key.value.to_string());
                 self.path.extend(key.clone());
                 self.mention(place, &reference.whole, sure, false);
@@ -193,17 +214,18 @@ impl<'d> Reader<'d, '_> {
 
     fn scalar(&mut self, scalar: &Scalar<'_>, around: Around<'_>) {
         let Some(text) = scalar.text().map(str::trim) else { return };
+        let place = self.lines.place(text_start(scalar));
         let flow = text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
         if text.contains('\n') || flow {
             return self.document(scalar, around);
         }
         if around.key.is_some_and(is_image_name) {
-            return self.mention(scalar.place, text, around.container, around.container);
+            return self.mention(place, text, around.container, around.container);
         }
         let text = match text.split_once('=') {
             Some((flag, value)) if flag.starts_with('-') => {
                 if flag.to_ascii_lowercase().contains("image") {
-                    return self.mention(scalar.place, value, false, false);
+                    return self.mention(place, value, false, false);
                 }
                 value
             }
@@ -213,7 +235,7 @@ impl<'d> Reader<'d, '_> {
         let full =
             text.parse::<ImageRef>().ok().filter(|reference| reference.is_pinned() && names_host(text));
         if full.is_some_and(|reference| self.inventory.is_registry(&reference.registry)) {
-            self.mention(scalar.place, text, true, false);
+            self.mention(place, text, true, false);
         }
     }
 
@@ -227,9 +249,12 @@ impl<'d> Reader<'d, '_> {
         if !documents.iter().all(is_document) {
             return;
         }
-        self.found.extend(mentions(&documents, self.inventory, self.depth - 1).into_iter().map(|inner| {
-            Mention { place: scalar.place, path: [&self.path[..], &inner.path].concat(), ..inner }
-        }));
+        let place = self.lines.place(text_start(scalar));
+        self.found.extend(
+            mentions(&documents, self.lines, self.inventory, self.depth - 1)
+                .into_iter()
+                .map(|inner| Mention { place, path: [&self.path[..], &inner.path].concat(), ..inner }),
+        );
     }
 
     /// `sure` says that it is an image by where it stands, whatever it looks like.
@@ -251,12 +276,18 @@ fn is_image_flag(node: &Node<'_>) -> bool {
     text.is_some_and(|text| text.starts_with('-') && !text.contains('=') && is_image_name(text))
 }
 
-/// Where a node begins.
-fn place_of(node: &Node<'_>) -> Option<Place> {
+/// The first byte of a scalar's text, behind its quote.
+fn text_start(scalar: &Scalar<'_>) -> usize {
+    let quoted = matches!(scalar.style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
+    scalar.span.start + usize::from(quoted)
+}
+
+/// The first byte of a node.
+fn start_of(node: &Node<'_>) -> Option<usize> {
     match node {
-        Node::Scalar(scalar) => Some(scalar.place),
-        Node::Alias(_, place) => Some(*place),
-        Node::Sequence(items, _) => items.first().and_then(place_of),
-        Node::Mapping(entries, _) => entries.first().and_then(|(key, _)| place_of(key)),
+        Node::Scalar(scalar) => Some(text_start(scalar)),
+        Node::Alias(..) => Some(node.start()),
+        Node::Sequence(items, _) => items.first().and_then(start_of),
+        Node::Mapping(entries, _) => entries.first().and_then(|(key, _)| start_of(key)),
     }
 }

@@ -1,14 +1,13 @@
 //! URLs of plain files: those that the lock has, and those that look like them.
 
-use super::{Finding, Inventory, Verdict};
-use crate::document::line_column;
+use super::{Finding, Inventory, Lines, Place, Verdict};
 
 /// What ends a URL in a text.
 const ENDS: [char; 14] = ['"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$'];
 
 /// Every URL of `text` that has to do with a locked file. A URL of the same file in another version is
 /// missing; one whose end is put together elsewhere is undecided. Others are links, and none of ours.
-pub(super) fn urls(text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
+pub(super) fn urls(text: &str, lines: &Lines<'_>, inventory: &Inventory<'_>) -> Vec<Finding> {
     let known: Vec<(&str, &str)> = inventory
         .lock()
         .files
@@ -36,7 +35,7 @@ pub(super) fn urls(text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
         let written = if is_head { &text[start..end] } else { text[start..end].trim_end_matches(['.', ':']) };
         let verdict = if is_head { head(written, &known) } else { whole(written, &known, inventory) }?;
-        let (line, column) = line_column(text, start);
+        let Place { line, column } = lines.place(start);
         Some(Finding { line, column, path: Vec::new(), reference: written.into(), verdict })
     };
     starts.filter_map(finding).collect()

@@ -5,7 +5,7 @@
 
 use crate::document::Diagnostic;
 use crate::rewrite::audit::{Finding, Inventory, Placed, Verdict, audit, dotted, in_chart};
-use crate::rewrite::{Chart, Known, Left, RewriteError, coalesce, complete, rewrite, values_of};
+use crate::rewrite::{Chart, Kind, Meaning, Options, coalesce, complete, rewrite, values_of};
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -53,14 +53,6 @@ pub enum RenderError {
         /// The key.
         path: String,
     },
-    /// The values cannot be rewritten.
-    #[error("the values of {chart}: {source}")]
-    Rewrite {
-        /// The chart.
-        chart: String,
-        /// Why.
-        source: RewriteError,
-    },
     /// The values cannot be written and read again.
     #[error("the values of {chart}: {source}")]
     Values {
@@ -81,14 +73,13 @@ pub enum RenderError {
 pub fn helm_values(
     charts: &[Chart],
     user: &Mapping,
-    known: &Known,
     inventory: &Inventory<'_>,
     registry: &str,
 ) -> Result<Overlay, RenderError> {
     let mut all = Overlay::default();
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for chart in charts {
-        let one = overlay(chart, user, known, inventory, registry)?;
+        let one = overlay(chart, user, inventory, registry)?;
         for key in &one.keys {
             let same = all.keys.iter().find(|other| other.path == key.path);
             if let (Some(other), Some(first)) = (same, owners.get(&key.path))
@@ -114,7 +105,6 @@ pub fn helm_values(
 fn overlay(
     chart: &Chart,
     user: &Mapping,
-    known: &Known,
     inventory: &Inventory<'_>,
     registry: &str,
 ) -> Result<Overlay, RenderError> {
@@ -123,7 +113,7 @@ fn overlay(
     let globals = complete(chart, &mut values, inventory);
     let text =
         serde_yaml::to_string(&values).map_err(|source| RenderError::Values { chart: name(), source })?;
-    let rewritten = rewrite(&text, known).map_err(|source| RenderError::Rewrite { chart: name(), source })?;
+    let rewritten = rewrite(&text, Kind::Document, inventory.known(), Options::default());
     let mut new = values_of(&chart.name, &rewritten.text)?;
     if new != values {
         for path in &globals {
@@ -133,8 +123,12 @@ fn overlay(
     let mut overlay = Overlay::default();
     overlay.values = differing(&values, &new, &mut Vec::new(), &mut overlay.keys);
     let left = |finding: &Finding| {
-        let at = |left: &&Left| (left.line, left.column) == (finding.line, finding.column);
-        rewritten.left.iter().find(at).map(|left| left.why.clone())
+        rewritten.findings.found.iter().find_map(|one| match &one.meaning {
+            Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
+                Some(why.clone())
+            }
+            _ => None,
+        })
     };
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         let left = left(&finding);
@@ -144,8 +138,8 @@ fn overlay(
         }
         match &placed.finding.verdict {
             Verdict::Held { item } => overlay.held.push(item.clone()),
-            // a URL stands at no path: the charts' values name files for nobody
-            _ if placed.finding.path.is_empty() => {}
+            // a URL of a file is nothing that a chart's images are made of
+            _ if placed.finding.reference.contains("://") => {}
             _ => overlay.open.push(placed),
         }
     }
