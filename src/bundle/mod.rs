@@ -2,7 +2,7 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
 
 mod contents;
 mod error;
@@ -16,6 +16,7 @@ mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod sign;
 mod sums;
 mod tail;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use sign::{NAMESPACE, SignedBy};
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
 pub use volumes::{VolumeSize, VolumeSizeError, is_split};

@@ -1,14 +1,16 @@
 //! How a bundle stands in its folder when it is done: as one file or as volumes, with programs and
-//! checksums beside it; and how all of it gets its names.
+//! checksums beside it, signed or not; and how all of it gets its names.
 
-use super::Error;
 use super::out::hash;
-use super::sums::{self, sums_path, with};
+use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use super::{Error, NAMESPACE};
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a bundle is to be written.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +19,8 @@ pub struct Parcel {
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
+    /// Who signs it, and the checksums beside it.
+    pub signer: Option<Arc<Signer>>,
 }
 
 /// A program on its way beside the bundle.
@@ -39,7 +43,7 @@ impl Parcel {
             let path = folder(out).join(called);
             let is_bundles = path.file_name() == out.file_name()
                 || volumes::number_of(out, &path).is_some()
-                || [sums_path(out), with(out, ".partial")].contains(&path);
+                || [sums_path(out), signature_path(out), with(out, ".partial")].contains(&path);
             if is_bundles || tools.iter().any(|tool| tool.path == path) {
                 let called = name(&path);
                 return Err(failed(format!("the name {called} is taken; give it another one")));
@@ -90,6 +94,7 @@ pub(super) fn publish(
     out: &Path,
     volume_sums: &[String],
     tools: &[Tool],
+    signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
     let is_split = !volume_sums.is_empty();
@@ -100,7 +105,12 @@ pub(super) fn publish(
     } else {
         vec![(out.into(), hash(partial)?)]
     };
+    let mut beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
     let has_sums = is_split || !tools.is_empty();
+    let sums = has_sums.then(|| sums::text(files.iter().chain(&beside)));
+    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(NAMESPACE, text));
+    // while nothing has its name yet
+    let signature = signing.transpose().map_err(io::Error::other)?;
     // those of an older bundle would call this one damaged
     if has_sums || sums::read(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
         sums::remove(out)?;
@@ -117,9 +127,11 @@ pub(super) fn publish(
     for tool in tools {
         fs::rename(&tool.partial, &tool.path)?;
     }
-    let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
-    if has_sums {
-        sums::write(out, files.iter().chain(&beside))?;
+    for (path, text) in [(sums_path(out), sums), (signature_path(out), signature.map(String::into_bytes))] {
+        if let Some(text) = text {
+            sums::write(&path, &text)?;
+            beside.push((path, String::new()));
+        }
     }
     if is_split {
         sync()?;
@@ -128,7 +140,5 @@ pub(super) fn publish(
     }
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(has_sums.then(|| sums_path(out)));
-    Ok((paths(files), beside))
+    Ok((paths(files), paths(beside)))
 }

@@ -1,6 +1,7 @@
 //! Which lock says what is known: shared by the verbs that compare references with it.
 
-use super::{Context, Failure, carried};
+use super::carried::{self, Demands};
+use super::{Context, Failure};
 use crate::lock::Lock;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,10 @@ impl Locked {
     pub(super) fn load(&self, context: &Context) -> Result<Lock, Failure> {
         match (&self.lock, &self.bundle) {
             (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => Ok(carried::open(context, bundle, self.allow_partial)?.held()?),
+            (None, Some(bundle)) => {
+                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+                Ok(carried::open(context, bundle, &demands)?.bundle.held()?)
+            }
             (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",

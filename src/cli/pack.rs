@@ -7,6 +7,7 @@ use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -31,6 +32,10 @@ pub(super) struct Pack {
     /// Put a program beside the bundle, this one or PATH; may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<PathBuf>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -44,7 +49,10 @@ impl Pack {
         let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()? };
+        let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
+        let signer = signer.map(Arc::new);
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -66,7 +74,8 @@ impl Pack {
                         self.out.display()
                     ));
                 }
-                Ok(self.done(&plan, &written, report(Status::Done)))
+                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                Ok(self.done(&plan, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -100,7 +109,7 @@ impl Pack {
         outcome(plan, report, &text)
     }
 
-    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
+    fn done(&self, plan: &Plan, written: &Written, key: Option<&PublicKey>, mut report: Report) -> Outcome {
         let content = plan.content_bytes();
         let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
         report.extra.insert(
@@ -108,6 +117,8 @@ impl Pack {
             json!({
                 "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
+                "signed": key.is_some(),
+                "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
                 "files": names(&written.files), "beside": names(&written.beside),
             }),
         );
@@ -125,6 +136,7 @@ impl Pack {
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", names(&written.beside).join(", "));
         }

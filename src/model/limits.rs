@@ -27,6 +27,8 @@ pub struct Limits {
     pub embedded_depth: usize,
     /// How much a gzipped text or a chart may hold unpacked, in bytes.
     pub unpacked_bytes: u64,
+    /// Largest signature of a bundle that is read, in bytes.
+    pub signature_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -86,6 +88,7 @@ impl Default for Limits {
             contents_bytes: 256 << 20,
             embedded_depth: 8,
             unpacked_bytes: 64 << 20,
+            signature_bytes: 16 << 10,
             index_depth: 8,
             index_nodes: 1024,
             referrers: 1024,
