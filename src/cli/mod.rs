@@ -21,6 +21,7 @@ mod pull;
 mod push;
 mod render;
 mod rewrite;
+mod rewritten;
 mod schema;
 mod serve;
 mod verify;

@@ -6,6 +6,7 @@
 //! takes words. Each shape of more than a word has a file in `shapes`. A text within a value is
 //! scanned as any other; `spelling` takes what is found there back to the bytes around it.
 
+mod archive;
 pub mod audit;
 mod chart;
 mod defaults;
@@ -23,10 +24,11 @@ mod url;
 mod walk;
 mod yaml;
 
+pub use archive::{ArchiveError, Archived, Member, rewrite_chart};
 pub use chart::{Chart, ChartError, coalesce, values_of};
 pub use defaults::complete;
 pub use findings::{Finding, Findings, Meaning, ReadAs, Splice};
-pub use inputs::{Input, inputs, read, write};
+pub use inputs::{Content, Input, inputs, read, write};
 pub(crate) use known::other_hosts;
 pub use known::{Known, Position};
 pub(crate) use mapping::host_component;
@@ -90,6 +92,9 @@ pub enum RewriteError {
         /// The input.
         path: PathBuf,
     },
+    /// An archive is no chart that can be read.
+    #[error("{0}; left unchanged")]
+    Archive(#[from] ArchiveError),
     /// The bytes are no text.
     #[error("not UTF-8 text; left unchanged")]
     Encoding,

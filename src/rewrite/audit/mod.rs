@@ -182,6 +182,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding>
         true => lines::dockerfile(text),
         false => match lines::list(text) {
             Some(list) => list,
+            None if Kind::of(name) == Kind::Text => lines::template(text),
             None => match yaml::parse(text) {
                 Ok(documents) => positions::mentions(&documents, &places, inventory, depth),
                 Err(_) => lines::template(text),

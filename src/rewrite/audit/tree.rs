@@ -1,8 +1,6 @@
 //! An audit of files and folders: which of them are looked at, and charts read as charts.
 
-use super::super::inputs::{Input, inputs_that, is_document};
-use super::super::{Chart, ChartError, RewriteError, complete, read};
-use super::lines::is_dockerfile;
+use super::super::{Chart, ChartError, Content, Input, RewriteError, complete, inputs, read};
 use super::{Finding, Helm, Inventory, Placed, Verdict, audit};
 use crate::model::Limits;
 use serde::Serialize;
@@ -29,7 +27,7 @@ pub struct Unread {
     pub why: String,
 }
 
-/// Audits everything that `paths` name: files as they are, of folders documents, Dockerfiles and charts.
+/// Audits everything that `paths` name: files as they are, of folders what `rewrite` looks at.
 /// A chart's defaults are read together with those of its subcharts, as Helm does it.
 ///
 /// # Errors
@@ -53,7 +51,7 @@ pub fn discover(
     limits: &Limits,
     helm: Option<&Helm>,
 ) -> Result<Audited, RewriteError> {
-    let inputs = inputs_that(paths, None, is_looked_at)?;
+    let inputs = inputs(paths, None)?;
     let charts = charts(&inputs);
     let mut audited = Audited::default();
     let mut rendered: Vec<&Path> = Vec::new();
@@ -66,19 +64,22 @@ pub fn discover(
         audited.add(path, result.and_then(|chart| of_chart(&chart, inventory)));
     }
     let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
-    let inputs = inputs.iter().map(|input| &input.path);
-    for path in inputs.filter(|path| !is_read_with(&charts, path) && !is_rendered(path)) {
-        let result = if is_archive(path) {
-            match Chart::load(path, limits) {
+    for input in &inputs {
+        let path = &input.path;
+        if is_read_with(&charts, path) || is_rendered(path) {
+            continue;
+        }
+        let result = match read(input) {
+            Ok(Content::Other) => continue,
+            Ok(Content::Text(text)) => Ok(audit_text(&path.display().to_string(), &text, inventory)),
+            Ok(Content::Archive(_)) => match Chart::load(path, limits) {
                 Ok(_) if audited.render(helm, path, inventory) => continue,
                 Ok(chart) => of_chart(&chart, inventory),
                 // an archive of something else
-                Err(ChartError::NoChart(_)) if !paths.contains(path) => continue,
+                Err(ChartError::NoChart(_)) if !input.named => continue,
                 Err(error) => Err(error.to_string()),
-            }
-        } else {
-            let text = read(path).map_err(|error| error.to_string());
-            text.map(|text| audit_text(&path.display().to_string(), &text, inventory))
+            },
+            Err(error) => Err(error.to_string()),
         };
         audited.add(path, result);
     }
@@ -145,10 +146,6 @@ pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> Placed
 
 fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "tgz")
-}
-
-fn is_looked_at(path: &Path) -> bool {
-    is_document(path) || is_dockerfile(path) || is_archive(path)
 }
 
 /// The folders of charts that are in no other chart.

@@ -8,8 +8,8 @@ use crate::rewrite::walk::{Entries, value};
 use base64::Engine as _;
 use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use flate2::{Compression, GzBuilder, read::MultiGzDecoder};
-use std::io::{Read, Write};
+use flate2::read::MultiGzDecoder;
+use std::io::Read;
 
 /// Keys of machines' user data, which may be base64.
 const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
@@ -49,10 +49,13 @@ pub(in crate::rewrite) fn scan(engine: &Engine<'_>, value: &str, depth: usize) -
     }
     let mut inner = engine.scan(&text, Kind::Document, depth + 1).placed(&text);
     let new = inner.apply(&text);
-    let mut splice = (new != text).then(|| {
-        let bytes = if zipped { zip(new.as_bytes()) } else { new.into_bytes() };
-        Splice { span: start..start + written.len(), bytes: base64.encode(&bytes) }
-    });
+    let mut splice = (new != text)
+        .then(|| -> Option<Splice> {
+            let bytes =
+                if zipped { crate::rewrite::archive::zipped(new.as_bytes()).ok()? } else { new.into_bytes() };
+            Some(Splice { span: start..start + written.len(), bytes: base64.encode(&bytes) })
+        })
+        .flatten();
     let how = if zipped { "gzip, base64" } else { "base64" };
     for finding in &mut inner.found {
         let deeper = finding.inside.as_ref().map_or_else(String::new, |inside| format!(", {inside}"));
@@ -120,12 +123,4 @@ fn unzip(bytes: &[u8], limits: &Limits) -> Option<Vec<u8>> {
     let most = limits.unpacked_bytes;
     MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut text).ok()?;
     (text.len() as u64 <= most).then_some(text)
-}
-
-/// The same bytes whenever and wherever it is done.
-fn zip(bytes: &[u8]) -> Vec<u8> {
-    let mut writer = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
-    // writing to memory cannot fail
-    let _ = writer.write_all(bytes);
-    writer.finish().unwrap_or_default()
 }
