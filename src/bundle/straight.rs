@@ -243,8 +243,8 @@ fn written(digest: &Digest, bytes: u64, out: &Path) -> Written {
 
 /// Whether an index is of the same bundle as one that is still empty.
 fn same(one: &Contents, empty: &Contents) -> bool {
-    (&one.landfall, one.options, &one.locks, &one.partial)
-        == (&empty.landfall, empty.options, &empty.locks, &empty.partial)
+    (&one.landfall, one.options, &one.requires, &one.locks, &one.partial)
+        == (&empty.landfall, empty.options, &empty.requires, &empty.locks, &empty.partial)
 }
 
 impl Inner {

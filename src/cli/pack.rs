@@ -1,7 +1,8 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
 use super::like::Like;
-use super::listing::{count, item, lines, table};
+use super::listing::{count, count_of, item, lines, table};
+use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lock::Lock;
@@ -28,6 +29,9 @@ pub(super) struct Pack {
     /// The bundle to write
     #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
     out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
@@ -59,12 +63,14 @@ impl Pack {
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let progress = Arc::clone(&context.progress);
         let signer = signer(self.sign.as_deref())?.map(Arc::new);
         let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let plan = Plan::new(&lock, &store, today())?;
+                let plan = Plan::since(&lock, &store, &bases, today())?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -72,7 +78,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(dry(&plan, &out, report(Status::Skipped)));
+                    return Ok(self.dry(&plan, &out, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
                 let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
@@ -103,6 +109,41 @@ impl Pack {
         tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
+    fn dry(&self, plan: &Plan, out: &Path, mut report: Report) -> Outcome {
+        let needed = plan.needed_bytes();
+        report.extra.insert("needed_bytes".into(), json!(needed));
+        let text = format!(
+            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{}",
+            table(plan.items.iter()),
+            count(&plan.items),
+            out.display(),
+            plan.fingerprint,
+            human_size(needed),
+            self.left_out(plan),
+        );
+        outcome(plan, report, &text)
+    }
+
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &Plan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
+    }
+
     fn done(
         &self,
         plan: &Plan,
@@ -114,6 +155,7 @@ impl Pack {
         report.extra.insert("bundle".into(), described(plan, out, written, key));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &told(plan, written);
+        text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
@@ -162,6 +204,7 @@ pub(super) fn described(
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "bases": plan.bases, "omitted": plan.omitted,
         "files": names(&written.files), "beside": names(&written.beside),
         "signed": key.is_some(),
         "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
