@@ -12,6 +12,7 @@
 //! seed read REFERENCE           pulls everything under a reference and checks every digest
 //! seed upload ADDRESS DIR       the files of DIR, named by their SHA-256, as blobs: 8 connections,
 //!                               POST and PUT, nothing else; what a push costs at the least
+//! seed sparse FILE GB           a bundle of so many GB whose blobs are a hole
 //! ```
 //!
 //! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own client
@@ -19,6 +20,7 @@
 #![allow(clippy::print_stdout)]
 
 mod content;
+mod sparse;
 mod upload;
 mod wan;
 
@@ -56,9 +58,12 @@ async fn main() -> Result<()> {
         }
         ["read", reference] => seed.read(reference).await,
         ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
+        ["sparse", file, gigabytes] => {
+            sparse::sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
+        }
         _ => bail!(
             "usage: seed put ADDRESS MANIFEST | bench ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
-             wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR"
+             wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB"
         ),
     }
 }
