@@ -2,6 +2,7 @@
 
 use super::Lost;
 use crate::model::human_size;
+use crate::sign;
 use crate::store::ContentError;
 use std::fmt;
 use std::io;
@@ -157,6 +158,28 @@ pub enum Error {
     Busy {
         /// The file.
         path: PathBuf,
+    },
+    /// It is not signed, where that is asked for.
+    #[error("{path} is not signed; pack it with --sign KEY, where KEY is of an allowed signer")]
+    NotSigned {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its signature is not one that is taken.
+    #[error("{path}: its signature is not accepted: {source}")]
+    Signature {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sign::Error,
+    },
+    /// It cannot be signed.
+    #[error("cannot sign {path}: {source}")]
+    Sign {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sign::Error,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]

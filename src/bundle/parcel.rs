@@ -5,18 +5,21 @@ use super::Error;
 use super::out::hash;
 use super::sums::{self, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How a bundle is to be written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Parcel {
     /// How long its volumes may be; one file where this is left out.
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
+    /// Who signs it; unsigned where this is left out.
+    pub signer: Option<Signer>,
 }
 
 /// A program on its way beside the bundle; its copy is gone when this is dropped before it has its name.
@@ -82,6 +85,7 @@ pub(super) fn publish(
     out: &Path,
     volume_sums: &[String],
     tools: &[Tool],
+    signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
     let is_split = !volume_sums.is_empty();
@@ -92,7 +96,10 @@ pub(super) fn publish(
     } else {
         vec![(out.into(), hash(partial)?)]
     };
+    let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
     let has_sums = is_split || !tools.is_empty();
+    // before anything is taken away: the key may not be there
+    let sums = has_sums.then(|| sums::sums(files.iter().chain(&beside), signer)).transpose()?;
     // those of an older bundle would call this one damaged
     if has_sums || sums::read(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
         sums::remove(out)?;
@@ -109,10 +116,7 @@ pub(super) fn publish(
     for tool in tools {
         fs::rename(&tool.partial, &tool.path)?;
     }
-    let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
-    if has_sums {
-        sums::write(out, files.iter().chain(&beside))?;
-    }
+    let sums = sums.map(|sums| sums::write(out, &sums)).transpose()?;
     if is_split {
         sync()?;
         fs::rename(volumes::path(partial, 1), volumes::path(out, 1))?;
@@ -121,6 +125,6 @@ pub(super) fn publish(
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
     let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(has_sums.then(|| sums_path(out)));
+    beside.extend(sums.into_iter().flatten());
     Ok((paths(files), beside))
 }

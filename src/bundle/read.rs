@@ -21,14 +21,16 @@
 //!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
 //! - **The seek table and the frames' own sizes.** Readers trust the index alone; `verify` compares them.
 //! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
-//!   plans the bundle again from the lock and compares.
+//!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
+//! - **A signature** that is missing, swapped, of another key, or for another purpose. It is over the whole index,
+//!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
 //! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
 
 use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
 use super::medium::Medium;
 use super::whole::WholeReader;
-use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, tail};
+use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
 use crate::lock::{Lock, Unresolved};
 use crate::model::{Digest, Hasher, Limits};
 use crate::report::Kind;
@@ -55,12 +57,15 @@ pub(super) struct Inner {
     pub locator: Locator,
     /// Sizes of the index's own frames.
     pub index_frames: Vec<tail::Sizes>,
+    /// The signature's text, as it stands in its entry.
+    pub signature: Option<Vec<u8>>,
     blobs: HashMap<Digest, usize>,
 }
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its locator and its contents index, and nothing else. `path` is the
-    /// file; or where it is split, its name without a number, or any one of its volumes.
+    /// Opens the bundle at `path`: reads its locator, its contents index and its signature, and nothing else. The
+    /// signature is not checked. `path` is the file; or where it is split, its name without a number, or any one
+    /// of its volumes.
     ///
     /// # Errors
     /// When it cannot be read, volumes are missing, it is no bundle, is damaged in these parts, has not the length that it must
@@ -82,9 +87,15 @@ impl Bundle {
         let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
         let contents = parse(path, &medium, &locator, &index)?;
         contents.check(locator_at, &locator).map_err(unsound)?;
-        let end =
-            locator.offset + locator.length + tail::tail_len(&contents, index_frames.len(), locator.size);
+        let after = locator.offset + locator.length;
+        let tail_len = |signature| tail::tail_len(&contents, index_frames.len(), locator.size, signature);
+        let (mut end, mut signature) = (after + tail_len(None), None);
         let length = medium.length();
+        if length > end {
+            let at = after + frame::stored_len(header::padding(locator.size) as u64);
+            signature = sign::read(&medium, at).map_err(unsound)?;
+            end = after + tail_len(signature.as_ref().map(|text| text.len() as u64));
+        }
         if length != end {
             let why = match medium.surplus(end) {
                 None => format!("the bundle must have {end} bytes, it has {length}"),
@@ -97,7 +108,7 @@ impl Bundle {
         let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());
         let blobs = blobs.map(|(place, entry)| (entry.digest.clone(), place)).collect();
         let path = path.into();
-        Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, blobs })))
+        Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, signature, blobs })))
     }
 
     /// The bundle digest: SHA-256 of the contents index.
@@ -122,8 +133,10 @@ impl Bundle {
 
     /// Size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
-        let Inner { contents, locator, index_frames, .. } = &*self.0;
-        locator.offset + locator.length + tail::tail_len(contents, index_frames.len(), locator.size)
+        let Inner { contents, locator, index_frames, signature, .. } = &*self.0;
+        let signature = signature.as_ref().map(|text| text.len() as u64);
+        let tail = tail::tail_len(contents, index_frames.len(), locator.size, signature);
+        locator.offset + locator.length + tail
     }
 
     /// The lock inside, less the items that the bundle lacks: these are among its unresolved ones.

@@ -10,10 +10,10 @@ use super::medium::Medium;
 use super::out::hash;
 use super::plan::{Content, Piece, Plan};
 use super::read::{find_locator, parse, read_index};
-use super::sums::{self, sums_path, with};
+use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, folder, name};
 use super::write::{open, read_error};
-use super::{Bundle, CONTENTS, Error, Form, frame, header, tail};
+use super::{Bundle, CONTENTS, Error, Form, frame, header, sign, tail};
 use crate::lock::Lock;
 use crate::model::{Digest, Limits};
 use crate::report::Progress;
@@ -100,6 +100,8 @@ struct Rest {
     /// The contents index's own frames, as they lie in the file.
     index: Vec<Vec<u8>>,
     sizes: Vec<tail::Sizes>,
+    /// Where it stands before the lost volume.
+    signature: Option<Vec<u8>>,
     /// Where the lost volume begins and ends in the bundle.
     start: u64,
     end: u64,
@@ -160,15 +162,30 @@ impl Rest {
         locator.offset = offset(&contents).ok_or_else(|| Ok("the contents index is damaged".into()))?;
         contents.check(contents.locator, &locator).map_err(|fault| Ok(fault.to_string()))?;
         let start = before.length();
+        let signature_at =
+            locator.offset + locator.length + frame::stored_len(header::padding(locator.size) as u64);
+        let signature = if !is_before {
+            // it stands behind the index, and so behind the lost volume
+            None
+        } else if signature_at + frame::stored_len(header::BLOCK as u64) <= start {
+            sign::read(&before, signature_at).map_err(|fault| Ok(fault.to_string()))?
+        } else if signature_path(base).exists() {
+            let why = "it may hold the signature, which only its key can make; pack the bundle again and sign it, which \
+                       gives the same volumes up to there";
+            return Err(Ok(why.into()));
+        } else {
+            None
+        };
         let end = if is_before {
-            let end = locator.offset + locator.length + tail::tail_len(&contents, sizes.len(), locator.size);
-            end.checked_sub(after.length())
+            let signed = signature.as_ref().map(|text| text.len() as u64);
+            let tail = tail::tail_len(&contents, sizes.len(), locator.size, signed);
+            (locator.offset + locator.length + tail).checked_sub(after.length())
         } else {
             locator.offset.checked_sub(at)
         };
         match end {
             Some(end) if end > start => {
-                Ok(Rest { before, after, contents, locator, index: frames, sizes, start, end })
+                Ok(Rest { before, after, contents, locator, index: frames, sizes, signature, start, end })
             }
             _ => Err(Ok("the other volumes hold the whole bundle, or are not of one bundle".into())),
         }
@@ -245,7 +262,7 @@ impl Rest {
             self.locator(window)?;
         }
         let header = frame::stored(&header::encode(CONTENTS, self.locator.size));
-        let tail = tail::tail(contents, &self.sizes, self.locator.size);
+        let tail = tail::tail(contents, &self.sizes, self.locator.size, self.signature.as_deref());
         for frame in std::iter::once(&header).chain(&self.index) {
             window.put(frame.len() as u64, || Ok(frame.clone()))?;
         }

@@ -2,9 +2,11 @@
 
 use super::Error;
 use super::out::hash;
+use super::sign::NAMESPACE;
 use super::volumes::{self, folder, name};
 use crate::model::Limits;
 use crate::report::Progress;
+use crate::sign::Signer;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -39,22 +41,48 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// Writes the checksums of `files`, which lie beside `base`.
-pub(super) fn write<'a>(base: &Path, files: impl Iterator<Item = &'a (PathBuf, String)>) -> io::Result<()> {
-    let path = sums_path(base);
-    let partial = with(&path, ".partial");
-    let mut file = File::create(&partial)?;
-    for (path, hex) in files {
-        file.write_all(&line(hex, path.file_name().unwrap_or_default()))?;
+/// Where the signature over these checksums stands.
+pub(super) fn signature_path(base: &Path) -> PathBuf {
+    with(&sums_path(base), ".sig")
+}
+
+/// The text of checksums, and the signature over it.
+pub(super) struct Sums(Vec<u8>, Option<String>);
+
+/// The checksums of `files`, signed by `signer` if there is one.
+pub(super) fn sums<'a>(
+    files: impl Iterator<Item = &'a (PathBuf, String)>,
+    signer: Option<&Signer>,
+) -> io::Result<Sums> {
+    let lines = files.map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()));
+    let text: Vec<u8> = lines.flatten().collect();
+    let signature =
+        signer.map(|signer| signer.sign(NAMESPACE, &text).map_err(io::Error::other)).transpose()?;
+    Ok(Sums(text, signature))
+}
+
+/// Puts the checksums beside `base`, and gives the paths of what was written.
+pub(super) fn write(base: &Path, Sums(text, signature): &Sums) -> io::Result<Vec<PathBuf>> {
+    let mut written = vec![sums_path(base)];
+    put(&written[0], text)?;
+    if let Some(signature) = signature {
+        written.push(signature_path(base));
+        put(&written[1], signature.as_bytes())?;
     }
+    Ok(written)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let partial = with(path, ".partial");
+    let mut file = File::create(&partial)?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(partial, path)
 }
 
 /// Takes the checksums away, and the signature over them.
 pub(super) fn remove(base: &Path) -> io::Result<()> {
-    let path = sums_path(base);
-    [with(&path, ".sig"), path].iter().try_for_each(|path| volumes::remove(path))
+    [signature_path(base), sums_path(base)].iter().try_for_each(|path| volumes::remove(path))
 }
 
 /// The checksums that stand beside `base`, as far as they are of its own files: hex by path. None where

@@ -115,7 +115,7 @@ impl Packed {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
         let mut out = Out::file(file.into(), end, None);
-        let locator = finish(contents, &mut out).unwrap();
+        let locator = finish(contents, None, &mut out).unwrap();
         out.put_back(&locator.frames().concat(), locator_at).unwrap();
     }
 

@@ -147,9 +147,9 @@ fn rest(bundle: &Bundle) -> Vec<Fault> {
         (super::LOCATOR, inner.contents.locator, locator.frames().concat()),
         (CONTENTS, locator.offset - header.len() as u64, header),
         (
-            "end of the tar or seek table",
+            "signature, end of the tar or seek table",
             locator.offset + locator.length,
-            tail::tail(&inner.contents, &inner.index_frames, locator.size),
+            tail::tail(&inner.contents, &inner.index_frames, locator.size, bundle.signature()),
         ),
     ];
     debug_assert_eq!(expected[0].2.len(), locator::SPAN);

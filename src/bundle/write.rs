@@ -7,9 +7,10 @@ use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, tail};
+use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
+use crate::sign::Signer;
 use crate::store::{Blobs, ContentError};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -46,11 +47,11 @@ struct Done {
     frame: io::Result<(Vec<u8>, Hash)>,
 }
 
-/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
-/// lost is named inside the bundle.
+/// Writes the bundle of `plan` to `out`, signed by `signer` if there is one. Every blob's digest is checked on the
+/// way. What `plan` has lost is named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
+/// When there is not enough room, content is damaged or gone, or the file cannot be written or signed. Then
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &Plan,
@@ -85,7 +86,7 @@ pub fn write_parcel(
             Some(size) => Out::volumes(&partial, size.0, flush).map_err(failed)?,
         };
         out.expect(plan.stored_bytes());
-        let written = fill(plan, blobs, &partial, &mut out, options, progress)?;
+        let written = fill(plan, blobs, &partial, &mut out, options, parcel.signer.as_ref(), progress)?;
         out.close();
         match (out.smallest(), parcel.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => {
@@ -104,7 +105,7 @@ pub fn write_parcel(
             let publish = || {
                 flushed?;
                 filled.sync()?;
-                publish(&partial, out, &filled.sums()?, &tools)
+                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_ref())
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })
@@ -168,6 +169,7 @@ fn fill(
     path: &Path,
     out: &mut Out,
     options: PackOptions,
+    signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
@@ -204,7 +206,8 @@ fn fill(
             Ok(())
         },
     )?;
-    let locator = finish(&contents, out).map_err(failed)?;
+    let signature = signer.map(|signer| sign::sign(signer, &contents, path)).transpose()?;
+    let locator = finish(&contents, signature.as_deref(), out).map_err(failed)?;
     out.put_back(&locator.frames().concat(), contents.locator).map_err(failed)?;
     plan.items.iter().for_each(|item| progress.item(&item.name));
     Ok(Written { digest: locator.sha256, bytes: out.end, files: Vec::new(), beside: Vec::new() })
@@ -300,7 +303,7 @@ pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Se
 }
 
 /// Writes the contents index and the tail; gives the locator, which has its place at the front.
-pub(super) fn finish(contents: &Contents, out: &mut Out) -> io::Result<Locator> {
+pub(super) fn finish(contents: &Contents, signature: Option<&[u8]>, out: &mut Out) -> io::Result<Locator> {
     let index = contents.to_bytes()?;
     out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
     let offset = out.end;
@@ -311,7 +314,7 @@ pub(super) fn finish(contents: &Contents, out: &mut Out) -> io::Result<Locator> 
         frames.extend(frame);
     }
     out.put(&frames)?;
-    out.put(&tail::tail(contents, &sizes, index.len() as u64))?;
+    out.put(&tail::tail(contents, &sizes, index.len() as u64, signature))?;
     Ok(Locator {
         offset,
         length: frames.len() as u64,

@@ -3,7 +3,7 @@
 use super::lock::not_there;
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
-use crate::model::human_size;
+use crate::model::{Digest, human_size};
 use crate::pull::count_kinds;
 use crate::push::{Options, ProblemKind, Pushed, push};
 use crate::registry::Sessions;
@@ -41,12 +41,13 @@ impl Delivery {
         context.mapping(self.to.as_ref())
     }
 
-    /// Delivers `lock` from `source`.
+    /// Delivers `lock` from `source`. `fingerprint` is of the lock that was approved, where there is one.
     pub(super) async fn run(
         &self,
         context: &Context,
         sessions: &Sessions,
         lock: &Lock,
+        fingerprint: Option<&Digest>,
         mapping: &Mapping,
         source: Arc<dyn Source>,
     ) -> Result<Outcome, Failure> {
@@ -59,15 +60,22 @@ impl Delivery {
             index: registry.map(|registry| registry.index).unwrap_or_default(),
         };
         let pushed = push(lock, mapping, source, sessions, options, context.progress.clone()).await;
-        let pushed = pushed.map_err(|error| {
+        let mut pushed = pushed.map_err(|error| {
             let report = Box::new(context.report(sessions, Vec::new()));
             Failure { report, ..Failure::from(error) }
         })?;
-        let report = self.told(context.report(sessions, pushed.items.clone()), &pushed, mapping);
+        let mut report = self.told(context.report(sessions, pushed.items.clone()), &pushed, mapping);
+        if let Some(fingerprint) = fingerprint {
+            // a partial bundle's lock is delivered less what it lacks, and yet is that lock
+            pushed.receipt.lock = fingerprint.clone();
+            report.extra.insert("lock".into(), serde_json::json!(fingerprint));
+        }
         if !pushed.problems.is_empty() {
             return Err(refused(report, &pushed, mapping));
         }
-        let mut outcome = Outcome::of(report, self.text(context, sessions, &pushed, mapping));
+        let mut text = self.text(context, sessions, &pushed, mapping);
+        text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
+        let mut outcome = Outcome::of(report, text);
         if self.dry_run && outcome.exit == Exit::Failed && pushed.items.iter().any(planned) {
             outcome.exit = Exit::Partial;
         }

@@ -10,6 +10,7 @@ use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::RewriteError;
 use crate::serve::{ExportError, ServeError};
+use crate::sign;
 use crate::site::SiteError;
 use crate::store::StoreError;
 use std::io::Write;
@@ -148,15 +149,28 @@ impl From<bundle::Error> for Failure {
             | Error::Missing { .. }
             | Error::Volumes { .. }
             | Error::Rebuild { .. }
-            | Error::Newer { .. } => Failure::refused(message),
+            | Error::Newer { .. }
+            | Error::NotSigned { .. }
+            | Error::Signature { .. } => Failure::refused(message),
             Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
-            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } => {
+            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Destination)
             }
+        }
+    }
+}
+
+/// Of a key or a file of allowed signers that was named.
+impl From<sign::Error> for Failure {
+    fn from(error: sign::Error) -> Failure {
+        let message = error.to_string();
+        match error {
+            sign::Error::Agent { .. } | sign::Error::Failed { .. } => Failure::new(Exit::Failed, message),
+            _ => Failure::usage(message),
         }
     }
 }

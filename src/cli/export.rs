@@ -1,6 +1,7 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
-use super::{Context, Exit, Failure, Outcome, carried};
+use super::carried::{self, Demands};
+use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -55,7 +56,8 @@ impl Files {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
-                let bundle = carried::open(context, path, self.allow_partial)?;
+                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+                let bundle = carried::open(context, path, &demands)?.bundle;
                 (bundle.held()?, Arc::new(bundle))
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),

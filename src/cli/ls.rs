@@ -1,10 +1,12 @@
 //! `landfall ls`: what is in a bundle or a lock.
 
 use super::listing::{count, item, line, lines, platforms, unique_bytes};
-use super::{Exit, Failure, Outcome};
+use super::lock::lost;
+use super::{Exit, Failure, Outcome, carried};
 use crate::bundle::{Bundle, is_split};
 use crate::lock::Lock;
 use crate::model::human_size;
+use crate::pull::losses;
 use crate::report::{Report, Status, escape};
 use crate::source;
 use clap::Args;
@@ -44,28 +46,20 @@ impl Ls {
         let mut extra = json!({"lock": fingerprint, "platforms": platforms});
         if let Some(bundle) = &bundle {
             text += &format!("bundle digest     {}\n", bundle.digest());
-            extra["bundle"] = json!({
-                "path": self.file.display().to_string(), "digest": bundle.digest(), "bytes": bundle.bytes(),
-                "partial": bundle.partial(),
-            });
+            extra["bundle"] = carried::told(&self.file, bundle, None);
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
-        let lost: Vec<String> = match &bundle {
-            Some(bundle) => {
-                bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect()
-            }
-            None => {
-                let unresolved = lock.unresolved.iter();
-                unresolved.map(|lost| format!("{} {}: {}", lost.kind, lost.name, lost.cause)).collect()
-            }
-        };
-        if !lost.is_empty() {
-            text += &format!("partial; it lacks\n{}", lines(&lost));
+        // what the bundle lacks is among the unresolved ones
+        let held = bundle.as_ref().map(Bundle::held).transpose()?.unwrap_or(lock);
+        let losses = losses(&held);
+        let told =
+            |of: Status| lines(&losses.iter().filter(|item| item.status == of).map(lost).collect::<Vec<_>>());
+        text += &told(Status::Skipped);
+        if losses.iter().any(|item| item.status == Status::Missing) {
+            text += &format!("partial; it lacks\n{}", told(Status::Missing));
         }
-        let mut report = Report {
-            items: entries.iter().map(|entry| item(entry, Status::Present)).collect(),
-            ..Report::default()
-        };
+        let items = entries.iter().map(|entry| item(entry, Status::Present)).chain(losses).collect();
+        let mut report = Report { items, ..Report::default() };
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }

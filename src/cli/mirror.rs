@@ -52,7 +52,7 @@ impl Mirror {
                 }
             };
             let source = Arc::new(Through::new(disk, Arc::new(Upstreams(sessions.clone())), keep));
-            self.delivery.run(context, &sessions, &lock, &mapping, source).await
+            self.delivery.run(context, &sessions, &lock, None, &mapping, source).await
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -38,6 +39,10 @@ pub(super) struct Pack {
     include_self: Vec<OsString>,
     #[command(flatten)]
     like: Like,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -54,8 +59,10 @@ impl Pack {
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()? };
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -77,7 +84,7 @@ impl Pack {
                         out.display()
                     ));
                 }
-                Ok(self.done(&plan, &out, &written, report(Status::Done)))
+                Ok(self.done(&plan, &out, &written, parcel.signer.as_ref().map(Signer::key), report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -97,7 +104,14 @@ impl Pack {
         tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
-    fn done(&self, plan: &Plan, out: &Path, written: &Written, mut report: Report) -> Outcome {
+    fn done(
+        &self,
+        plan: &Plan,
+        out: &Path,
+        written: &Written,
+        key: Option<&PublicKey>,
+        mut report: Report,
+    ) -> Outcome {
         let content = plan.content_bytes();
         let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
         report.extra.insert(
@@ -106,11 +120,13 @@ impl Pack {
                 "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
                 "files": names(&written.files), "beside": names(&written.beside),
+                "signed": key.is_some(),
+                "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
             }),
         );
         let mut text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
+             {:.3} of the content's {}\n{}",
             count(&plan.items),
             out.display(),
             written.digest,
@@ -118,6 +134,7 @@ impl Pack {
             human_size(written.bytes),
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
+            key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
         );
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));

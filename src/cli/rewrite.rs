@@ -1,6 +1,7 @@
 //! `landfall rewrite`: change references to locked images so that they point to the destination.
 
-use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
+use super::carried::{self, Demands};
+use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::lock::Lock;
 use crate::report::{Report, escape};
 use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
@@ -83,7 +84,10 @@ impl Rewrite {
     fn known_lock(&self, context: &Context) -> Result<Lock, Failure> {
         match (&self.lock, &self.bundle) {
             (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => Ok(carried::open(context, bundle, self.allow_partial)?.held()?),
+            (None, Some(bundle)) => {
+                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+                Ok(carried::open(context, bundle, &demands)?.bundle.held()?)
+            }
             (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",

@@ -1,6 +1,9 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
-use super::{Context, Exit, Failure, Outcome, OutputMode, carried};
+use super::carried::{self, Demands};
+use super::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::lock::Lock;
+use crate::model::Digest;
 use crate::report::Report;
 use crate::rewrite::Target;
 use crate::serve::{Options, Serving, Source, Users, serve};
@@ -31,6 +34,12 @@ pub(super) struct Serve {
     /// Let everybody push who reaches it
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
+    /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of them)
+    #[arg(long, value_name = "sha256:…")]
+    expect: Vec<Digest>,
+    /// The lock that the bundles must be packed from
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     /// Serve a bundle that says of itself that items are missing
     #[arg(long)]
     allow_partial: bool,
@@ -53,7 +62,10 @@ impl Serve {
             Some(target) => Some(target),
             None => context.site_target()?,
         };
-        let source = |path: &PathBuf| source(context, path, self.allow_partial);
+        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let (expect, lock, allow_partial) = (&self.expect[..], lock.as_ref(), self.allow_partial);
+        let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
+        let source = |path: &PathBuf| source(context, path, &demands);
         let options = Options {
             listen: self.listen,
             sources: self.bundles.iter().map(source).collect::<Result<_, _>>()?,
@@ -85,8 +97,8 @@ impl Serve {
     }
 }
 
-fn source(context: &Context, path: &Path, allow_partial: bool) -> Result<Source, Failure> {
-    let bundle = carried::open(context, path, allow_partial)?;
+fn source(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Source, Failure> {
+    let bundle = carried::open(context, path, demands)?.bundle;
     Ok(Source {
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         digest: Some(bundle.digest().clone()),

@@ -17,6 +17,8 @@ pub struct Limits {
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
+    /// Largest signature of a bundle that is read, in bytes.
+    pub signature_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -71,6 +73,7 @@ impl Default for Limits {
             document_bytes: 8 << 20,
             combinations: 10_000,
             contents_bytes: 256 << 20,
+            signature_bytes: 16 << 10,
             index_depth: 8,
             index_nodes: 1024,
             referrers: 1024,
