@@ -1,25 +1,26 @@
 //! How a bundle stands in its folder when it is done: as one file or as volumes, with programs and
-//! checksums beside it; and how all of it gets its names.
+//! checksums beside it, signed or not; and how all of it gets its names.
 
-use super::Error;
 use super::out::hash;
-use super::sums::{self, sums_path, with};
+use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use super::{Error, NAMESPACE};
 use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a bundle is to be written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Parcel {
     /// How long its volumes may be; one file where this is left out.
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
-    /// Who signs it; unsigned where this is left out.
-    pub signer: Option<Signer>,
+    /// Who signs it, and the checksums beside it.
+    pub signer: Option<Arc<Signer>>,
 }
 
 /// A program on its way beside the bundle; its copy is gone when this is dropped before it has its name.
@@ -48,7 +49,7 @@ impl Parcel {
             let path = out.with_file_name(called);
             let is_bundles = path.file_name() == out.file_name()
                 || volumes::number_of(out, &path).is_some()
-                || [sums_path(out), with(out, ".partial")].contains(&path);
+                || [sums_path(out), signature_path(out), with(out, ".partial")].contains(&path);
             if is_bundles || tools.iter().any(|tool| tool.path == path) {
                 let called = name(&path);
                 return Err(failed(format!("the name {called} is taken; give it another one")));
@@ -96,10 +97,12 @@ pub(super) fn publish(
     } else {
         vec![(out.into(), hash(partial)?)]
     };
-    let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
+    let mut beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
     let has_sums = is_split || !tools.is_empty();
-    // before anything is taken away: the key may not be there
-    let sums = has_sums.then(|| sums::sums(files.iter().chain(&beside), signer)).transpose()?;
+    let sums = has_sums.then(|| sums::text(files.iter().chain(&beside)));
+    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(NAMESPACE, text));
+    // while nothing has its name yet
+    let signature = signing.transpose().map_err(io::Error::other)?;
     // those of an older bundle would call this one damaged
     if has_sums || sums::read(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
         sums::remove(out)?;
@@ -116,7 +119,12 @@ pub(super) fn publish(
     for tool in tools {
         fs::rename(&tool.partial, &tool.path)?;
     }
-    let sums = sums.map(|sums| sums::write(out, &sums)).transpose()?;
+    for (path, text) in [(sums_path(out), sums), (signature_path(out), signature.map(String::into_bytes))] {
+        if let Some(text) = text {
+            sums::write(&path, &text)?;
+            beside.push((path, String::new()));
+        }
+    }
     if is_split {
         sync()?;
         fs::rename(volumes::path(partial, 1), volumes::path(out, 1))?;
@@ -124,7 +132,5 @@ pub(super) fn publish(
     }
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(sums.into_iter().flatten());
-    Ok((paths(files), beside))
+    Ok((paths(files), paths(beside)))
 }

@@ -41,13 +41,10 @@ pub fn rebuild(
     let base = volumes::base(like);
     let lost = name(&volumes::path(&base, number));
     let cannot = |why: String| Error::Rebuild { volume: lost.clone(), why };
-    let rest = Rest::find(&base, number).map_err(|error| match error {
-        Ok(why) => cannot(why),
-        Err(error) => error,
-    })?;
+    let rest = Rest::find(&base, number, &cannot)?;
     let lock = match rest.lock() {
         Some(lock) => lock,
-        None => lock().map_err(cannot)?,
+        None => lock().map_err(&cannot)?,
     };
     let fingerprint = &rest.contents.locks[0].fingerprint;
     if lock.fingerprint() != *fingerprint {
@@ -64,7 +61,7 @@ pub fn rebuild(
     let written = File::create(&partial).map_err(failed).and_then(|file| {
         let mut window = Window { file, start: rest.start, end: rest.end, at: 0, progress };
         rest.write(&plan, blobs, &mut window).map_err(|error| match error {
-            Broken::Content(error) => error,
+            Broken::Content(error) => *error,
             Broken::Write(error) => failed(error),
             Broken::Other(why) => cannot(why),
         })?;
@@ -75,7 +72,10 @@ pub fn rebuild(
             && hash(&partial).map_err(failed)? != expected
         {
             let sums = name(&sums_path(&base));
-            return Err(cannot(format!("what came out does not have the SHA-256 that {sums} gives it")));
+            return Err(cannot(format!(
+                "what came out does not have the SHA-256 that {sums} gives it; a signature that was in it cannot be \
+                 made again, so pack a signed bundle again with --sign"
+            )));
         }
         fs::rename(&partial, &path).and_then(|()| File::open(folder(&path))?.sync_all()).map_err(failed)
     });
@@ -91,6 +91,9 @@ pub fn rebuild(
     Ok((path, rest.end - rest.start))
 }
 
+const LOST_END: &str = "what stood after the contents index is not known; a signature that was there cannot be made \
+                        again, so pack a signed bundle again with --sign";
+
 /// What is known from the other volumes.
 struct Rest {
     before: Medium,
@@ -100,7 +103,6 @@ struct Rest {
     /// The contents index's own frames, as they lie in the file.
     index: Vec<Vec<u8>>,
     sizes: Vec<tail::Sizes>,
-    /// Where it stands before the lost volume.
     signature: Option<Vec<u8>>,
     /// Where the lost volume begins and ends in the bundle.
     start: u64,
@@ -108,10 +110,9 @@ struct Rest {
 }
 
 impl Rest {
-    /// Reads the other volumes. The inner result is why the volume cannot be rebuilt.
-    fn find(base: &Path, number: usize) -> Result<Rest, Result<String, Error>> {
-        let numbers =
-            volumes::numbers(base).map_err(|source| Err(Error::Open { path: base.into(), source }))?;
+    /// Reads the other volumes; `cannot` tells why the lost one cannot be rebuilt.
+    fn find(base: &Path, number: usize, cannot: impl Fn(String) -> Error) -> Result<Rest, Error> {
+        let numbers = volumes::numbers(base).map_err(|source| Error::Open { path: base.into(), source })?;
         let listed = sums::read(base).iter().filter_map(|(path, _)| volumes::number_of(base, path)).max();
         let last = numbers.iter().copied().max().max(listed).unwrap_or(0);
         let others = |from: usize, to: usize| {
@@ -121,10 +122,10 @@ impl Rest {
             others(1, last.max(number)).filter(|path| !path.exists()).map(|path| name(&path)).collect();
         if !missing.is_empty() {
             let why = "the others are needed for it, and of these too are missing: ";
-            return Err(Ok(format!("{why}{}", missing.join(", "))));
+            return Err(cannot(format!("{why}{}", missing.join(", "))));
         }
-        let before = Medium::over(others(1, number - 1).collect(), true).map_err(Err)?;
-        let after = Medium::over(others(number + 1, last).collect(), true).map_err(Err)?;
+        let before = Medium::over(others(1, number - 1).collect(), true)?;
+        let after = Medium::over(others(number + 1, last).collect(), true)?;
         let locator = match before.length() {
             0 => None,
             // it may stand behind a very long lock
@@ -140,11 +141,11 @@ impl Rest {
             let why = "the contents index lies in it, or in a volume that is damaged, and without it nobody knows \
                        what was there; pack the bundle again with the same lock and --volume-size, which gives the \
                        same bytes";
-            return Err(Ok(why.into()));
+            return Err(cannot(why.into()));
         };
         let (medium, length) = if is_before { (&before, before.length()) } else { (&after, after.length()) };
         let read = frames(medium, at, length, index.len());
-        let (frames, sizes) = read.ok_or_else(|| Ok("the contents index cannot be read".into()))?;
+        let (frames, sizes) = read.ok_or_else(|| cannot("the contents index cannot be read".into()))?;
         let offset = |contents: &Contents| {
             let last = contents.entries.last()?;
             let length: u64 = last.frames.iter().map(|frame| u64::from(frame.0)).sum();
@@ -158,28 +159,22 @@ impl Rest {
             size: index.len() as u64,
             sha256: Digest::sha256(&index),
         };
-        let contents = parse(base, medium, &locator, &index).map_err(Err)?;
-        locator.offset = offset(&contents).ok_or_else(|| Ok("the contents index is damaged".into()))?;
-        contents.check(contents.locator, &locator).map_err(|fault| Ok(fault.to_string()))?;
+        let contents = parse(base, medium, &locator, &index)?;
+        locator.offset = offset(&contents).ok_or_else(|| cannot("the contents index is damaged".into()))?;
+        contents.check(contents.locator, &locator).map_err(|fault| cannot(fault.to_string()))?;
         let start = before.length();
-        let signature_at =
-            locator.offset + locator.length + frame::stored_len(header::padding(locator.size) as u64);
-        let signature = if !is_before {
-            // it stands behind the index, and so behind the lost volume
-            None
-        } else if signature_at + frame::stored_len(header::BLOCK as u64) <= start {
-            sign::read(&before, signature_at).map_err(|fault| Ok(fault.to_string()))?
-        } else if signature_path(base).exists() {
-            let why = "it may hold the signature, which only its key can make; pack the bundle again and sign it, which \
-                       gives the same volumes up to there";
-            return Err(Ok(why.into()));
-        } else {
-            None
-        };
+        let padding = frame::stored_len(header::padding(locator.size) as u64);
+        let signature =
+            sign::read(medium, at + locator.length + padding).map_err(|fault| cannot(fault.to_string()))?;
+        let has_tail = at + locator.length + padding + frame::stored_len(header::BLOCK as u64) <= length;
+        if is_before && !has_tail && signature_path(base).exists() {
+            return Err(cannot(LOST_END.into()));
+        }
         let end = if is_before {
             let signed = signature.as_ref().map(|text| text.len() as u64);
             let tail = tail::tail_len(&contents, sizes.len(), locator.size, signed);
-            (locator.offset + locator.length + tail).checked_sub(after.length())
+            let end = locator.offset + locator.length + tail;
+            end.checked_sub(after.length())
         } else {
             locator.offset.checked_sub(at)
         };
@@ -187,7 +182,7 @@ impl Rest {
             Some(end) if end > start => {
                 Ok(Rest { before, after, contents, locator, index: frames, sizes, signature, start, end })
             }
-            _ => Err(Ok("the other volumes hold the whole bundle, or are not of one bundle".into())),
+            _ => Err(cannot("the other volumes hold the whole bundle, or are not of one bundle".into())),
         }
     }
 
@@ -231,11 +226,11 @@ impl Rest {
                             let offset = (index as u64 - 1) * frame::CHUNK as u64;
                             let source = match &mut reader {
                                 Some(reader) => reader,
-                                none => none.insert(open_at(piece, blobs, offset).map_err(Broken::Content)?),
+                                none => none.insert(open_at(piece, blobs, offset).map_err(|error| Broken::Content(error.into()))?),
                             };
                             source.read_exact(&mut content).map_err(|source| {
                                 let source = read_error(piece, source);
-                                Broken::Content(Error::Content { item: piece.item.clone(), source })
+                                Broken::Content(Error::Content { item: piece.item.clone(), source }.into())
                             })?;
                             content
                         }
@@ -272,7 +267,7 @@ impl Rest {
             rest = later;
         }
         if window.at < window.end {
-            return Err(Broken::Other("what stood after the contents index is not known".into()));
+            return Err(Broken::Other(LOST_END.into()));
         }
         Ok(())
     }
@@ -284,7 +279,7 @@ impl Rest {
 
 /// Why the frames of a volume cannot be made.
 enum Broken {
-    Content(Error),
+    Content(Box<Error>),
     Write(io::Error),
     Other(String),
 }

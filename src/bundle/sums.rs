@@ -2,11 +2,9 @@
 
 use super::Error;
 use super::out::hash;
-use super::sign::NAMESPACE;
 use super::volumes::{self, folder, name};
 use crate::model::Limits;
 use crate::report::Progress;
-use crate::sign::Signer;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,6 +15,11 @@ use std::path::{Path, PathBuf};
 /// of what was put beside it.
 pub fn sums_path(base: &Path) -> PathBuf {
     with(base, ".sha256sums")
+}
+
+/// Where the signature over these checksums stands.
+pub(super) fn signature_path(base: &Path) -> PathBuf {
+    with(&sums_path(base), ".sig")
 }
 
 /// `path` with `end` after its name.
@@ -41,41 +44,16 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// Where the signature over these checksums stands.
-pub(super) fn signature_path(base: &Path) -> PathBuf {
-    with(&sums_path(base), ".sig")
+/// The checksums of `files`.
+pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
+    files.flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default())).collect()
 }
 
-/// The text of checksums, and the signature over it.
-pub(super) struct Sums(Vec<u8>, Option<String>);
-
-/// The checksums of `files`, signed by `signer` if there is one.
-pub(super) fn sums<'a>(
-    files: impl Iterator<Item = &'a (PathBuf, String)>,
-    signer: Option<&Signer>,
-) -> io::Result<Sums> {
-    let lines = files.map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()));
-    let text: Vec<u8> = lines.flatten().collect();
-    let signature =
-        signer.map(|signer| signer.sign(NAMESPACE, &text).map_err(io::Error::other)).transpose()?;
-    Ok(Sums(text, signature))
-}
-
-/// Puts the checksums beside `base`, and gives the paths of what was written.
-pub(super) fn write(base: &Path, Sums(text, signature): &Sums) -> io::Result<Vec<PathBuf>> {
-    let mut written = vec![sums_path(base)];
-    put(&written[0], text)?;
-    if let Some(signature) = signature {
-        written.push(signature_path(base));
-        put(&written[1], signature.as_bytes())?;
-    }
-    Ok(written)
-}
-
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes the checksums, or the signature over them.
+pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = with(path, ".partial");
     let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
+    file.write_all(text)?;
     file.sync_all()?;
     fs::rename(partial, path)
 }

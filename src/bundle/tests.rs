@@ -112,10 +112,14 @@ impl Packed {
 
     /// Ends the file at `end` with this index, and puts the locator where it was.
     fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
+        self.seal_signed(contents, None, locator_at, end);
+    }
+
+    fn seal_signed(&self, contents: &Contents, signature: Option<&[u8]>, locator_at: u64, end: u64) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
         let mut out = Out::file(file.into(), end, None);
-        let locator = finish(contents, None, &mut out).unwrap();
+        let locator = finish(contents, signature, &mut out).unwrap();
         out.put_back(&locator.frames().concat(), locator_at).unwrap();
     }
 
@@ -366,4 +370,62 @@ fn accepted_losses_count_until_their_date() {
     let lost = |day| Plan::new(&lock, &memory, day).unwrap().lost.len();
     assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
     assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
+}
+
+#[test]
+fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
+    let (mut memory, lock) = sample();
+    let extra = memory.put(b"smuggled", media_type::OCTETS);
+    for (why, adds) in [("the lock lacks its blob", false), ("no manifest of it names the blob", true)] {
+        let (packed, mut lock) = (packed(), lock.clone());
+        let blobs = &mut lock.images[0].blobs;
+        if adds {
+            blobs.push(extra.clone());
+        } else {
+            blobs.pop();
+        }
+        let plan = Plan::new(&lock, &memory, today()).unwrap();
+        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+        let verdict = packed.verdict();
+        assert!(verdict.contains("h.example/app:1") && verdict.contains(why), "{verdict}");
+    }
+}
+
+#[test]
+fn a_media_type_or_form_that_does_not_follow_from_the_lock_is_refused() {
+    let packed = packed();
+    packed.reseal(|contents| {
+        let place = blob(contents, Form::Stored);
+        contents.entries[place].media_type = "text/html".into();
+    });
+    assert!(packed.verdict().contains("its media type or form"), "{}", packed.verdict());
+}
+
+#[test]
+fn what_stands_where_a_signature_may_stand_is_one_or_is_refused() {
+    let packed = packed();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let (locator_at, end, contents) = (bundle.contents().locator, index_at(&bundle), bundle.contents());
+    for (size, why) in
+        [(1, ""), (511, ""), (512, ""), (16 << 10, ""), (0, "this size"), ((16 << 10) + 1, "this size")]
+    {
+        packed.seal_signed(contents, Some(&vec![b'x'; size]), locator_at, end);
+        let verdict = packed.verdict();
+        assert!(if why.is_empty() { verdict.is_empty() } else { verdict.contains(why) }, "{size}: {verdict}");
+        if why.is_empty() {
+            let bundle = Bundle::open(&packed.path).unwrap();
+            assert_eq!(bundle.signature(), Some(&vec![b'x'; size][..]));
+            assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
+        }
+    }
+    // an entry with another name has no place there
+    packed.seal_signed(contents, Some(b"x"), locator_at, end);
+    let mut bytes = fs::read(&packed.path).unwrap();
+    let at = bytes.windows(4).rposition(|word| word == b".sig").unwrap();
+    let header = &bytes[at - 22..][..512];
+    assert!(header.starts_with(b"landfall-contents.json.sig"));
+    let other = frame::stored(&header::encode("landfall-contents.json.new", 1));
+    bytes[at - 22 - 13..][..529].copy_from_slice(&other);
+    fs::write(&packed.path, bytes).unwrap();
+    assert!(packed.verdict().contains("the bundle must have"), "{}", packed.verdict());
 }

@@ -2,7 +2,8 @@
 
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
-use super::{Bundle, CONTENTS, Error, Fault, frame, header, locator, pipeline, tail};
+use super::{Bundle, CONTENTS, Error, Fault, LOCK, frame, header, locator, pipeline, tail};
+use crate::lock::disagreements;
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
 use crate::source;
@@ -23,8 +24,8 @@ pub struct Verified {
 }
 
 /// Re-hashes everything in an opened bundle: every frame, every blob, every tar header; and what stands
-/// between and after them; and compares blobs and `index.json` with what the lock asks for. This shows
-/// that the bundle is as it was packed, not who packed it.
+/// between and after them; and compares blobs and `index.json` with what the lock asks for, and the lock
+/// with what the manifests say. This shows that the bundle is as it was packed, not who packed it.
 ///
 /// # Errors
 /// [`Error::Unsound`] with every damaged entry.
@@ -168,26 +169,32 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let plan = Plan::without(&lock, &without);
-    let expected: BTreeMap<_, _> = plan
-        .pieces
-        .iter()
-        .map(|piece| (&piece.name, (&piece.descriptor.digest, piece.descriptor.size, &piece.item)))
-        .collect();
+    let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
     let mut faults = Vec::new();
     let mut found = BTreeSet::new();
     for entry in &bundle.contents().entries {
         found.insert(&entry.name);
+        let mut fault = |why: &str| faults.push(Fault::new(&entry.name, entry.offset, why));
         match expected.get(&entry.name) {
-            Some((digest, size, _)) if **digest == entry.digest && *size == entry.size => {}
-            Some(_) => faults.push(Fault::new(&entry.name, entry.offset, "it is not what the lock asks for")),
-            None => faults.push(Fault::new(&entry.name, entry.offset, "the lock does not ask for it")),
+            None => fault("the lock does not ask for it"),
+            Some(piece) => {
+                let wanted = &piece.descriptor;
+                if (&wanted.digest, wanted.size) != (&entry.digest, entry.size) {
+                    fault("it is not what the lock asks for");
+                } else if (&wanted.media_type, piece.form) != (&entry.media_type, entry.form) {
+                    fault("its media type or form is not what follows from the lock");
+                }
+            }
         }
     }
     let absent = expected.iter().filter(|(name, _)| !found.contains(*name));
-    faults.extend(absent.map(|(name, (_, _, item))| {
-        let why = format!("{name} is not there, which {item} needs");
+    faults.extend(absent.map(|(name, piece)| {
+        let why = format!("{name} is not there, which {} needs", piece.item);
         Fault::new(CONTENTS, bundle.0.locator.offset, why)
     }));
+    if faults.is_empty() {
+        faults.extend(lock_against_manifests(bundle)?);
+    }
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
@@ -205,5 +212,17 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     };
     partial(&mut without.difference(&known), "is named as left out, and is not in the lock");
     partial(&mut unresolved.difference(&without), "is not resolved in the lock, and not named as left out");
+    Ok(faults)
+}
+
+/// Whether what the lock says of each image is what the image's manifests say.
+fn lock_against_manifests(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
+    let contents = bundle.contents();
+    let at = contents.entries[contents.front_len() - contents.locks.len()].offset;
+    let mut faults = Vec::new();
+    for image in &bundle.held()?.images {
+        let told = disagreements(image, bundle);
+        faults.extend(told.into_iter().map(|why| Fault::new(LOCK, at, format!("{}: {why}", image.name))));
+    }
     Ok(faults)
 }

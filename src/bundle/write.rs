@@ -47,11 +47,11 @@ struct Done {
     frame: io::Result<(Vec<u8>, Hash)>,
 }
 
-/// Writes the bundle of `plan` to `out`, signed by `signer` if there is one. Every blob's digest is checked on the
-/// way. What `plan` has lost is named inside the bundle.
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
+/// lost is named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written or signed. Then
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &Plan,
@@ -63,10 +63,10 @@ pub fn write(
     write_parcel(plan, blobs, out, options, &Parcel::default(), progress)
 }
 
-/// The same in volumes, or with programs beside it: [`Parcel`] says how.
+/// The same in volumes, with programs beside it, or signed: [`Parcel`] says how.
 ///
 /// # Errors
-/// As [`write`]; and when the volumes are too small, or a program cannot be copied.
+/// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be signed.
 pub fn write_parcel(
     plan: &Plan,
     blobs: &dyn Blobs,
@@ -86,7 +86,7 @@ pub fn write_parcel(
             Some(size) => Out::volumes(&partial, size.0, flush).map_err(failed)?,
         };
         out.expect(plan.stored_bytes());
-        let written = fill(plan, blobs, &partial, &mut out, options, parcel.signer.as_ref(), progress)?;
+        let written = fill(plan, blobs, &partial, &mut out, options, parcel.signer.as_deref(), progress)?;
         out.close();
         match (out.smallest(), parcel.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => {
@@ -105,7 +105,7 @@ pub fn write_parcel(
             let publish = || {
                 flushed?;
                 filled.sync()?;
-                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_ref())
+                publish(&partial, out, &filled.sums()?, &tools, parcel.signer.as_deref())
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })

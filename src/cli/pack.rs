@@ -37,12 +37,12 @@ pub(super) struct Pack {
     /// Put a program beside the bundle, this one or PATH; may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<OsString>,
-    #[command(flatten)]
-    like: Like,
     /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
     /// SSH agent holds
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
+    #[command(flatten)]
+    like: Like,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -59,9 +59,10 @@ impl Pack {
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let progress = Arc::clone(&context.progress);
         let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
-        let progress = Arc::clone(&context.progress);
+        let signer = signer.map(Arc::new);
         let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -84,7 +85,8 @@ impl Pack {
                         out.display()
                     ));
                 }
-                Ok(self.done(&plan, &out, &written, parcel.signer.as_ref().map(Signer::key), report(Status::Done)))
+                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -119,14 +121,14 @@ impl Pack {
             json!({
                 "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
-                "files": names(&written.files), "beside": names(&written.beside),
                 "signed": key.is_some(),
                 "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+                "files": names(&written.files), "beside": names(&written.beside),
             }),
         );
         let mut text = format!(
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n{}",
+             {:.3} of the content's {}\n",
             count(&plan.items),
             out.display(),
             written.digest,
@@ -134,11 +136,11 @@ impl Pack {
             human_size(written.bytes),
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
-            key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
         );
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", names(&written.beside).join(", "));
         }
