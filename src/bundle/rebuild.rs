@@ -41,7 +41,7 @@ pub fn rebuild(
     let base = volumes::base(like);
     let lost = name(&volumes::path(&base, number));
     let cannot = |why: String| Error::Rebuild { volume: lost.clone(), why };
-    let rest = Rest::find(&base, number, &cannot)?;
+    let rest = Rest::find(&base, number, cannot)?;
     let lock = match rest.lock() {
         Some(lock) => lock,
         None => lock().map_err(&cannot)?,
