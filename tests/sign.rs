@@ -408,6 +408,12 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
     let volume = |n: usize| std::fs::read(desk.place.path(format!("B.{n:04}"))).unwrap();
     assert_eq!([volume(1), volume(2)].concat(), whole);
     assert!(!desk.place.path("C.sha256sums").exists());
+    // a lost volume is packed again, and the signature in another one still fits
+    std::fs::remove_file(desk.place.path("B.0001")).unwrap();
+    let output = desk.run(&["pack", "--like", "B", "--only-volume", "1"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert_eq!([volume(1), volume(2)].concat(), whole);
+    desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
 
     // an older signature does not stay beside other checksums
     desk.pack("B", &["--volume-size", "1100000"]);

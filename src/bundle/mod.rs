@@ -2,9 +2,13 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
+//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
+//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
 mod contents;
+mod delta;
 mod error;
 mod form;
 mod frame;
@@ -16,6 +20,7 @@ mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod rebuild;
 mod sign;
 mod sums;
 mod tail;
@@ -27,11 +32,13 @@ mod whole;
 mod write;
 
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
+pub use delta::{Base, BaseName};
 pub use error::{Error, Fault};
 pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use rebuild::rebuild;
 pub use sign::{NAMESPACE, SignedBy};
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
@@ -44,3 +51,5 @@ const LOCK: &str = "landfall.lock";
 const LOCATOR: &str = "landfall-locator";
 /// Name of the contents index inside a bundle.
 const CONTENTS: &str = "landfall-contents.json";
+/// What a bundle requires that leaves out what its bases have.
+const DELTA: &str = "delta";

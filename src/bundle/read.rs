@@ -9,6 +9,8 @@
 //! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
 //!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
 //!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
 //! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
 //!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
 //!   the tar headers say is never used here; `verify` compares each with the one that must be there.
@@ -28,9 +30,9 @@ use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
 use super::medium::Medium;
 use super::whole::WholeReader;
-use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
+use super::{BaseName, CONTENTS, DELTA, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
 use crate::lock::{Lock, Unresolved};
-use crate::model::{Digest, Hasher, Limits};
+use crate::model::{Descriptor, Digest, Hasher, Limits};
 use crate::report::Kind;
 use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
@@ -70,7 +72,17 @@ impl Bundle {
     /// have, or needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         let medium = Medium::open(path)?;
-        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![medium.place(fault)] };
+        let unsound = |fault: Fault| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match medium.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let fault = Fault { why: format!("{}{hint}", fault.why), ..medium.place(fault) };
+            Error::Unsound { path: path.into(), faults: vec![fault] }
+        };
         let (locator_at, locator) = find_locator(&medium).map_err(unsound)?;
         let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
         let contents = parse(path, &medium, &locator, &index)?;
@@ -99,6 +111,11 @@ impl Bundle {
         Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, signature, blobs })))
     }
 
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
     /// The bundle digest: SHA-256 of the contents index.
     pub fn digest(&self) -> &Digest {
         &self.0.locator.sha256
@@ -117,6 +134,16 @@ impl Bundle {
     /// Items of the lock that are not inside. Empty when the bundle is whole.
     pub fn partial(&self) -> &[ItemName] {
         &self.0.contents.partial
+    }
+
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is none.
+    pub fn bases(&self) -> &[BaseName] {
+        &self.0.contents.bases
+    }
+
+    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is none.
+    pub fn omitted(&self) -> &[Descriptor] {
+        &self.0.contents.omitted
     }
 
     /// Size in bytes, of all volumes together.
@@ -359,7 +386,12 @@ pub(super) fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>,
     Ok((index, sizes))
 }
 
-fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+pub(super) fn parse(
+    path: &Path,
+    medium: &Medium,
+    locator: &Locator,
+    index: &[u8],
+) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -375,8 +407,9 @@ fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Resul
     if head.version != 1 {
         return newer(format!("its format has version {}, this one reads version 1", head.version));
     }
-    if !head.requires.is_empty() {
-        return newer(format!("it uses {}", head.requires.join(", ")));
+    let unknown: Vec<String> = head.requires.into_iter().filter(|word| word != DELTA).collect();
+    if !unknown.is_empty() {
+        return newer(format!("it uses {}", unknown.join(", ")));
     }
     let contents: Contents = serde_json::from_slice(index).map_err(fault)?;
     if contents.locks.len() > 1 {

@@ -2,7 +2,7 @@
 
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
-use super::{Bundle, CONTENTS, Error, Fault, LOCK, frame, header, locator, pipeline, tail};
+use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
 use crate::lock::disagreements;
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
@@ -40,8 +40,14 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
         faults = against_lock(bundle)?;
     }
     if !faults.is_empty() {
-        faults.truncate(MAX_FAULTS);
-        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).collect();
+        let mut volumes = BTreeSet::new();
+        let mut count = 0;
+        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).filter(|fault| {
+            count += 1;
+            // all damaged volumes are named
+            fault.volume.as_ref().is_some_and(|volume| volumes.insert(volume.clone())) || count <= MAX_FAULTS
+        });
+        let faults = faults.collect();
         return Err(Error::Unsound { path: bundle.0.path.clone(), faults });
     }
     Ok(Verified {
@@ -54,10 +60,11 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
 /// One frame on its way: entry, frame number, offset, bytes or content.
 struct Piece(usize, usize, u64, Result<Vec<u8>, String>);
 
-/// Every frame and every digest of the entries; the first fault of each.
+/// Every frame and every digest of the entries; the first fault of each, and the first of each volume.
 fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
     let entries = &bundle.contents().entries;
     let mut faults: Vec<Fault> = Vec::new();
+    let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         |hand| {
@@ -90,8 +97,9 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
             }
             let Some((_, hasher)) = &mut state else { return Ok(()) };
             let mut fail = |at, why| {
-                // once an entry is known to be damaged, its other frames are not news
-                if hasher.take().is_some() {
+                // once an entry is known to be damaged, its other frames are not news, but other volumes are
+                let volume = bundle.0.medium.volume(at);
+                if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume)) {
                     faults.push(Fault::new(&entry.name, at, why));
                 }
             };
@@ -162,10 +170,11 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let plan = Plan::without(&lock, &without);
     let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
-    let mut faults = Vec::new();
-    let mut found = BTreeSet::new();
+    let at_index = |why: String| Fault::new(CONTENTS, bundle.0.locator.offset, why);
+    let mut faults: Vec<Fault> = delta::faults(bundle, &plan).into_iter().map(at_index).collect();
+    let mut found: BTreeSet<String> = bundle.omitted().iter().map(|blob| blob.digest.layout_path()).collect();
     for entry in &bundle.contents().entries {
-        found.insert(&entry.name);
+        found.insert(entry.name.clone());
         let mut fault = |why: &str| faults.push(Fault::new(&entry.name, entry.offset, why));
         match expected.get(&entry.name) {
             None => fault("the lock does not ask for it"),
@@ -179,7 +188,7 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
             }
         }
     }
-    let absent = expected.iter().filter(|(name, _)| !found.contains(*name));
+    let absent = expected.iter().filter(|(name, _)| !found.contains(name.as_str()));
     faults.extend(absent.map(|(name, piece)| {
         let why = format!("{name} is not there, which {} needs", piece.item);
         Fault::new(CONTENTS, bundle.0.locator.offset, why)

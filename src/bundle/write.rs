@@ -3,11 +3,11 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::out::Out;
-use super::parcel::{Parcel, discard, publish};
+use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
+use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::sign::Signer;
@@ -76,9 +76,10 @@ pub fn write_parcel(
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let (partial, file) = create(out)?;
+    // it is locked until the end
+    let file = Arc::new(file);
     let failed = |source| Error::Write { path: out.into(), source };
     let fill = |flush| {
-        let file = Arc::new(file);
         // volumes lie beside the file, which then is but a lock
         let mut out = match parcel.volume_size {
             None => Out::file(file.clone(), 0, Some(flush)),
@@ -91,7 +92,7 @@ pub fn write_parcel(
             (Some(smallest), Some(VolumeSize(size))) => {
                 Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
             }
-            _ => Ok((written, out, file)),
+            _ => Ok((written, out)),
         }
     };
     let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
@@ -100,7 +101,7 @@ pub fn write_parcel(
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(fill);
         progress.end();
-        let named = filled.and_then(|((written, filled, _lock), flushed)| {
+        filled.and_then(|((written, filled), flushed)| {
             let publish = || {
                 flushed?;
                 filled.sync()?;
@@ -108,13 +109,12 @@ pub fn write_parcel(
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })
-        });
-        named.inspect_err(|_| discard(&tools))
+        })
     });
     if result.is_err() {
         // the first error is the one to tell; the next run reuses the files if they stay
-        let _ = fs::remove_file(&partial);
         let _ = volumes::remove_all(&partial);
+        let _ = fs::remove_file(&partial);
     }
     result
 }
@@ -227,9 +227,11 @@ fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
         version: 1,
         landfall: env!("CARGO_PKG_VERSION").into(),
         options,
-        requires: Vec::new(),
+        requires: if plan.omitted.is_empty() { Vec::new() } else { vec![DELTA.into()] },
         locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
         partial: plan.lost.iter().map(|lost| lost.item.clone()).collect(),
+        bases: plan.bases.clone(),
+        omitted: plan.omitted.clone(),
         locator: 0,
         entries: plan.pieces.iter().map(record).collect(),
     }
@@ -280,7 +282,7 @@ fn locator_work() -> Work {
     Work { piece: None, form: Form::Stored, content }
 }
 
-fn read_error(piece: &Piece, source: io::Error) -> ContentError {
+pub(super) fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     let digest = piece.descriptor.digest.clone();
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
@@ -288,7 +290,7 @@ fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     }
 }
 
-fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     match &piece.content {
         Content::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),

@@ -5,12 +5,14 @@ mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod diff;
 mod discover;
 mod doctor;
 mod exit;
 mod export;
 mod findings;
 mod gc;
+mod like;
 mod listing;
 mod lock;
 mod locked;
@@ -24,6 +26,7 @@ mod rewrite;
 mod rewritten;
 mod schema;
 mod serve;
+mod together;
 mod verify;
 
 pub use context::Context;
@@ -60,6 +63,7 @@ enum Verb {
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
+    Diff(diff::Diff),
     Ls(ls::Ls),
     Gc(gc::Gc),
     Completions(completions::Completions),
@@ -84,6 +88,7 @@ impl Verb {
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
+            Verb::Diff(verb) => ("diff", verb.run()),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),

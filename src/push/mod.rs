@@ -3,6 +3,7 @@
 mod attach;
 mod deliver;
 mod lacking;
+mod left_out;
 mod names;
 mod plan;
 mod preflight;
@@ -11,7 +12,8 @@ mod refusals;
 mod run;
 
 pub use lacking::{Lack, Lacking, lacking};
+pub use left_out::LeftOut;
 pub use plan::{Delivery, Standing};
 pub use preflight::{Problem, ProblemKind};
-pub use receipt::Receipt;
+pub use receipt::{Delivered, Receipt};
 pub use run::{Moved, Options, PushError, Pushed, Replaced, push};

@@ -84,10 +84,10 @@ impl Engine<'_> {
         Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets: Vec::new() }
     }
 
-    /// What is in the value of a scalar, `depth` texts deep: a document, where it looks like one, or words.
-    pub(super) fn embedded(&self, value: &str, depth: usize) -> Findings {
-        let start = value.trim_start();
-        if start.trim_end().contains('\n') || start.starts_with(['{', '[']) {
+    /// What is in the value of a scalar, `depth` texts deep: a document, where it is a `block` or looks like one, or
+    /// words.
+    pub(super) fn embedded(&self, value: &str, block: bool, depth: usize) -> Findings {
+        if block || value.trim().contains('\n') || value.trim_start().starts_with(['{', '[']) {
             return self.scan(value, Kind::Document, depth);
         }
         Findings { found: text::scan(self, value, Lines::One), read_as: ReadAs::Text, secrets: Vec::new() }

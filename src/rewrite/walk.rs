@@ -199,7 +199,8 @@ impl<'s> Walk<'_, 's> {
         {
             return found;
         }
-        let inner = self.engine.embedded(value, self.depth + 1);
+        let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
+        let inner = self.engine.embedded(value, block, self.depth + 1);
         if !inner.secrets.is_empty() && !context.secret {
             self.secrets.push(scalar.span.clone());
         }

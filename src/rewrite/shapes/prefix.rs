@@ -73,7 +73,10 @@ fn lift<'s>(walk: &mut Walk<'_, 's>, scalar: &'s Scalar<'s>, mut finding: Findin
 /// The registry of a whole cluster. kubeadm asks for `<registry>/coredns` where the registry is not its own.
 fn cluster(walk: &Walk<'_, '_>, text: &str) -> Verdict {
     let known = walk.engine.known;
-    let verdict = known.lookup_prefix(text, &KUBEADM);
+    let verdict = match known.lookup_prefix(text, &KUBEADM) {
+        Verdict::Unknown => known.lookup_prefix(text, &[]),
+        verdict => verdict,
+    };
     let Verdict::Known(meant) = &verdict else { return verdict };
     let place = meant.to.as_ref().map(Destination::to_string).unwrap_or_default();
     let place = format!("{}/coredns", place.trim_end_matches('/'));
