@@ -23,12 +23,12 @@ pub struct Limits {
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// Largest signature of a bundle that is read, in bytes.
-    pub signature_bytes: u64,
     /// In how many others a text may stand and still be read for references: YAML in JSON in base64 and so on.
     pub embedded_depth: usize,
     /// How much a gzipped text or a chart may hold unpacked, in bytes.
     pub unpacked_bytes: u64,
+    /// Largest signature of a bundle that is read, in bytes.
+    pub signature_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -86,9 +86,9 @@ impl Default for Limits {
             chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
-            signature_bytes: 16 << 10,
             embedded_depth: 8,
             unpacked_bytes: 64 << 20,
+            signature_bytes: 16 << 10,
             index_depth: 8,
             index_nodes: 1024,
             referrers: 1024,
