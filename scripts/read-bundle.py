@@ -4,10 +4,14 @@
     read-bundle.py BUNDLE            list entries
     read-bundle.py BUNDLE DIGEST     write that blob
 
+BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
+
 Needs Python's standard library and the `zstd` command.
 """
+import glob
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -20,9 +24,25 @@ def stored(size):
     return size // CHUNK * one(CHUNK) + (one(size % CHUNK) if size % CHUNK else 0)
 
 
+class Joined:
+    """The bytes of some files, one after the other."""
+
+    def __init__(self, paths):
+        self.files = [open(path, "rb") for path in paths]
+
+    def read(self, offset, length):
+        data = b""
+        for file in self.files:
+            size = os.fstat(file.fileno()).st_size
+            if offset < size and len(data) < length:
+                file.seek(offset)
+                data += file.read(length - len(data))
+            offset = max(0, offset - size)
+        return data
+
+
 def read(file, offset, length):
-    file.seek(offset)
-    data = file.read(length)
+    data = file.read(offset, length)
     if len(data) != length:
         sys.exit(f"the file ends before byte {offset + length}")
     return data
@@ -58,7 +78,10 @@ def contents(file):
     frames = read(file, int(where["offset"]), int(where["length"]))
     index = content(check(frames, where["frames"], "the contents index"))
     check(index, where["sha256"], "the contents index")
-    return where["sha256"], json.loads(index)
+    index = json.loads(index)
+    if set(index["requires"]) - {"delta"}:
+        sys.exit(f"this script does not know {index['requires']}")
+    return where["sha256"], index
 
 
 def blob(file, entry):
@@ -74,12 +97,18 @@ def blob(file, entry):
         sys.exit(f"{entry['name']} does not have its digest")
 
 
-with open(sys.argv[1], "rb") as bundle:
-    digest, index = contents(bundle)
-    if len(sys.argv) > 2:
-        wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
-        blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
-    else:
-        print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
-        for entry in index["entries"]:
-            print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+name = sys.argv[1]
+bundle = Joined([name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]")))
+digest, index = contents(bundle)
+if len(sys.argv) > 2:
+    wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
+    left_out = any(other["digest"] == sys.argv[2] for other in index.get("omitted", []))
+    blob(bundle, wanted[0]) if wanted else sys.exit(f"{sys.argv[2]} is {'left out' if left_out else 'not there'}")
+else:
+    print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
+    for entry in index["entries"]:
+        print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+    for other in index.get("omitted", []):
+        print(f"{other['size']:>12} {'left out':<10} {other['digest']}")
+    for base in index.get("bases", []):
+        print(f"needs {base['kind']} {base.get('digest', base['lock'])}")

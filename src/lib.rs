@@ -9,7 +9,7 @@
 //!
 //! The folders follow the data's way; read them in this order: [`model`] (the words), [`manifest`]
 //! (what is wanted), [`lock`] (what it is exactly), [`http`] and [`registry`] (the wire), [`store`]
-//! (keep it), [`pull`] (get it), [`bundle`] (carry it), [`push`] (deliver it), [`serve`] (serve it),
+//! (keep it), [`pull`] (get it), [`bundle`] (carry it), [`sign`] (sign it), [`push`] (deliver it), [`serve`] (serve it),
 //! [`rewrite`] (point to it), [`site`] (set it up), [`doctor`] (find out why). [`cli`] is the only place
 //! that prints.
 
@@ -27,6 +27,7 @@ pub mod registry;
 pub mod report;
 pub mod rewrite;
 pub mod serve;
+pub mod sign;
 pub mod site;
 pub mod source;
 pub mod store;

@@ -2,7 +2,8 @@
 
 use super::Lost;
 use crate::model::human_size;
-use crate::store::ContentError;
+use crate::sign;
+use crate::store::{ContentError, StoreError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -113,7 +114,7 @@ pub enum Error {
     /// There is not enough room.
     #[error(
         "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make room or \
-         write it elsewhere with -o", human_size(*available), human_size(*needed)
+         write it elsewhere", human_size(*available), human_size(*needed)
     )]
     Space {
         /// The folder that the bundle was to stand in.
@@ -123,6 +124,9 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
+    /// The store beside a bundle that is being made cannot be used.
+    #[error(transparent)]
+    Spool(#[from] StoreError),
     /// The bundle would have too many volumes, or one of them no room for what cannot be cut.
     #[error(
         "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
@@ -135,6 +139,14 @@ pub enum Error {
         most: usize,
         /// What fits, in bytes.
         smallest: u64,
+    },
+    /// A volume cannot be packed once more.
+    #[error("cannot rebuild {volume}: {why}")]
+    Rebuild {
+        /// Its name.
+        volume: String,
+        /// Why not.
+        why: String,
     },
     /// A file cannot be put beside the bundle.
     #[error("cannot put {path} beside the bundle: {why}")]
@@ -149,6 +161,28 @@ pub enum Error {
     Busy {
         /// The file.
         path: PathBuf,
+    },
+    /// It is not signed, where that is asked for.
+    #[error("{path} is not signed; pack it with --sign KEY, where KEY is of an allowed signer")]
+    NotSigned {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its signature is not one that is taken.
+    #[error("{path}: its signature is not accepted: {source}")]
+    Signature {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sign::Error,
+    },
+    /// It cannot be signed.
+    #[error("cannot sign {path}: {source}")]
+    Sign {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: sign::Error,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]

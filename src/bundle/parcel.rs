@@ -1,14 +1,16 @@
 //! How a bundle stands in its folder when it is done: as one file or as volumes, with programs and
-//! checksums beside it; and how all of it gets its names.
+//! checksums beside it, signed or not; and how all of it gets its names.
 
-use super::Error;
 use super::out::hash;
-use super::sums::{self, sums_path, with};
+use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, VolumeSize, folder, name};
+use super::{Error, NAMESPACE};
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a bundle is to be written.
 #[derive(Debug, Clone, Default)]
@@ -17,13 +19,21 @@ pub struct Parcel {
     pub volume_size: Option<VolumeSize>,
     /// Programs that are put beside it.
     pub tools: Vec<PathBuf>,
+    /// Who signs it, and the checksums beside it.
+    pub signer: Option<Arc<Signer>>,
 }
 
-/// A program on its way beside the bundle.
+/// A program on its way beside the bundle; its copy is gone when this is dropped before it has its name.
 pub(super) struct Tool {
     partial: PathBuf,
     path: PathBuf,
     sum: String,
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.partial);
+    }
 }
 
 impl Parcel {
@@ -36,24 +46,18 @@ impl Parcel {
         for from in &self.tools {
             let failed = |why: String| Error::Tool { path: from.clone(), why };
             let called = from.file_name().ok_or_else(|| failed("it is no file".into()))?;
-            let path = folder(out).join(called);
+            let path = out.with_file_name(called);
             let is_bundles = path.file_name() == out.file_name()
                 || volumes::number_of(out, &path).is_some()
-                || [sums_path(out), with(out, ".partial")].contains(&path);
+                || [sums_path(out), signature_path(out), with(out, ".partial")].contains(&path);
             if is_bundles || tools.iter().any(|tool| tool.path == path) {
                 let called = name(&path);
                 return Err(failed(format!("the name {called} is taken; give it another one")));
             }
             let partial = with(&path, ".partial");
-            match copy(from, &partial) {
-                Ok(sum) => tools.push(Tool { partial, path, sum }),
-                Err(error) => {
-                    discard(&tools);
-                    // the error that led here is the one to tell
-                    let _ = fs::remove_file(partial);
-                    return Err(failed(error.to_string()));
-                }
-            }
+            let mut tool = Tool { partial, path, sum: String::new() };
+            tool.sum = copy(from, &tool.partial).map_err(|error| failed(error.to_string()))?;
+            tools.push(tool);
         }
         Ok(tools)
     }
@@ -72,14 +76,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<String> {
     hash(to)
 }
 
-/// Takes copies away that are not wanted any more.
-pub(super) fn discard(tools: &[Tool]) {
-    for tool in tools {
-        // the error that led here is the one to tell; the next run writes over what stays
-        let _ = fs::remove_file(&tool.partial);
-    }
-}
-
 /// Gives everything its name: what was written as `partial`, in volumes with these checksums or whole, and
 /// the programs. Gives the files of the bundle, and those beside it.
 ///
@@ -90,6 +86,7 @@ pub(super) fn publish(
     out: &Path,
     volume_sums: &[String],
     tools: &[Tool],
+    signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
     let is_split = !volume_sums.is_empty();
@@ -100,7 +97,12 @@ pub(super) fn publish(
     } else {
         vec![(out.into(), hash(partial)?)]
     };
+    let mut beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
     let has_sums = is_split || !tools.is_empty();
+    let sums = has_sums.then(|| sums::text(files.iter().chain(&beside)));
+    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(NAMESPACE, text));
+    // while nothing has its name yet
+    let signature = signing.transpose().map_err(io::Error::other)?;
     // those of an older bundle would call this one damaged
     if has_sums || sums::read(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
         sums::remove(out)?;
@@ -117,9 +119,11 @@ pub(super) fn publish(
     for tool in tools {
         fs::rename(&tool.partial, &tool.path)?;
     }
-    let beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
-    if has_sums {
-        sums::write(out, files.iter().chain(&beside))?;
+    for (path, text) in [(sums_path(out), sums), (signature_path(out), signature.map(String::into_bytes))] {
+        if let Some(text) = text {
+            sums::write(&path, &text)?;
+            beside.push((path, String::new()));
+        }
     }
     if is_split {
         sync()?;
@@ -128,7 +132,5 @@ pub(super) fn publish(
     }
     sync()?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    let mut beside: Vec<PathBuf> = paths(beside);
-    beside.extend(has_sums.then(|| sums_path(out)));
-    Ok((paths(files), beside))
+    Ok((paths(files), paths(beside)))
 }

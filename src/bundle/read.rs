@@ -9,6 +9,8 @@
 //! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
 //!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
 //!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
 //! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
 //!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
 //!   the tar headers say is never used here; `verify` compares each with the one that must be there.
@@ -19,16 +21,18 @@
 //!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
 //! - **The seek table and the frames' own sizes.** Readers trust the index alone; `verify` compares them.
 //! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
-//!   plans the bundle again from the lock and compares.
+//!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
+//! - **A signature** that is missing, swapped, of another key, or for another purpose. It is over the whole index,
+//!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
 //! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
 
 use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
 use super::medium::Medium;
 use super::whole::WholeReader;
-use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, tail};
+use super::{BaseName, CONTENTS, DELTA, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
 use crate::lock::{Lock, Unresolved};
-use crate::model::{Digest, Hasher, Limits};
+use crate::model::{Descriptor, Digest, Hasher, Limits};
 use crate::report::Kind;
 use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
@@ -53,26 +57,45 @@ pub(super) struct Inner {
     pub locator: Locator,
     /// Sizes of the index's own frames.
     pub index_frames: Vec<tail::Sizes>,
+    /// The signature's text, as it stands in its entry.
+    pub signature: Option<Vec<u8>>,
     blobs: HashMap<Digest, usize>,
 }
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its locator and its contents index, and nothing else. `path` is the
-    /// file; or where it is split, its name without a number, or any one of its volumes.
+    /// Opens the bundle at `path`: reads its locator, its contents index and its signature, and nothing else. The
+    /// signature is not checked. `path` is the file; or where it is split, its name without a number, or any one
+    /// of its volumes.
     ///
     /// # Errors
     /// When it cannot be read, volumes are missing, it is no bundle, is damaged in these parts, has not the length that it must
     /// have, or needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         let medium = Medium::open(path)?;
-        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![medium.place(fault)] };
+        let unsound = |fault: Fault| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match medium.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let fault = Fault { why: format!("{}{hint}", fault.why), ..medium.place(fault) };
+            Error::Unsound { path: path.into(), faults: vec![fault] }
+        };
         let (locator_at, locator) = find_locator(&medium).map_err(unsound)?;
         let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
         let contents = parse(path, &medium, &locator, &index)?;
         contents.check(locator_at, &locator).map_err(unsound)?;
-        let end =
-            locator.offset + locator.length + tail::tail_len(&contents, index_frames.len(), locator.size);
+        let after = locator.offset + locator.length;
+        let tail_len = |signature| tail::tail_len(&contents, index_frames.len(), locator.size, signature);
+        let (mut end, mut signature) = (after + tail_len(None), None);
         let length = medium.length();
+        if length > end {
+            let at = after + frame::stored_len(header::padding(locator.size) as u64);
+            signature = sign::read(&medium, at).map_err(unsound)?;
+            end = after + tail_len(signature.as_ref().map(|text| text.len() as u64));
+        }
         if length != end {
             let why = match medium.surplus(end) {
                 None => format!("the bundle must have {end} bytes, it has {length}"),
@@ -85,7 +108,12 @@ impl Bundle {
         let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());
         let blobs = blobs.map(|(place, entry)| (entry.digest.clone(), place)).collect();
         let path = path.into();
-        Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, blobs })))
+        Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, signature, blobs })))
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
     }
 
     /// The bundle digest: SHA-256 of the contents index.
@@ -108,10 +136,22 @@ impl Bundle {
         &self.0.contents.partial
     }
 
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is none.
+    pub fn bases(&self) -> &[BaseName] {
+        &self.0.contents.bases
+    }
+
+    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is none.
+    pub fn omitted(&self) -> &[Descriptor] {
+        &self.0.contents.omitted
+    }
+
     /// Size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
-        let Inner { contents, locator, index_frames, .. } = &*self.0;
-        locator.offset + locator.length + tail::tail_len(contents, index_frames.len(), locator.size)
+        let Inner { contents, locator, index_frames, signature, .. } = &*self.0;
+        let signature = signature.as_ref().map(|text| text.len() as u64);
+        let tail = tail::tail_len(contents, index_frames.len(), locator.size, signature);
+        locator.offset + locator.length + tail
     }
 
     /// The lock inside, less the items that the bundle lacks: these are among its unresolved ones.
@@ -314,7 +354,7 @@ pub(super) fn find_locator(medium: &Medium) -> Result<(u64, Locator), Fault> {
 }
 
 /// Reads the contents index, and tells the sizes of its frames.
-fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
+pub(super) fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::Sizes>), Fault> {
     let fault = |why: String| Fault::new(CONTENTS, locator.offset, why);
     let limit = Limits::default().contents_bytes as u64;
     let end = locator.offset.checked_add(locator.length);
@@ -346,7 +386,12 @@ fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>, Vec<tail::
     Ok((index, sizes))
 }
 
-fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+pub(super) fn parse(
+    path: &Path,
+    medium: &Medium,
+    locator: &Locator,
+    index: &[u8],
+) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -362,8 +407,9 @@ fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Resul
     if head.version != 1 {
         return newer(format!("its format has version {}, this one reads version 1", head.version));
     }
-    if !head.requires.is_empty() {
-        return newer(format!("it uses {}", head.requires.join(", ")));
+    let unknown: Vec<String> = head.requires.into_iter().filter(|word| word != DELTA).collect();
+    if !unknown.is_empty() {
+        return newer(format!("it uses {}", unknown.join(", ")));
     }
     let contents: Contents = serde_json::from_slice(index).map_err(fault)?;
     if contents.locks.len() > 1 {

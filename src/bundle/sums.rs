@@ -17,6 +17,11 @@ pub fn sums_path(base: &Path) -> PathBuf {
     with(base, ".sha256sums")
 }
 
+/// Where the signature over these checksums stands.
+pub(super) fn signature_path(base: &Path) -> PathBuf {
+    with(&sums_path(base), ".sig")
+}
+
 /// `path` with `end` after its name.
 pub(super) fn with(path: &Path, end: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
@@ -39,22 +44,23 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// Writes the checksums of `files`, which lie beside `base`.
-pub(super) fn write<'a>(base: &Path, files: impl Iterator<Item = &'a (PathBuf, String)>) -> io::Result<()> {
-    let path = sums_path(base);
-    let partial = with(&path, ".partial");
+/// The checksums of `files`.
+pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
+    files.flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default())).collect()
+}
+
+/// Writes the checksums, or the signature over them.
+pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let partial = with(path, ".partial");
     let mut file = File::create(&partial)?;
-    for (path, hex) in files {
-        file.write_all(&line(hex, path.file_name().unwrap_or_default()))?;
-    }
+    file.write_all(text)?;
     file.sync_all()?;
     fs::rename(partial, path)
 }
 
 /// Takes the checksums away, and the signature over them.
 pub(super) fn remove(base: &Path) -> io::Result<()> {
-    let path = sums_path(base);
-    [with(&path, ".sig"), path].iter().try_for_each(|path| volumes::remove(path))
+    [signature_path(base), sums_path(base)].iter().try_for_each(|path| volumes::remove(path))
 }
 
 /// The checksums that stand beside `base`, as far as they are of its own files: hex by path. None where
@@ -94,7 +100,7 @@ pub fn explain(error: Error, path: &Path, progress: &dyn Progress) -> Error {
     let missing = volumes.missing();
     progress.begin("verify", sums.len() as u64, 0);
     let mut bad = Vec::new();
-    for (path, sum) in &sums {
+    for (path, sum) in sums.iter().filter(|(path, _)| volumes::number_of(&volumes.base, path).is_some()) {
         let volume = name(path);
         if missing.contains(&volume) {
             continue;

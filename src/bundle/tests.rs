@@ -112,10 +112,14 @@ impl Packed {
 
     /// Ends the file at `end` with this index, and puts the locator where it was.
     fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
+        self.seal_signed(contents, None, locator_at, end);
+    }
+
+    fn seal_signed(&self, contents: &Contents, signature: Option<&[u8]>, locator_at: u64, end: u64) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
         let mut out = Out::file(file.into(), end, None);
-        let locator = finish(contents, &mut out).unwrap();
+        let locator = finish(contents, signature, &mut out).unwrap();
         out.put_back(&locator.frames().concat(), locator_at).unwrap();
     }
 
@@ -205,9 +209,10 @@ fn a_cut_at_any_frame_is_found() {
 #[test]
 fn an_index_that_lies_is_refused() {
     type Lie = fn(&mut Contents);
-    let lies: [(&str, Lie); 13] = [
+    let lies: [(&str, Lie); 14] = [
         ("newer landfall", |c| c.version = 2),
-        ("newer landfall", |c| c.requires = vec!["delta".into()]),
+        ("newer landfall", |c| c.requires = vec!["delta".into(), "recipe".into()]),
+        ("does not fit together", |c| c.requires = vec!["delta".into()]),
         ("newer landfall", |c| c.locks.push(c.locks[0].clone())),
         ("every bundle has", |c| c.locks[0].name = "../../etc/passwd".into()),
         ("every bundle has", |c| c.entries.swap(0, 1)),
@@ -366,4 +371,146 @@ fn accepted_losses_count_until_their_date() {
     let lost = |day| Plan::new(&lock, &memory, day).unwrap().lost.len();
     assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
     assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
+}
+
+/// A delta of the sample that leaves out its layer and its file, as two bases have them.
+fn packed_delta() -> Packed {
+    let (mut memory, lock) = sample();
+    let repositories: std::collections::BTreeMap<Digest, String> =
+        memory.blobs.keys().map(|digest| (digest.clone(), "some/app".into())).collect();
+    let receipt = Base::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
+    let (layer, file) = (lock.images[0].blobs[1].digest.clone(), lock.files[0].digest.clone());
+    // what is left out need not be there
+    memory.blobs.retain(|digest, _| *digest != layer && *digest != file);
+    let plan = Plan::since(&lock, &memory, &[receipt, Base::lock(&lock)], today()).unwrap();
+    let mut expected = [layer, file];
+    expected.sort();
+    assert_eq!(plan.omitted.iter().map(|blob| blob.digest.clone()).collect::<Vec<_>>(), expected);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    Packed { _dir: dir, path }
+}
+
+#[test]
+fn a_delta_is_sound_and_names_its_bases() {
+    let (_, lock) = sample();
+    let packed = packed_delta();
+    assert_eq!(packed.verdict(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.bases()[0], BaseName::Lock { lock: lock.fingerprint() });
+    let BaseName::Receipt { repositories, .. } = &bundle.bases()[1] else { panic!("{:?}", bundle.bases()) };
+    assert!(repositories.keys().eq(bundle.omitted().iter().map(|blob| &blob.digest)), "{repositories:?}");
+    let top = &lock.images[0];
+    for inside in [&top.digest, &top.blobs[0].digest] {
+        assert!(bundle.stat(inside).unwrap().is_some(), "manifests and configs are in every delta");
+    }
+    // as a base it counts as what its receiver has
+    let (memory, _) = sample();
+    let second = Plan::since(&lock, &memory, &[Base::bundle(&bundle)], today()).unwrap();
+    assert_eq!(second.omitted, bundle.omitted());
+}
+
+#[test]
+fn a_delta_that_lies_is_refused() {
+    type Lie = fn(&mut Contents);
+    let config = |c: &Contents| {
+        let config = c.entries.iter().find(|entry| entry.media_type == media_type::OCI_CONFIG).unwrap();
+        Descriptor { digest: config.digest.clone(), size: config.size, media_type: config.media_type.clone() }
+    };
+    let lies: [(&str, Lie); 7] = [
+        ("does not fit together", |c| c.requires.clear()),
+        ("does not fit together", |c| c.bases.clear()),
+        ("does not fit together", |c| c.omitted.clear()),
+        ("sorted", |c| c.omitted.reverse()),
+        ("is not there", |c| drop(c.omitted.remove(0))),
+        ("does not ask for this", |c| c.omitted[0].size += 1),
+        ("no repository", |c| {
+            let Some(BaseName::Receipt { repositories, .. }) = c.bases.last_mut() else { return };
+            repositories.values_mut().for_each(|name| *name = "../../v2/x".into());
+        }),
+    ];
+    for (why, lie) in lies {
+        let packed = packed_delta();
+        packed.reseal(lie);
+        let verdict = packed.verdict();
+        assert!(verdict.contains(why), "{why}: {verdict}");
+    }
+    let packed = packed_delta();
+    packed.reseal(|contents| {
+        contents.omitted.push(config(contents));
+        contents.omitted.sort();
+    });
+    assert!(
+        packed.verdict().contains("leaves out") && packed.verdict().contains("has it"),
+        "{}",
+        packed.verdict()
+    );
+    // the last entry cut out of the file is one that must be there
+    let packed = packed_delta();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let mut contents = bundle.contents().clone();
+    let last = contents.entries.pop().unwrap();
+    contents.omitted.push(Descriptor { digest: last.digest, size: last.size, media_type: last.media_type });
+    contents.omitted.sort();
+    packed.seal(&contents, contents.locator, last.offset);
+    assert!(packed.verdict().contains("only layers and files"), "{}", packed.verdict());
+}
+
+#[test]
+fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
+    let (mut memory, lock) = sample();
+    let extra = memory.put(b"smuggled", media_type::OCTETS);
+    for (why, adds) in [("the lock lacks its blob", false), ("no manifest of it names the blob", true)] {
+        let (packed, mut lock) = (packed(), lock.clone());
+        let blobs = &mut lock.images[0].blobs;
+        if adds {
+            blobs.push(extra.clone());
+        } else {
+            blobs.pop();
+        }
+        let plan = Plan::new(&lock, &memory, today()).unwrap();
+        write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+        let verdict = packed.verdict();
+        assert!(verdict.contains("h.example/app:1") && verdict.contains(why), "{verdict}");
+    }
+}
+
+#[test]
+fn a_media_type_or_form_that_does_not_follow_from_the_lock_is_refused() {
+    let packed = packed();
+    packed.reseal(|contents| {
+        let place = blob(contents, Form::Stored);
+        contents.entries[place].media_type = "text/html".into();
+    });
+    assert!(packed.verdict().contains("its media type or form"), "{}", packed.verdict());
+}
+
+#[test]
+fn what_stands_where_a_signature_may_stand_is_one_or_is_refused() {
+    let packed = packed();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let (locator_at, end, contents) = (bundle.contents().locator, index_at(&bundle), bundle.contents());
+    for (size, why) in
+        [(1, ""), (511, ""), (512, ""), (16 << 10, ""), (0, "this size"), ((16 << 10) + 1, "this size")]
+    {
+        packed.seal_signed(contents, Some(&vec![b'x'; size]), locator_at, end);
+        let verdict = packed.verdict();
+        assert!(if why.is_empty() { verdict.is_empty() } else { verdict.contains(why) }, "{size}: {verdict}");
+        if why.is_empty() {
+            let bundle = Bundle::open(&packed.path).unwrap();
+            assert_eq!(bundle.signature(), Some(&vec![b'x'; size][..]));
+            assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
+        }
+    }
+    // an entry with another name has no place there
+    packed.seal_signed(contents, Some(b"x"), locator_at, end);
+    let mut bytes = fs::read(&packed.path).unwrap();
+    let at = bytes.windows(4).rposition(|word| word == b".sig").unwrap();
+    let header = &bytes[at - 22..][..512];
+    assert!(header.starts_with(b"landfall-contents.json.sig"));
+    let other = frame::stored(&header::encode("landfall-contents.json.new", 1));
+    bytes[at - 22 - 13..][..529].copy_from_slice(&other);
+    fs::write(&packed.path, bytes).unwrap();
+    assert!(packed.verdict().contains("the bundle must have"), "{}", packed.verdict());
 }

@@ -2,7 +2,8 @@
 
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
-use super::{Bundle, CONTENTS, Error, Fault, frame, header, locator, pipeline, tail};
+use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
+use crate::lock::disagreements;
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
 use crate::source;
@@ -23,8 +24,8 @@ pub struct Verified {
 }
 
 /// Re-hashes everything in an opened bundle: every frame, every blob, every tar header; and what stands
-/// between and after them; and compares blobs and `index.json` with what the lock asks for. This shows
-/// that the bundle is as it was packed, not who packed it.
+/// between and after them; and compares blobs and `index.json` with what the lock asks for, and the lock
+/// with what the manifests say. This shows that the bundle is as it was packed, not who packed it.
 ///
 /// # Errors
 /// [`Error::Unsound`] with every damaged entry.
@@ -39,8 +40,14 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
         faults = against_lock(bundle)?;
     }
     if !faults.is_empty() {
-        faults.truncate(MAX_FAULTS);
-        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).collect();
+        let mut volumes = BTreeSet::new();
+        let mut count = 0;
+        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).filter(|fault| {
+            count += 1;
+            // all damaged volumes are named
+            fault.volume.as_ref().is_some_and(|volume| volumes.insert(volume.clone())) || count <= MAX_FAULTS
+        });
+        let faults = faults.collect();
         return Err(Error::Unsound { path: bundle.0.path.clone(), faults });
     }
     Ok(Verified {
@@ -53,10 +60,11 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
 /// One frame on its way: entry, frame number, offset, bytes or content.
 struct Piece(usize, usize, u64, Result<Vec<u8>, String>);
 
-/// Every frame and every digest of the entries; the first fault of each.
+/// Every frame and every digest of the entries; the first fault of each, and the first of each volume.
 fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
     let entries = &bundle.contents().entries;
     let mut faults: Vec<Fault> = Vec::new();
+    let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         |hand| {
@@ -89,8 +97,9 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
             }
             let Some((_, hasher)) = &mut state else { return Ok(()) };
             let mut fail = |at, why| {
-                // once an entry is known to be damaged, its other frames are not news
-                if hasher.take().is_some() {
+                // once an entry is known to be damaged, its other frames are not news, but other volumes are
+                let volume = bundle.0.medium.volume(at);
+                if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume)) {
                     faults.push(Fault::new(&entry.name, at, why));
                 }
             };
@@ -120,7 +129,7 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
 }
 
 /// Whether a frame that holds no content holds what must be there.
-fn check_frame(entry: &Record, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
+pub(super) fn check_frame(entry: &Record, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
     if index == 0 && content != header::encode(&entry.name, entry.size) {
         return Err("its tar header is not what the contents index says".into());
     }
@@ -139,9 +148,9 @@ fn rest(bundle: &Bundle) -> Vec<Fault> {
         (super::LOCATOR, inner.contents.locator, locator.frames().concat()),
         (CONTENTS, locator.offset - header.len() as u64, header),
         (
-            "end of the tar or seek table",
+            "signature, end of the tar or seek table",
             locator.offset + locator.length,
-            tail::tail(&inner.contents, &inner.index_frames, locator.size),
+            tail::tail(&inner.contents, &inner.index_frames, locator.size, bundle.signature()),
         ),
     ];
     debug_assert_eq!(expected[0].2.len(), locator::SPAN);
@@ -160,26 +169,33 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let plan = Plan::without(&lock, &without);
-    let expected: BTreeMap<_, _> = plan
-        .pieces
-        .iter()
-        .map(|piece| (&piece.name, (&piece.descriptor.digest, piece.descriptor.size, &piece.item)))
-        .collect();
-    let mut faults = Vec::new();
-    let mut found = BTreeSet::new();
+    let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
+    let at_index = |why: String| Fault::new(CONTENTS, bundle.0.locator.offset, why);
+    let mut faults: Vec<Fault> = delta::faults(bundle, &plan).into_iter().map(at_index).collect();
+    let mut found: BTreeSet<String> = bundle.omitted().iter().map(|blob| blob.digest.layout_path()).collect();
     for entry in &bundle.contents().entries {
-        found.insert(&entry.name);
+        found.insert(entry.name.clone());
+        let mut fault = |why: &str| faults.push(Fault::new(&entry.name, entry.offset, why));
         match expected.get(&entry.name) {
-            Some((digest, size, _)) if **digest == entry.digest && *size == entry.size => {}
-            Some(_) => faults.push(Fault::new(&entry.name, entry.offset, "it is not what the lock asks for")),
-            None => faults.push(Fault::new(&entry.name, entry.offset, "the lock does not ask for it")),
+            None => fault("the lock does not ask for it"),
+            Some(piece) => {
+                let wanted = &piece.descriptor;
+                if (&wanted.digest, wanted.size) != (&entry.digest, entry.size) {
+                    fault("it is not what the lock asks for");
+                } else if (&wanted.media_type, piece.form) != (&entry.media_type, entry.form) {
+                    fault("its media type or form is not what follows from the lock");
+                }
+            }
         }
     }
-    let absent = expected.iter().filter(|(name, _)| !found.contains(*name));
-    faults.extend(absent.map(|(name, (_, _, item))| {
-        let why = format!("{name} is not there, which {item} needs");
+    let absent = expected.iter().filter(|(name, _)| !found.contains(name.as_str()));
+    faults.extend(absent.map(|(name, piece)| {
+        let why = format!("{name} is not there, which {} needs", piece.item);
         Fault::new(CONTENTS, bundle.0.locator.offset, why)
     }));
+    if faults.is_empty() {
+        faults.extend(lock_against_manifests(bundle)?);
+    }
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
@@ -197,5 +213,17 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     };
     partial(&mut without.difference(&known), "is named as left out, and is not in the lock");
     partial(&mut unresolved.difference(&without), "is not resolved in the lock, and not named as left out");
+    Ok(faults)
+}
+
+/// Whether what the lock says of each image is what the image's manifests say.
+fn lock_against_manifests(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
+    let contents = bundle.contents();
+    let at = contents.entries[contents.front_len() - contents.locks.len()].offset;
+    let mut faults = Vec::new();
+    for image in &bundle.held()?.images {
+        let told = disagreements(image, bundle);
+        faults.extend(told.into_iter().map(|why| Fault::new(LOCK, at, format!("{}: {why}", image.name))));
+    }
     Ok(faults)
 }

@@ -1,29 +1,83 @@
-//! A bundle that a verb of the far side reads, and when it is refused.
+//! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what was
+//! approved, and by what it lacks.
 
 use super::listing::lines;
 use super::{Context, Failure};
-use crate::bundle::Bundle;
-use std::path::Path;
+use crate::bundle::{self, Bundle, SignedBy, explain};
+use crate::lock::Lock;
+use crate::model::Digest;
+use crate::sign::AllowedSigners;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// What a bundle must be to be taken.
+#[derive(Default)]
+pub(super) struct Demands<'a> {
+    /// Its digest or its lock's fingerprint is one of these, where there are any.
+    pub(super) expect: &'a [Digest],
+    /// It was packed from this lock.
+    pub(super) lock: Option<&'a Lock>,
+    /// One of this file signed it. Without it, the site's file counts.
+    pub(super) signers: Option<&'a Path>,
+    /// It may say of itself that items are missing.
+    pub(super) allow_partial: bool,
+}
+
+/// A bundle that is taken.
+pub(super) struct Carried {
+    path: PathBuf,
+    pub(super) bundle: Bundle,
+    /// Who signed it, where that was asked for.
+    pub(super) signed_by: Option<SignedBy>,
+}
 
 /// Opens the bundle at `path`.
 ///
 /// # Errors
-/// When it cannot be read; when it is partial and that is not allowed; when the site wants it signed.
-pub(super) fn open(context: &Context, path: &Path, allow_partial: bool) -> Result<Bundle, Failure> {
-    let bundle = Bundle::open(path)?;
-    if context.site.as_ref().is_some_and(|site| site.signers.is_some()) {
-        return Err(Failure::refused(format!(
-            "{}: the site takes only bundles that one of its signers signed, and this one is not signed",
-            path.display()
-        )));
+/// When it cannot be read, and when it is not as demanded (exit 4).
+pub(super) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
+    let bundle = Bundle::open(path).map_err(|error| explain(error, path, &*context.progress))?;
+    let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
+    let signed_by = match demands.signers.map(Path::to_path_buf).or_else(site) {
+        Some(_) if bundle.signature().is_none() => {
+            return Err(bundle::Error::NotSigned { path: path.into() }.into());
+        }
+        Some(file) => {
+            let allowed = AllowedSigners::load(&file)?;
+            allowed.notes().iter().for_each(|note| context.progress.note(note));
+            Some(bundle.signed_by(&allowed, jiff::Timestamp::now())?)
+        }
+        None => None,
+    };
+    approved(&bundle, path, demands)?;
+    if !demands.allow_partial {
+        refuse_partial(&bundle, path)?;
     }
-    refuse_partial(&bundle, path, allow_partial)?;
-    Ok(bundle)
+    Ok(Carried { path: path.into(), bundle, signed_by })
 }
 
-/// Refuses a bundle that says of itself that items are missing, unless that is allowed.
-pub(super) fn refuse_partial(bundle: &Bundle, path: &Path, allow_partial: bool) -> Result<(), Failure> {
-    if bundle.partial().is_empty() || allow_partial {
+/// Whether it is the bundle that was asked for.
+fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), Failure> {
+    let (path, digest, fingerprint) = (path.display(), bundle.digest(), bundle.fingerprint());
+    if !demands.expect.is_empty() && ![digest, fingerprint].iter().any(|one| demands.expect.contains(one)) {
+        let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
+        return Err(Failure::refused(format!(
+            "{path} is not what was expected\n  expected          {}\n  bundle digest     {digest}\n  \
+             lock fingerprint  {fingerprint}",
+            expected.join("\n                    ")
+        )));
+    }
+    match demands.lock.map(Lock::fingerprint).filter(|wanted| wanted != fingerprint) {
+        Some(wanted) => Err(Failure::refused(format!(
+            "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a bundle that says of itself that items are missing.
+fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), Failure> {
+    if bundle.partial().is_empty() {
         return Ok(());
     }
     Err(Failure::refused(format!(
@@ -36,4 +90,24 @@ pub(super) fn refuse_partial(bundle: &Bundle, path: &Path, allow_partial: bool) 
 /// What the bundle says of itself that it lacks.
 pub(super) fn lacks(bundle: &Bundle) -> Vec<String> {
     bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect()
+}
+
+impl Carried {
+    /// The member `bundle` of reports.
+    pub(super) fn told(&self) -> Value {
+        told(&self.path, &self.bundle, self.signed_by.as_ref())
+    }
+}
+
+/// The member `bundle` of reports. `signer` is there only where the signature was checked.
+pub(super) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&SignedBy>) -> Value {
+    let signer = signed_by.map(|SignedBy { principals, key }| {
+        json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()})
+    });
+    json!({
+        "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
+        "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(),
+        "signed": bundle.signature().is_some(),
+        "signer": signer,
+    })
 }

@@ -8,9 +8,11 @@ use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
-use crate::rewrite::RewriteError;
+use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
+use crate::sign;
 use crate::site::SiteError;
+use crate::site::render::RenderError;
 use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -138,6 +140,18 @@ impl From<RewriteError> for Failure {
     }
 }
 
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<bundle::Error> for Failure {
     fn from(error: bundle::Error) -> Failure {
         use bundle::Error;
@@ -147,15 +161,31 @@ impl From<bundle::Error> for Failure {
             | Error::Unsound { .. }
             | Error::Missing { .. }
             | Error::Volumes { .. }
-            | Error::Newer { .. } => Failure::refused(message),
+            | Error::Rebuild { .. }
+            | Error::Newer { .. }
+            | Error::NotSigned { .. }
+            | Error::Signature { .. } => Failure::refused(message),
             Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
-            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } => {
-                Failure::new(Exit::Failed, message).on(Side::Destination)
-            }
+            Error::Space { .. }
+            | Error::Busy { .. }
+            | Error::Write { .. }
+            | Error::Sign { .. }
+            | Error::Spool(_) => Failure::new(Exit::Failed, message).on(Side::Destination),
+        }
+    }
+}
+
+/// Of a key or a file of allowed signers that was named.
+impl From<sign::Error> for Failure {
+    fn from(error: sign::Error) -> Failure {
+        let message = error.to_string();
+        match error {
+            sign::Error::Agent { .. } | sign::Error::Failed { .. } => Failure::new(Exit::Failed, message),
+            _ => Failure::usage(message),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
-use super::{Context, Exit, Failure, Outcome, carried};
+use super::carried::{self, Demands};
+use super::together::{Together, store};
+use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Kind, Status};
 use crate::serve::export_files;
+use crate::source;
 use crate::store::{Blobs, Disk};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
@@ -39,6 +42,12 @@ struct Files {
     /// Take a bundle that says of itself that items are missing
     #[arg(long, requires = "bundle")]
     allow_partial: bool,
+    /// What a delta was packed against (may be repeated)
+    #[arg(long, value_name = "BUNDLE", requires = "bundle")]
+    base: Vec<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long, requires = "bundle")]
+    with_store: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -55,8 +64,12 @@ impl Files {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
             Some(path) => {
-                let bundle = carried::open(context, path, self.allow_partial)?;
-                (bundle.held()?, Arc::new(bundle))
+                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+                let bundle = carried::open(context, path, &demands)?.bundle;
+                let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
+                let lock = together.bundle.held()?;
+                together.whole(source::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
+                (lock, together.blobs)
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
         };

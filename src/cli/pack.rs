@@ -1,27 +1,37 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
-use super::listing::{count, item, lines, table};
+use super::like::Like;
+use super::listing::{count, count_of, item, lines, table};
+use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Where the lock is looked for without a flag.
+pub(super) const LOCK: &str = "landfall.lock";
 
 /// Pack what a lock names into one bundle file
 #[derive(Args)]
 pub(super) struct Pack {
-    /// The lock
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
-    lock: PathBuf,
+    /// The lock [default: landfall.lock]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     /// The bundle to write
-    #[arg(short, long, value_name = "BUNDLE")]
-    out: PathBuf,
+    #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
+    out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
@@ -30,7 +40,13 @@ pub(super) struct Pack {
     volume_size: Option<VolumeSize>,
     /// Put a program beside the bundle, this one or PATH; may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    include_self: Vec<PathBuf>,
+    include_self: Vec<OsString>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
+    #[command(flatten)]
+    like: Like,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -41,14 +57,20 @@ pub(super) struct Pack {
 
 impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        if self.like.like.is_some() {
+            return context.run(self.like.run(self.out, self.lock, store, context));
+        }
+        let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
+        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()? };
+        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-                let plan = Plan::new(&lock, &store, today)?;
+                let plan = Plan::since(&lock, &store, &bases, today())?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -56,17 +78,18 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(self.dry(&plan, report(Status::Skipped)));
+                    return Ok(dry(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write_parcel(&plan, &store, &self.out, options, &parcel, &*progress)?;
-                if self.volume_size.is_some() && self.out.is_file() {
+                let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
+                if self.volume_size.is_some() && out.is_file() {
                     progress.note(&format!(
                         "note: there is a file {} too, and commands that are given this name read it, not the volumes",
-                        self.out.display()
+                        out.display()
                     ));
                 }
-                Ok(self.done(&plan, &written, report(Status::Done)))
+                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -83,45 +106,41 @@ impl Pack {
             })
         };
         let tools = self.include_self.iter();
-        tools.map(|path| if path.as_os_str().is_empty() { own() } else { Ok(path.clone()) }).collect()
+        tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
-    fn dry(&self, plan: &Plan, mut report: Report) -> Outcome {
-        let needed = plan.needed_bytes();
-        report.extra.insert("needed_bytes".into(), json!(needed));
-        let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
-            table(plan.items.iter()),
-            count(&plan.items),
-            self.out.display(),
-            plan.fingerprint,
-            human_size(needed),
-        );
-        outcome(plan, report, &text)
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &Plan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
     }
 
-    fn done(&self, plan: &Plan, written: &Written, mut report: Report) -> Outcome {
-        let content = plan.content_bytes();
-        let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
-        report.extra.insert(
-            "bundle".into(),
-            json!({
-                "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
-                "bytes": written.bytes, "content_bytes": content, "partial": partial,
-                "files": names(&written.files), "beside": names(&written.beside),
-            }),
-        );
-        let mut text = format!(
-            "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
-            count(&plan.items),
-            self.out.display(),
-            written.digest,
-            plan.fingerprint,
-            human_size(written.bytes),
-            written.bytes as f64 / content.max(1) as f64,
-            human_size(content),
-        );
+    fn done(
+        &self,
+        plan: &Plan,
+        out: &Path,
+        written: &Written,
+        key: Option<&PublicKey>,
+        mut report: Report,
+    ) -> Outcome {
+        report.extra.insert("bundle".into(), described(plan, out, written, key));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
+        text += &told(plan, written, key);
+        text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
@@ -130,6 +149,64 @@ impl Pack {
         }
         outcome(plan, report, &text)
     }
+}
+
+/// Whoever signs with `--sign KEY`.
+pub(super) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
+    let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
+}
+
+/// The day by which accepted losses count.
+pub(super) fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+/// What would be made, and how much room it needs; `more` lines about it.
+pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Outcome {
+    let needed = plan.needed_bytes();
+    report.extra.insert("needed_bytes".into(), json!(needed));
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
+        table(plan.items.iter()),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+        human_size(needed),
+    );
+    outcome(plan, report, &text)
+}
+
+/// The member `bundle` of a report; `key` signed it.
+pub(super) fn described(
+    plan: &Plan,
+    out: &Path,
+    written: &Written,
+    key: Option<&PublicKey>,
+) -> serde_json::Value {
+    let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+    json!({
+        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "bases": plan.bases, "omitted": plan.omitted,
+        "files": names(&written.files), "beside": names(&written.beside),
+        "signed": key.is_some(),
+        "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+    })
+}
+
+/// The lines about a bundle that was made.
+pub(super) fn told(plan: &Plan, written: &Written, key: Option<&PublicKey>) -> String {
+    let content = plan.content_bytes();
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        written.bytes as f64 / content.max(1) as f64,
+        human_size(content),
+        key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
+    )
 }
 
 fn names(files: &[PathBuf]) -> Vec<String> {
@@ -153,7 +230,8 @@ fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
     Outcome { report, text: escape(text) + &escape(&lost), exit }
 }
 
-fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+/// Every item, with this status where nothing is lost.
+pub(super) fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
     let mut items: Vec<Item> = plan.items.iter().map(|entry| item(entry, status)).collect();
     items.extend(plan.lost.iter().map(|lost| Item {
         kind: lost.item.kind,

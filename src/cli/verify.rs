@@ -1,21 +1,30 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use super::listing::{count, item, unique_bytes};
-use super::{Context, Exit, Failure, Outcome, carried};
+use super::carried::{self, Carried, Demands};
+use super::listing::{count, item, lines, unique_bytes};
+use super::lock::lost;
+use super::together::{Together, needs, omitted};
+use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
 use crate::model::{Digest, human_size};
+use crate::pull::losses;
 use crate::report::{Report, Status, escape};
 use clap::Args;
-use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Check every byte of a bundle
+/// Check every byte of a bundle, and that it is the one that was approved
 #[derive(Args)]
 pub(super) struct Verify {
     /// The bundle
     bundle: PathBuf,
+    /// What a delta was packed against: these are checked too, and that nothing is missing
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
+    /// Who may have signed it, in OpenSSH's format [default: signers of the site]
+    #[arg(long, value_name = "FILE")]
+    allowed_signers: Option<PathBuf>,
     /// The bundle digest or the lock fingerprint that it must have
     #[arg(long, value_name = "sha256:…")]
     expect: Option<Digest>,
@@ -30,60 +39,77 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let demands = Demands {
+            expect: self.expect.as_slice(),
+            lock: lock.as_ref(),
+            signers: self.allowed_signers.as_deref(),
+            allow_partial: self.allow_partial,
+        };
+        // what the bundle says of itself here is checked afterwards
+        let carried = carried::open(context, &self.bundle, &demands)?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let explain = |error| bundle::explain(error, &self.bundle, &*progress);
-                let bundle = Bundle::open(&self.bundle).map_err(explain)?;
-                self.identity(&bundle, lock.as_ref())?;
-                bundle::verify(&bundle, &*progress)?;
-                self.outcome(&bundle)
+                let together = self.together(carried.bundle.clone())?;
+                for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
+                    bundle::verify(bundle, &*progress)?;
+                }
+                self.outcome(&carried)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
         })
     }
 
-    /// Whether it is the bundle that was asked for. What it says of itself here is checked afterwards.
-    fn identity(&self, bundle: &Bundle, lock: Option<&Lock>) -> Result<(), Failure> {
-        let (path, digest, fingerprint) = (self.bundle.display(), bundle.digest(), bundle.fingerprint());
-        if let Some(expect) = self.expect.as_ref().filter(|expect| ![digest, fingerprint].contains(expect)) {
-            return Err(Failure::refused(format!(
-                "{path} is not what was expected\n  expected          {expect}\n  bundle digest     {digest}\n  \
-                 lock fingerprint  {fingerprint}"
-            )));
+    /// The bundle with its bases, which have what it leaves out.
+    fn together(&self, bundle: Bundle) -> Result<Together, Failure> {
+        let together = Together::new(bundle, &self.bases, None, false)?;
+        if !self.bases.is_empty() {
+            together.whole(&together.bundle.entries()?)?;
         }
-        if let Some(wanted) = lock.map(Lock::fingerprint).filter(|wanted| wanted != fingerprint) {
-            return Err(Failure::refused(format!(
-                "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
-            )));
-        }
-        carried::refuse_partial(bundle, &self.bundle, self.allow_partial)
+        Ok(together)
     }
 
-    fn outcome(&self, bundle: &Bundle) -> Result<Outcome, Failure> {
+    fn outcome(&self, carried: &Carried) -> Result<Outcome, Failure> {
+        let bundle = &carried.bundle;
         let entries = bundle.entries()?;
-        let (path, digest, fingerprint) = (self.bundle.display(), bundle.digest(), bundle.fingerprint());
         let mut report = Report {
             items: entries.iter().map(|entry| item(entry, Status::Present)).collect(),
             ..Report::default()
         };
-        report.extra.insert(
-            "bundle".into(),
-            json!({
-                "path": path.to_string(), "digest": digest, "lock": fingerprint, "bytes": bundle.bytes(),
-                "partial": bundle.partial(), "signed": false,
-            }),
-        );
+        let losses = losses(&bundle.held()?);
+        let told: Vec<String> = losses.iter().map(lost).collect();
+        report.items.extend(losses);
+        report.extra.insert("bundle".into(), carried.told());
         let partial = match bundle.partial().len() {
             0 => String::new(),
             lost => format!(", partial: it lacks {lost} of the lock's items"),
         };
+        let origin = match (&carried.signed_by, bundle.signature()) {
+            (Some(by), _) => format!("signed by {} ({})", by.principals, by.key),
+            (None, None) => "origin not proven (it is not signed)".into(),
+            (None, Some(_)) => {
+                "origin not proven (it is signed; --allowed-signers FILE checks by whom)".to_owned()
+            }
+        };
         let text = format!(
-            "{path}: consistent, origin not proven (it is not signed){partial}\n  bundle digest     {digest}\n  \
-             lock fingerprint  {fingerprint}\n  {}, {}\n",
+            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}  {}, {}\n{}",
+            self.bundle.display(),
+            bundle.digest(),
+            bundle.fingerprint(),
+            self.delta(bundle),
             count(&entries),
             human_size(unique_bytes(&entries)),
+            lines(&told),
         );
         Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+    }
+
+    /// What a delta leaves out, and where that is.
+    fn delta(&self, bundle: &Bundle) -> String {
+        match (bundle.omitted().is_empty(), self.bases.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
+            (false, false) => format!("  left out          {}, all in its bases\n", omitted(bundle)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! WHAT IT IS EXACTLY. The lock names every item of a manifest by digest; whatever follows works
 //! from the lock alone.
 
+mod agree;
 mod checksum;
 mod document;
 mod file;
@@ -10,6 +11,7 @@ mod resolve;
 mod run;
 mod text;
 
+pub use agree::disagreements;
 pub use document::{
     Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
 };

@@ -1,0 +1,296 @@
+//! Whether the lock's entry of an image is what the image's own manifests say: nothing left out, nothing added.
+
+use super::Image;
+use super::image::{blobs_of, is_manifest};
+use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
+use crate::store::Blobs;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What `image` says otherwise than its manifests, which are read from `blobs`; a sentence each. Children that a
+/// trimmed index leaves out are left out here too.
+pub fn disagreements(image: &Image, blobs: &dyn Blobs) -> Vec<String> {
+    let mut check = Check { image, blobs, faults: Vec::new() };
+    check.own();
+    check.referrers();
+    check.faults
+}
+
+struct Check<'a> {
+    image: &'a Image,
+    blobs: &'a dyn Blobs,
+    faults: Vec<String>,
+}
+
+impl Check<'_> {
+    /// The bytes of a manifest of the lock, and what they say.
+    fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
+        let Descriptor { digest, size, media_type } = descriptor;
+        if *size > Limits::default().manifest_bytes as u64 {
+            self.faults.push(format!("{digest} is larger than any manifest"));
+            return None;
+        }
+        let parsed = self.blobs.read(descriptor).map_err(|error| error.to_string()).and_then(|bytes| {
+            let parsed =
+                Manifest::parse(&bytes, Some(media_type)).map_err(|error| format!("{digest}: {error}"));
+            parsed.map(|(manifest, kind)| (bytes, manifest, kind))
+        });
+        match parsed {
+            Ok((_, _, kind)) if kind != *media_type => {
+                self.faults.push(format!("{digest} is of type {kind}, the lock says {media_type}"));
+                None
+            }
+            Ok((bytes, manifest, _)) => Some((bytes, manifest)),
+            Err(why) => {
+                self.faults.push(why);
+                None
+            }
+        }
+    }
+
+    /// The image itself: its manifests, their configs and layers, and the trimmed index.
+    fn own(&mut self) {
+        let image = self.image;
+        let mut locked: BTreeMap<&Digest, Descriptor> = BTreeMap::new();
+        for child in &image.manifests {
+            let (digest, size, media_type) = (child.digest.clone(), child.size, child.media_type.clone());
+            locked.insert(&child.digest, Descriptor { digest, size, media_type });
+        }
+        let Some((bytes, top)) = self.read(&image.descriptor()) else { return };
+        let mut kept: Vec<Child> = match &top {
+            Manifest::Index(children) => children.clone(),
+            Manifest::Image { .. } => Vec::new(),
+        };
+        match &image.trimmed {
+            None => {}
+            Some(trimmed) => {
+                let keep: BTreeSet<Digest> = locked
+                    .keys()
+                    .copied()
+                    .chain(image.blobs.iter().map(|blob| &blob.digest))
+                    .cloned()
+                    .collect();
+                kept.retain(|child| keep.contains(&child.descriptor.digest));
+                let is = trim_index(&bytes, &keep).ok();
+                let fits = |is: &Vec<u8>| is.len() as u64 == trimmed.size && trimmed.digest.matches(is);
+                if !is.as_ref().is_some_and(fits) {
+                    self.faults.push(format!("{} is not its index without what is left out", trimmed.digest));
+                }
+            }
+        }
+        let loose: Vec<&Child> = kept.iter().filter(|child| !is_manifest(child)).collect();
+        let mut under: BTreeMap<Digest, Manifest> = BTreeMap::new();
+        let mut next: Vec<Descriptor> =
+            kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
+        while let Some(child) = next.pop() {
+            if under.contains_key(&child.digest) {
+                continue;
+            }
+            let Some(known) = locked.get(&child.digest).filter(|known| known.size == child.size) else {
+                self.faults
+                    .push(format!("the lock lacks its manifest {} of {} bytes", child.digest, child.size));
+                continue;
+            };
+            let Some((_, manifest)) = self.read(known) else { continue };
+            if let Manifest::Index(children) = &manifest {
+                let below = children.iter().filter(|child| is_manifest(child));
+                next.extend(below.map(|child| child.descriptor.clone()));
+            }
+            under.insert(child.digest, manifest);
+        }
+        let added = locked.keys().filter(|digest| !under.contains_key(**digest));
+        let added: Vec<String> =
+            added.map(|digest| format!("no index of it lists the manifest {digest} of the lock")).collect();
+        self.faults.extend(added);
+        let alone = matches!(top, Manifest::Image { .. }).then_some(&top);
+        self.compare(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
+    }
+
+    /// What refers to the image.
+    fn referrers(&mut self) {
+        let image = self.image;
+        let listed = || image.referrers.iter().flatten();
+        let known: BTreeSet<&Digest> = listed()
+            .map(|one| &one.digest)
+            .chain(image.manifests.iter().map(|child| &child.digest))
+            .chain([&image.digest])
+            .collect();
+        let mut found: BTreeMap<Digest, Manifest> = BTreeMap::new();
+        for referrer in listed() {
+            let Some((bytes, manifest)) = self.read(&referrer.descriptor()) else { continue };
+            let subject = referring(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
+            if subject != referrer.subject {
+                self.faults
+                    .push(format!("{} refers to another manifest than the lock says", referrer.digest));
+            }
+            if let Manifest::Index(children) = &manifest {
+                let below =
+                    children.iter().filter(|child| is_manifest(child)).map(|child| &child.descriptor.digest);
+                let lacking = below.filter(|digest| !known.contains(digest));
+                self.faults.extend(
+                    lacking.map(|digest| format!("the lock lacks the manifest {digest} of a referrer")),
+                );
+            }
+            found.insert(referrer.digest.clone(), manifest);
+        }
+        let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
+        let mut blobs = blobs_of(found.values(), &[]);
+        blobs.retain(|blob| !own.contains(&blob.digest));
+        self.compare(&blobs, &image.referrer_blobs);
+    }
+
+    /// Compares the blobs that the manifests name with those of the lock.
+    fn compare(&mut self, named: &[Descriptor], locked: &[Descriptor]) {
+        let by_digest = |list: &[Descriptor]| -> BTreeMap<Digest, Descriptor> {
+            list.iter().map(|blob| (blob.digest.clone(), blob.clone())).collect()
+        };
+        let (named, locked) = (by_digest(named), by_digest(locked));
+        for (digest, blob) in &named {
+            match locked.get(digest) {
+                None => self.faults.push(format!("the lock lacks its blob {digest}")),
+                Some(other) if other != blob => self.faults.push(format!(
+                    "{digest} has {} bytes of type {}, the lock says {} of type {}",
+                    blob.size, blob.media_type, other.size, other.media_type
+                )),
+                Some(_) => {}
+            }
+        }
+        let added = locked.keys().filter(|digest| !named.contains_key(*digest));
+        self.faults
+            .extend(added.map(|digest| format!("no manifest of it names the blob {digest} of the lock")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{LockedManifest, Referrer, Trimmed};
+    use crate::model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
+    use crate::store::ContentError;
+    use serde_json::{Value, json};
+    use std::collections::HashMap;
+    use std::io::{Cursor, Read};
+
+    #[derive(Default)]
+    struct Memory(HashMap<Digest, Vec<u8>>);
+
+    impl Memory {
+        fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
+            let digest = Digest::sha256(bytes);
+            self.0.insert(digest.clone(), bytes.into());
+            Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+        }
+
+        fn json(&mut self, value: &Value, kind: &str) -> Descriptor {
+            self.put(value.to_string().as_bytes(), kind)
+        }
+
+        /// A manifest, its config and its layer.
+        fn manifest(&mut self, name: &str, more: &Value) -> (Descriptor, Vec<Descriptor>) {
+            let config = self.put(format!("{{\"for\":\"{name}\"}}").as_bytes(), OCI_CONFIG);
+            let layer = self.put(name.as_bytes(), "application/layer.tar+gzip");
+            let mut manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]});
+            manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            (self.json(&manifest, OCI_MANIFEST), vec![config, layer])
+        }
+    }
+
+    impl Blobs for Memory {
+        fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+            Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
+        }
+
+        fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+            let bytes = self.0.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+            Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
+        }
+    }
+
+    fn locked(manifest: &Descriptor) -> LockedManifest {
+        let Descriptor { digest, size, media_type } = manifest.clone();
+        LockedManifest { digest, size, media_type, platform: None }
+    }
+
+    /// An image of two platforms, one of them in an index of its own; a third is left out. It is signed.
+    fn sample() -> (Memory, Image) {
+        let mut memory = Memory::default();
+        let [(first, mut blobs), (second, more), (third, _)] =
+            ["a", "b", "c"].map(|name| memory.manifest(name, &json!({})));
+        blobs.extend(more);
+        let nested = memory.json(&json!({"schemaVersion": 2, "manifests": [second]}), OCI_INDEX);
+        let loose = memory.put(b"loose", "application/other");
+        blobs.push(loose.clone());
+        blobs.sort();
+        let index = json!({"schemaVersion": 2, "manifests": [first, third, nested, loose]});
+        let trimmed = json!({"schemaVersion": 2, "manifests": [first, nested, loose]}).to_string();
+        let top = memory.json(&index, OCI_INDEX);
+        let (signature, signed) = memory.manifest("signature", &json!({"subject": top}));
+        let image = Image {
+            name: "h.example/app:1".parse().unwrap(),
+            platforms: vec![],
+            pin: None,
+            digest: top.digest.clone(),
+            media_type: top.media_type,
+            size: top.size,
+            platform: None,
+            manifests: [&first, &second, &nested].map(locked).into(),
+            blobs,
+            trimmed: Some(Trimmed { digest: Digest::sha256(trimmed.as_bytes()), size: trimmed.len() as u64 }),
+            referrers: Some(vec![Referrer {
+                digest: signature.digest,
+                size: signature.size,
+                media_type: signature.media_type,
+                tag: None,
+                subject: Some(top.digest),
+            }]),
+            referrer_blobs: signed,
+        };
+        (memory, image)
+    }
+
+    #[test]
+    fn an_honest_lock_agrees() {
+        let (mut memory, image) = sample();
+        assert_eq!(disagreements(&image, &memory), Vec::<String>::new());
+        let (top, blobs) = memory.manifest("alone", &json!({"mediaType": OCI_MANIFEST}));
+        let Descriptor { digest, size, media_type } = top;
+        let bare = (vec![], None, None, vec![]);
+        let (manifests, trimmed, referrers, referrer_blobs) = bare;
+        let alone =
+            Image { digest, size, media_type, manifests, trimmed, referrers, referrer_blobs, blobs, ..image };
+        assert_eq!(disagreements(&alone, &memory), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_lie_is_told() {
+        type Lie = fn(&mut Image);
+        let lies: [(&str, Lie); 15] = [
+            ("lacks its blob", |image| drop(image.blobs.remove(0))),
+            ("names the blob", |image| image.blobs.extend(image.referrer_blobs.clone())),
+            ("the lock says 99", |image| image.blobs[0].size = 99),
+            ("the lock says", |image| image.blobs[0].media_type = "application/x".into()),
+            ("lacks its manifest", |image| drop(image.manifests.remove(1))),
+            ("lacks its manifest", |image| image.manifests[0].size += 1),
+            ("is of type", |image| image.manifests[2].media_type = OCI_CONFIG.into()),
+            ("no index of it lists", |image| {
+                let referrer = image.referrers.as_ref().unwrap()[0].descriptor();
+                image.manifests.push(locked(&referrer));
+            }),
+            // the child goes, and what only it needs
+            ("not its index without", |image| drop(image.manifests.remove(0))),
+            ("lacks its manifest", |image| image.trimmed = None),
+            ("not its index without", |image| image.trimmed.as_mut().unwrap().size += 1),
+            ("is not there", |image| image.digest = Digest::sha256(b"elsewhere")),
+            ("larger than any manifest", |image| image.size = 1 << 40),
+            ("another manifest than the lock says", |image| {
+                image.referrers.as_mut().unwrap()[0].subject = Some(image.manifests[0].digest.clone());
+            }),
+            ("lacks its blob", |image| image.referrer_blobs.clear()),
+        ];
+        for (n, (why, lie)) in lies.into_iter().enumerate() {
+            let (memory, mut image) = sample();
+            lie(&mut image);
+            let told = disagreements(&image, &memory);
+            assert!(told.iter().any(|one| one.contains(why)), "{n} {why}: {told:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A signature in OpenSSH's form (PROTOCOL.sshsig).
+
+use super::Error;
+use super::key::PublicKey;
+use super::wire::{Reader, armour, strings, unarmoured};
+use sha2::{Digest, Sha256, Sha512};
+
+const LABEL: &str = "SSH SIGNATURE";
+const MAGIC: &[u8] = b"SSHSIG";
+const VERSION: u32 = 1;
+
+/// A signature. That it is one says nothing yet: [`Signature::check`] does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    key: PublicKey,
+    namespace: String,
+    hash: Hash,
+    /// As SSH has it, algorithm first.
+    value: Vec<u8>,
+}
+
+/// How the message is hashed before it is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hash {
+    Sha256,
+    Sha512,
+}
+
+impl Hash {
+    fn name(self) -> &'static str {
+        match self {
+            Hash::Sha256 => "sha256",
+            Hash::Sha512 => "sha512",
+        }
+    }
+
+    fn of(self, message: &[u8]) -> Vec<u8> {
+        match self {
+            Hash::Sha256 => Sha256::digest(message).to_vec(),
+            Hash::Sha512 => Sha512::digest(message).to_vec(),
+        }
+    }
+}
+
+/// What is signed in place of `message`, as `ssh-keygen` does it: by its SHA-512.
+pub(super) fn to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
+    signed_data(namespace, Hash::Sha512, message)
+}
+
+fn signed_data(namespace: &str, hash: Hash, message: &[u8]) -> Vec<u8> {
+    let fields = [namespace.as_bytes(), b"", hash.name().as_bytes(), &hash.of(message)];
+    [MAGIC, &strings(&fields)].concat()
+}
+
+impl Signature {
+    pub(super) fn new(key: PublicKey, namespace: &str, value: Vec<u8>) -> Signature {
+        Signature { key, namespace: namespace.into(), hash: Hash::Sha512, value }
+    }
+
+    /// Reads a signature as `ssh-keygen -Y sign` writes it.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn parse(text: &[u8]) -> Result<Signature, Error> {
+        let read = || {
+            let bytes = unarmoured(LABEL, std::str::from_utf8(text).ok()?)?;
+            let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
+            (reader.u32()? == VERSION).then_some(())?;
+            let key = PublicKey::from_blob(reader.string()?)?;
+            let (namespace, _reserved) = (reader.text()?.to_owned(), reader.string()?);
+            let hash = match reader.text()? {
+                "sha256" => Hash::Sha256,
+                "sha512" => Hash::Sha512,
+                _ => return None,
+            };
+            let value = reader.string()?.to_vec();
+            reader.end()?;
+            Some(Signature { key, namespace, hash, value })
+        };
+        read().ok_or(Error::Malformed)
+    }
+
+    /// Whose signature it says it is.
+    pub fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Checks that the key made it for `namespace` over `message`. Whether the key may is another question:
+    /// [`super::AllowedSigners::principals`].
+    ///
+    /// # Errors
+    /// When it did not, or when that cannot be told.
+    pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
+        if self.namespace != namespace {
+            let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());
+            return Err(Error::Namespace { found, wanted });
+        }
+        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, message))? {
+            true => Ok(()),
+            false => Err(Error::OtherContent { key: self.key.clone() }),
+        }
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let fields =
+            [&self.key.blob[..], self.namespace.as_bytes(), b"", self.hash.name().as_bytes(), &self.value];
+        armour(LABEL, &[MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat())
+    }
+}

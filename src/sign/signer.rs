@@ -1,0 +1,91 @@
+//! Who signs: a private key file, or the agent for a public key.
+
+use super::key::{PublicKey, is_kind};
+use super::private::{self, Content, Secret};
+use super::signature::{Signature, to_sign};
+use super::{Error, agent};
+use std::path::{Path, PathBuf};
+
+/// A key that can sign.
+#[derive(Debug)]
+pub struct Signer {
+    public: PublicKey,
+    by: By,
+}
+
+#[derive(Debug)]
+enum By {
+    Key(Box<Secret>),
+    Agent(PathBuf),
+}
+
+impl Signer {
+    /// The signer that `key` names: a private key file of OpenSSH's; a `.pub` file or a public key itself
+    /// (`ssh-ed25519 AAAA…`), whose private half the agent at the socket `agent` holds. The agent is asked for an
+    /// encrypted private key too.
+    ///
+    /// # Errors
+    /// When there is no such key, or nobody can sign with it.
+    pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, Error> {
+        if key.split_once(' ').is_some_and(|(kind, _)| is_kind(kind)) {
+            let public = PublicKey::from_line(key).ok_or_else(|| Error::NoKey { path: key.into() })?;
+            return Signer::held(public, agent, key);
+        }
+        let text = std::fs::read(key).map_err(|source| Error::Read { path: key.into(), source })?;
+        let text = String::from_utf8(text).unwrap_or_default();
+        let Some((public, content)) = private::parse(&text) else {
+            return match PublicKey::from_line(&text) {
+                Some(public) => Signer::held(public, agent, key),
+                None if text.contains("PRIVATE KEY-----") && !text.contains("BEGIN OPENSSH") => {
+                    Err(Error::OldKey { path: key.into() })
+                }
+                None => Err(Error::NoKey { path: key.into() }),
+            };
+        };
+        match content {
+            Content::Open(secret) => Ok(Signer { public, by: By::Key(secret) }),
+            Content::Unknown => Signer::held(public, agent, key),
+            Content::Encrypted => match Signer::held(public, agent, key) {
+                Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
+                    Err(Error::Encrypted { path: key.into() })
+                }
+                other => other,
+            },
+        }
+    }
+
+    fn held(public: PublicKey, agent: Option<&Path>, name: &str) -> Result<Signer, Error> {
+        let socket = agent.ok_or_else(|| Error::NoAgent { path: name.into() })?;
+        match agent::holds(socket, &public) {
+            Ok(true) => Ok(Signer { public, by: By::Agent(socket.into()) }),
+            Ok(false) => Err(Error::NotHeld { key: public, path: name.into() }),
+            Err(source) => Err(Error::Agent { socket: socket.into(), source }),
+        }
+    }
+
+    /// Its public key.
+    pub fn key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The signature of `message` for `namespace`, as text: what `ssh-keygen -Y sign -n NAMESPACE` writes.
+    ///
+    /// # Errors
+    /// When the agent does not sign.
+    pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, Error> {
+        let data = to_sign(namespace, message);
+        let signature = match &self.by {
+            By::Key(secret) => {
+                secret.sign(&data).ok_or_else(|| Error::Failed { key: self.public.clone() })?
+            }
+            By::Agent(socket) => agent::sign(socket, &self.public, &data)
+                .map_err(|source| Error::Agent { socket: socket.clone(), source })?,
+        };
+        let signature = Signature::new(self.public.clone(), namespace, signature);
+        // whoever signed, what is written must be good
+        match signature.check(namespace, message) {
+            Err(Error::OtherContent { key }) => Err(Error::Failed { key }),
+            checked => checked.map(|()| signature.to_text()),
+        }
+    }
+}
