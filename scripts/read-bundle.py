@@ -6,10 +6,14 @@
     read-bundle.py BUNDLE index      write the contents index
     read-bundle.py BUNDLE signature  write the signature over it
 
+BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
+
 Needs Python's standard library and the `zstd` command.
 """
+import glob
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -22,9 +26,25 @@ def stored(size):
     return size // CHUNK * one(CHUNK) + (one(size % CHUNK) if size % CHUNK else 0)
 
 
+class Joined:
+    """The bytes of some files, one after the other."""
+
+    def __init__(self, paths):
+        self.files = [open(path, "rb") for path in paths]
+
+    def read(self, offset, length):
+        data = b""
+        for file in self.files:
+            size = os.fstat(file.fileno()).st_size
+            if offset < size and len(data) < length:
+                file.seek(offset)
+                data += file.read(length - len(data))
+            offset = max(0, offset - size)
+        return data
+
+
 def read(file, offset, length):
-    file.seek(offset)
-    data = file.read(length)
+    data = file.read(offset, length)
     if len(data) != length:
         sys.exit(f"the file ends before byte {offset + length}")
     return data
@@ -90,17 +110,18 @@ def blob(file, entry):
         sys.exit(f"{entry['name']} does not have its digest")
 
 
-with open(sys.argv[1], "rb") as bundle:
-    where, text = contents(bundle)
-    digest, index = where["sha256"], json.loads(text)
-    if sys.argv[2:] == ["index"]:
-        sys.stdout.buffer.write(text)
-    elif sys.argv[2:] == ["signature"]:
-        sys.stdout.buffer.write(signature(bundle, where))
-    elif len(sys.argv) > 2:
-        wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
-        blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
-    else:
-        print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
-        for entry in index["entries"]:
-            print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+name = sys.argv[1]
+bundle = Joined([name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]")))
+where, text = contents(bundle)
+digest, index = where["sha256"], json.loads(text)
+if sys.argv[2:] == ["index"]:
+    sys.stdout.buffer.write(text)
+elif sys.argv[2:] == ["signature"]:
+    sys.stdout.buffer.write(signature(bundle, where))
+elif len(sys.argv) > 2:
+    wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
+    blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
+else:
+    print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
+    for entry in index["entries"]:
+        print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")

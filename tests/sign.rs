@@ -8,7 +8,6 @@ use landfall::model::Digest;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use support::images::noise;
 use support::{Guard, Place, landfall_serve, need, run};
 
 const NAMESPACE: &str = "landfall-bundle-v1";
@@ -155,42 +154,6 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         }
     }
     assert_eq!(std::fs::read(desk.pack("again", &[])).unwrap(), std::fs::read(unsigned).unwrap());
-}
-
-#[test]
-fn the_checksums_beside_are_signed_too() {
-    if !need(&["ssh-keygen", "sha256sum"]) {
-        return;
-    }
-    let desk = Desk::new();
-    desk.lock("landfall.lock", &noise(3, 5_000_000));
-    desk.key("key", &["ed25519"], "");
-    desk.place.write("allowed", desk.line("board@example.com", "", "key"));
-    desk.pack("B", &["--volume-size", "2M", "--sign", "key"]);
-    let verified = |sums: &str| {
-        desk.place.write("read", sums);
-        let mut verify = desk.place.clean("ssh-keygen");
-        verify.args(["-Y", "verify", "-f", "allowed", "-I", "board@example.com", "-n", NAMESPACE, "-s"]);
-        let read = std::fs::File::open(desk.place.path("read")).unwrap();
-        verify.arg("B.sha256sums.sig").stdin(Stdio::from(read)).output().unwrap().status.success()
-    };
-    let sums = desk.place.read("B.sha256sums");
-    assert!(sums.lines().count() > 2, "{sums}");
-    run(desk.place.clean("sha256sum").args(["-c", "--quiet", "B.sha256sums"]));
-    assert!(verified(&sums));
-    assert!(!verified(&sums.replace("B.0001", "B.0009")));
-    // the volumes joined are the bundle in one file, signature and all
-    let report = desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
-    assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com");
-    let names = sums.lines().map(|line| line.split_once("  ").unwrap().1);
-    let joined: Vec<u8> = names.flat_map(|name| std::fs::read(desk.place.path(name)).unwrap()).collect();
-    assert!(joined == std::fs::read(desk.pack("C", &["--sign", "key"])).unwrap());
-    desk.place.write("tool", "#!/bin/sh\n");
-    desk.pack("D", &["--include-self=tool", "--sign", "key"]);
-    assert!(desk.place.path("D.sha256sums.sig").exists() && !desk.place.path("C.sha256sums").exists());
-    // what was signed before says nothing of what is packed now
-    desk.pack("B", &["--volume-size", "2M"]);
-    assert!(!desk.place.path("B.sha256sums.sig").exists());
 }
 
 #[test]
@@ -422,4 +385,53 @@ fn only_what_was_approved_is_pushed_and_served() {
     desk.place.json(0, &[&from_store[..], &["--expect", &fingerprint]].concat());
     let refused = desk.place.json(4, &[&from_store[..], &["--expect", digest]].concat());
     assert!(refused["error"]["message"].as_str().unwrap().contains(&fingerprint), "{refused}");
+}
+
+#[test]
+fn checksums_beside_a_signed_bundle_are_signed_too() {
+    if !need(&["ssh-keygen", "sha256sum"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.lock("landfall.lock", &support::images::noise(1, 1_500_000));
+    desk.key("board", &["ed25519"], "");
+    desk.place.write("allowed", desk.line("board@example.com", "", "board"));
+    desk.pack("B", &["--volume-size", "1100000", "--sign", "board"]);
+    let verify = [
+        "-Y",
+        "verify",
+        "-f",
+        "allowed",
+        "-I",
+        "board@example.com",
+        "-n",
+        NAMESPACE,
+        "-s",
+        "B.sha256sums.sig",
+    ];
+    let sums = std::fs::File::open(desk.place.path("B.sha256sums")).unwrap();
+    run(desk.place.clean("ssh-keygen").args(verify).stdin(Stdio::from(sums)));
+    run(desk.place.clean("sha256sum").args(["--strict", "-c", "B.sha256sums"]));
+    let report = desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+    assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com");
+    // the volumes joined are the bundle in one file, signature and all
+    let whole = std::fs::read(desk.pack("C", &["--sign", "board"])).unwrap();
+    let volume = |n: usize| std::fs::read(desk.place.path(format!("B.{n:04}"))).unwrap();
+    assert_eq!([volume(1), volume(2)].concat(), whole);
+    assert!(!desk.place.path("C.sha256sums").exists());
+    // a lost volume is packed again, and the signature in another one still fits
+    std::fs::remove_file(desk.place.path("B.0001")).unwrap();
+    let output = desk.run(&["pack", "--like", "B", "--only-volume", "1"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert_eq!([volume(1), volume(2)].concat(), whole);
+    desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+
+    // an older signature does not stay beside other checksums
+    desk.pack("B", &["--volume-size", "1100000"]);
+    assert!(desk.place.path("B.sha256sums").exists() && !desk.place.path("B.sha256sums.sig").exists());
+    desk.place.write("tool", "#!/bin/sh\n");
+    let output = desk.run(&["pack", "-o", "tool", "--include-self=tool", "--sign", "board"]);
+    assert_eq!(code(&output), 2, "{}", shown(&output));
+    desk.pack("D", &["--include-self=tool", "--sign", "board"]);
+    assert!(desk.place.path("D.sha256sums.sig").exists());
 }

@@ -137,6 +137,14 @@ pub enum Error {
         /// What fits, in bytes.
         smallest: u64,
     },
+    /// A volume cannot be packed once more.
+    #[error("cannot rebuild {volume}: {why}")]
+    Rebuild {
+        /// Its name.
+        volume: String,
+        /// Why not.
+        why: String,
+    },
     /// A file cannot be put beside the bundle.
     #[error("cannot put {path} beside the bundle: {why}")]
     Tool {
@@ -163,7 +171,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// It cannot be signed.
     #[error("cannot sign {path}: {source}")]
@@ -171,7 +179,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]

@@ -81,7 +81,7 @@ impl Medium {
     pub(super) fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
         while !buffer.is_empty() {
             let index = self.part_at(at);
-            let part = &self.parts[index];
+            let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
             let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
             let left = left.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
@@ -105,7 +105,8 @@ impl Medium {
 
     /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
     pub(super) fn volume(&self, at: u64) -> Option<String> {
-        self.are_volumes.then(|| volumes::name(&self.parts[self.part_at(at)].path))
+        let part = self.parts.get(self.part_at(at)).filter(|_| self.are_volumes)?;
+        Some(volumes::name(&part.path))
     }
 
     /// The name of the volume that begins at `end`, where one does.

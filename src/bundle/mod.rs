@@ -2,7 +2,10 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`],
+//! [`Bundle::open`] and [`verify`].
+//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
+//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
 mod contents;
 mod error;
@@ -16,6 +19,7 @@ mod parcel;
 mod pipeline;
 mod plan;
 mod read;
+mod rebuild;
 mod sign;
 mod sums;
 mod tail;
@@ -32,6 +36,7 @@ pub use form::Form;
 pub use parcel::Parcel;
 pub use plan::{Lost, Plan};
 pub use read::Bundle;
+pub use rebuild::rebuild;
 pub use sign::{NAMESPACE, SignedBy};
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};

@@ -23,11 +23,17 @@ pub struct Parcel {
     pub signer: Option<Arc<Signer>>,
 }
 
-/// A program on its way beside the bundle.
+/// A program on its way beside the bundle; its copy is gone when this is dropped before it has its name.
 pub(super) struct Tool {
     partial: PathBuf,
     path: PathBuf,
     sum: String,
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.partial);
+    }
 }
 
 impl Parcel {
@@ -40,7 +46,7 @@ impl Parcel {
         for from in &self.tools {
             let failed = |why: String| Error::Tool { path: from.clone(), why };
             let called = from.file_name().ok_or_else(|| failed("it is no file".into()))?;
-            let path = folder(out).join(called);
+            let path = out.with_file_name(called);
             let is_bundles = path.file_name() == out.file_name()
                 || volumes::number_of(out, &path).is_some()
                 || [sums_path(out), signature_path(out), with(out, ".partial")].contains(&path);
@@ -49,15 +55,9 @@ impl Parcel {
                 return Err(failed(format!("the name {called} is taken; give it another one")));
             }
             let partial = with(&path, ".partial");
-            match copy(from, &partial) {
-                Ok(sum) => tools.push(Tool { partial, path, sum }),
-                Err(error) => {
-                    discard(&tools);
-                    // the error that led here is the one to tell
-                    let _ = fs::remove_file(partial);
-                    return Err(failed(error.to_string()));
-                }
-            }
+            let mut tool = Tool { partial, path, sum: String::new() };
+            tool.sum = copy(from, &tool.partial).map_err(|error| failed(error.to_string()))?;
+            tools.push(tool);
         }
         Ok(tools)
     }
@@ -74,14 +74,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<String> {
     file.set_permissions(fs::Permissions::from_mode(0o755))?;
     file.sync_all()?;
     hash(to)
-}
-
-/// Takes copies away that are not wanted any more.
-pub(super) fn discard(tools: &[Tool]) {
-    for tool in tools {
-        // the error that led here is the one to tell; the next run writes over what stays
-        let _ = fs::remove_file(&tool.partial);
-    }
 }
 
 /// Gives everything its name: what was written as `partial`, in volumes with these checksums or whole, and

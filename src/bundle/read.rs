@@ -9,6 +9,8 @@
 //! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
 //!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
 //!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
 //! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
 //!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
 //!   the tar headers say is never used here; `verify` compares each with the one that must be there.
@@ -70,7 +72,17 @@ impl Bundle {
     /// have, or needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         let medium = Medium::open(path)?;
-        let unsound = |fault| Error::Unsound { path: path.into(), faults: vec![medium.place(fault)] };
+        let unsound = |fault: Fault| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match medium.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let fault = Fault { why: format!("{}{hint}", fault.why), ..medium.place(fault) };
+            Error::Unsound { path: path.into(), faults: vec![fault] }
+        };
         let (locator_at, locator) = find_locator(&medium).map_err(unsound)?;
         let (index, index_frames) = read_index(&medium, &locator).map_err(unsound)?;
         let contents = parse(path, &medium, &locator, &index)?;
@@ -359,7 +371,12 @@ pub(super) fn read_index(medium: &Medium, locator: &Locator) -> Result<(Vec<u8>,
     Ok((index, sizes))
 }
 
-fn parse(path: &Path, medium: &Medium, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+pub(super) fn parse(
+    path: &Path,
+    medium: &Medium,
+    locator: &Locator,
+    index: &[u8],
+) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,

@@ -100,7 +100,7 @@ pub fn explain(error: Error, path: &Path, progress: &dyn Progress) -> Error {
     let missing = volumes.missing();
     progress.begin("verify", sums.len() as u64, 0);
     let mut bad = Vec::new();
-    for (path, sum) in &sums {
+    for (path, sum) in sums.iter().filter(|(path, _)| volumes::number_of(&volumes.base, path).is_some()) {
         let volume = name(path);
         if missing.contains(&volume) {
             continue;

@@ -40,8 +40,14 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
         faults = against_lock(bundle)?;
     }
     if !faults.is_empty() {
-        faults.truncate(MAX_FAULTS);
-        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).collect();
+        let mut volumes = BTreeSet::new();
+        let mut count = 0;
+        let faults = faults.into_iter().map(|fault| bundle.0.medium.place(fault)).filter(|fault| {
+            count += 1;
+            // all damaged volumes are named
+            fault.volume.as_ref().is_some_and(|volume| volumes.insert(volume.clone())) || count <= MAX_FAULTS
+        });
+        let faults = faults.collect();
         return Err(Error::Unsound { path: bundle.0.path.clone(), faults });
     }
     Ok(Verified {
@@ -54,10 +60,11 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
 /// One frame on its way: entry, frame number, offset, bytes or content.
 struct Piece(usize, usize, u64, Result<Vec<u8>, String>);
 
-/// Every frame and every digest of the entries; the first fault of each.
+/// Every frame and every digest of the entries; the first fault of each, and the first of each volume.
 fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
     let entries = &bundle.contents().entries;
     let mut faults: Vec<Fault> = Vec::new();
+    let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         |hand| {
@@ -90,8 +97,9 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
             }
             let Some((_, hasher)) = &mut state else { return Ok(()) };
             let mut fail = |at, why| {
-                // once an entry is known to be damaged, its other frames are not news
-                if hasher.take().is_some() {
+                // once an entry is known to be damaged, its other frames are not news, but other volumes are
+                let volume = bundle.0.medium.volume(at);
+                if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume)) {
                     faults.push(Fault::new(&entry.name, at, why));
                 }
             };

@@ -22,8 +22,8 @@ pub enum VolumeSizeError {
     #[error("{0}; or dvd, bd, fat32")]
     Text(String),
     /// Nothing fits.
-    #[error("a volume must have room for one frame of the bundle, which is up to {} bytes", frame::MAX_FRAME)]
-    Small,
+    #[error("volumes have at least one byte")]
+    Empty,
 }
 
 impl FromStr for VolumeSize {
@@ -40,7 +40,7 @@ impl FromStr for VolumeSize {
             "fat32" => (4 << 30) - 1,
             _ => parse_size(text).map_err(|error| VolumeSizeError::Text(error.to_string()))?,
         };
-        if bytes < frame::MAX_FRAME as u64 { Err(VolumeSizeError::Small) } else { Ok(VolumeSize(bytes)) }
+        if bytes == 0 { Err(VolumeSizeError::Empty) } else { Ok(VolumeSize(bytes)) }
     }
 }
 
@@ -86,6 +86,11 @@ impl Volumes {
 /// Whether `path` means the volumes of a bundle, and no file.
 pub fn is_split(path: &Path) -> bool {
     matches!(Volumes::of(path), Ok(Some(_)))
+}
+
+/// The bundle that a path means when it is one of its volumes, or its name without a number.
+pub(super) fn base(path: &Path) -> PathBuf {
+    split(path).map_or_else(|| path.into(), |(base, _)| base)
 }
 
 /// Where a volume of the bundle `base` lies; the first has number 1.
@@ -160,8 +165,7 @@ mod tests {
         assert_eq!((size("4.7G"), size("4GiB")), (Ok(4_700_000_000), Ok(4 << 30)));
         assert!(size("dvd").unwrap() < 4 << 30 && size("fat32").unwrap() < 4 << 30);
         assert!(size("BD").unwrap() < 25_000_000_000);
-        assert_eq!(size("1056768"), Ok(1_056_768));
-        for bad in ["1056767", "0", "cd", "-1", ""] {
+        for bad in ["0", "cd", "-1", ""] {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

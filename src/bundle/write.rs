@@ -3,7 +3,7 @@
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::out::Out;
-use super::parcel::{Parcel, discard, publish};
+use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
@@ -76,9 +76,10 @@ pub fn write_parcel(
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let (partial, file) = create(out)?;
+    // it is locked until the end
+    let file = Arc::new(file);
     let failed = |source| Error::Write { path: out.into(), source };
     let fill = |flush| {
-        let file = Arc::new(file);
         // volumes lie beside the file, which then is but a lock
         let mut out = match parcel.volume_size {
             None => Out::file(file.clone(), 0, Some(flush)),
@@ -91,7 +92,7 @@ pub fn write_parcel(
             (Some(smallest), Some(VolumeSize(size))) => {
                 Err(Error::VolumeSize { size, most: MAX_VOLUMES, smallest })
             }
-            _ => Ok((written, out, file)),
+            _ => Ok((written, out)),
         }
     };
     let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
@@ -100,7 +101,7 @@ pub fn write_parcel(
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(fill);
         progress.end();
-        let named = filled.and_then(|((written, filled, _lock), flushed)| {
+        filled.and_then(|((written, filled), flushed)| {
             let publish = || {
                 flushed?;
                 filled.sync()?;
@@ -108,13 +109,12 @@ pub fn write_parcel(
             };
             let (files, beside) = publish().map_err(failed)?;
             Ok(Written { files, beside, ..written })
-        });
-        named.inspect_err(|_| discard(&tools))
+        })
     });
     if result.is_err() {
         // the first error is the one to tell; the next run reuses the files if they stay
-        let _ = fs::remove_file(&partial);
         let _ = volumes::remove_all(&partial);
+        let _ = fs::remove_file(&partial);
     }
     result
 }
@@ -280,7 +280,7 @@ fn locator_work() -> Work {
     Work { piece: None, form: Form::Stored, content }
 }
 
-fn read_error(piece: &Piece, source: io::Error) -> ContentError {
+pub(super) fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     let digest = piece.descriptor.digest.clone();
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => ContentError::Damaged { digest },
@@ -288,7 +288,7 @@ fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     }
 }
 
-fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     match &piece.content {
         Content::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),

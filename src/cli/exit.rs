@@ -148,6 +148,7 @@ impl From<bundle::Error> for Failure {
             | Error::Unsound { .. }
             | Error::Missing { .. }
             | Error::Volumes { .. }
+            | Error::Rebuild { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
             | Error::Signature { .. } => Failure::refused(message),

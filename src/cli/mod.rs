@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod export;
 mod gc;
+mod like;
 mod listing;
 mod lock;
 mod ls;

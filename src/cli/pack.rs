@@ -1,5 +1,6 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
+use super::like::Like;
 use super::listing::{count, item, lines, table};
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
@@ -11,18 +12,22 @@ use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Where the lock is looked for without a flag.
+pub(super) const LOCK: &str = "landfall.lock";
 
 /// Pack what a lock names into one bundle file
 #[derive(Args)]
 pub(super) struct Pack {
-    /// The lock
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
-    lock: PathBuf,
+    /// The lock [default: landfall.lock]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     /// The bundle to write
-    #[arg(short, long, value_name = "BUNDLE")]
-    out: PathBuf,
+    #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
+    out: Option<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
@@ -31,11 +36,13 @@ pub(super) struct Pack {
     volume_size: Option<VolumeSize>,
     /// Put a program beside the bundle, this one or PATH; may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    include_self: Vec<PathBuf>,
+    include_self: Vec<OsString>,
     /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
     /// SSH agent holds
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
+    #[command(flatten)]
+    like: Like,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -46,8 +53,12 @@ pub(super) struct Pack {
 
 impl Pack {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = Lock::load(&self.lock)?;
         let store = Disk::open(&context.store_dir()?)?;
+        if self.like.like.is_some() {
+            return context.run(self.like.run(self.out, self.lock, store, context));
+        }
+        let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
+        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
         let progress = Arc::clone(&context.progress);
         let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
@@ -64,18 +75,18 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(self.dry(&plan, report(Status::Skipped)));
+                    return Ok(dry(&plan, &out, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write_parcel(&plan, &store, &self.out, options, &parcel, &*progress)?;
-                if self.volume_size.is_some() && self.out.is_file() {
+                let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
+                if self.volume_size.is_some() && out.is_file() {
                     progress.note(&format!(
                         "note: there is a file {} too, and commands that are given this name read it, not the volumes",
-                        self.out.display()
+                        out.display()
                     ));
                 }
                 let key = parcel.signer.as_ref().map(|signer| signer.key());
-                Ok(self.done(&plan, &written, key, report(Status::Done)))
+                Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
@@ -92,30 +103,23 @@ impl Pack {
             })
         };
         let tools = self.include_self.iter();
-        tools.map(|path| if path.as_os_str().is_empty() { own() } else { Ok(path.clone()) }).collect()
+        tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
-    fn dry(&self, plan: &Plan, mut report: Report) -> Outcome {
-        let needed = plan.needed_bytes();
-        report.extra.insert("needed_bytes".into(), json!(needed));
-        let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
-            table(plan.items.iter()),
-            count(&plan.items),
-            self.out.display(),
-            plan.fingerprint,
-            human_size(needed),
-        );
-        outcome(plan, report, &text)
-    }
-
-    fn done(&self, plan: &Plan, written: &Written, key: Option<&PublicKey>, mut report: Report) -> Outcome {
+    fn done(
+        &self,
+        plan: &Plan,
+        out: &Path,
+        written: &Written,
+        key: Option<&PublicKey>,
+        mut report: Report,
+    ) -> Outcome {
         let content = plan.content_bytes();
         let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
         report.extra.insert(
             "bundle".into(),
             json!({
-                "path": self.out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+                "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
                 "signed": key.is_some(),
                 "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
@@ -126,7 +130,7 @@ impl Pack {
             "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
              {:.3} of the content's {}\n",
             count(&plan.items),
-            self.out.display(),
+            out.display(),
             written.digest,
             plan.fingerprint,
             human_size(written.bytes),
@@ -154,6 +158,20 @@ fn ends(names: &[String]) -> String {
         [first, .., last] => format!("{}: {first} to {last}", names.len()),
         few => format!("{}: {}", few.len(), few.concat()),
     }
+}
+
+fn dry(plan: &Plan, out: &Path, mut report: Report) -> Outcome {
+    let needed = plan.needed_bytes();
+    report.extra.insert("needed_bytes".into(), json!(needed));
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
+        table(plan.items.iter()),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+        human_size(needed),
+    );
+    outcome(plan, report, &text)
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.
