@@ -46,8 +46,7 @@ impl Verify {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let explain = |error| bundle::explain(error, &self.bundle, &*progress);
-                bundle::verify(&carried.bundle, &*progress).map_err(explain)?;
+                bundle::verify(&carried.bundle, &*progress)?;
                 self.outcome(&carried)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
