@@ -80,6 +80,8 @@ def contents(file):
     frames = read(file, int(where["offset"]), int(where["length"]))
     index = content(check(frames, where["frames"], "the contents index"))
     check(index, where["sha256"], "the contents index")
+    if set(json.loads(index)["requires"]) - {"delta"}:
+        sys.exit(f"this script does not know {json.loads(index)['requires']}")
     return where, index
 
 
@@ -120,8 +122,13 @@ elif sys.argv[2:] == ["signature"]:
     sys.stdout.buffer.write(signature(bundle, where))
 elif len(sys.argv) > 2:
     wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
-    blob(bundle, wanted[0]) if wanted else sys.exit(f"there is no {sys.argv[2]}")
+    left_out = any(other["digest"] == sys.argv[2] for other in index.get("omitted", []))
+    blob(bundle, wanted[0]) if wanted else sys.exit(f"{sys.argv[2]} is {'left out' if left_out else 'not there'}")
 else:
     print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
     for entry in index["entries"]:
         print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+    for other in index.get("omitted", []):
+        print(f"{other['size']:>12} {'left out':<10} {other['digest']}")
+    for base in index.get("bases", []):
+        print(f"needs {base['kind']} {base.get('digest', base['lock'])}")

@@ -1,8 +1,8 @@
 //! The contents index: every entry of the bundle and every frame, with place, length and hash.
 
 use super::locator::{self, Locator};
-use super::{Fault, Form, LOCATOR, LOCK, frame, header};
-use crate::model::Digest;
+use super::{BaseName, Fault, Form, LOCATOR, LOCK, delta, frame, header};
+use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -22,12 +22,18 @@ pub struct Contents {
     pub landfall: String,
     /// Options that have an influence on the bytes.
     pub options: PackOptions,
-    /// What a reader must know to use it; empty in a bundle of this release.
+    /// What a reader must know to use it: `delta`, or nothing.
     pub requires: Vec<String>,
     /// The locks inside; one in a bundle of this release.
     pub locks: Vec<LockName>,
     /// Items of the lock that are not in the bundle. Empty when it is whole.
     pub partial: Vec<ItemName>,
+    /// Bases of a delta: each has all of `omitted`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<BaseName>,
+    /// Blobs that a delta leaves out, by digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<Descriptor>,
     /// File offset of the locator's entry, which is not among `entries`: it names this index's hash.
     pub locator: u64,
     /// All other entries that stand before this index, by position.
@@ -219,6 +225,7 @@ impl Contents {
         if self.locator != locator_at {
             return Err(fault("it gives the locator another place"));
         }
+        delta::check(self).map_err(|why| fault(&why))?;
         let mut seen = HashSet::new();
         let mut end = 0;
         for (index, entry) in self.entries.iter().enumerate() {

@@ -2,12 +2,13 @@
 //!
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), [`sign`] (its signature), then the verbs [`write`],
-//! [`Bundle::open`] and [`verify`].
+//! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
+//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
 //! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
 //! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
 mod contents;
+mod delta;
 mod error;
 mod form;
 mod frame;
@@ -31,6 +32,7 @@ mod whole;
 mod write;
 
 pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
+pub use delta::{Base, BaseName};
 pub use error::{Error, Fault};
 pub use form::Form;
 pub use parcel::Parcel;
@@ -49,3 +51,5 @@ const LOCK: &str = "landfall.lock";
 const LOCATOR: &str = "landfall-locator";
 /// Name of the contents index inside a bundle.
 const CONTENTS: &str = "landfall-contents.json";
+/// What a bundle requires that leaves out what its bases have.
+const DELTA: &str = "delta";

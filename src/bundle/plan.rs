@@ -1,14 +1,14 @@
 //! What goes into a bundle, in which order: it follows from the lock, and from what is missing.
 
 use super::contents::{FRONT, ItemName};
-use super::{Error, Form, LOCK, frame, header, locator};
+use super::{Base, BaseName, Error, Form, LOCK, delta, frame, header, locator};
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest, media_type};
 use crate::report::Kind;
 use crate::source::{self, Entry, From};
 use crate::store::Blobs;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 /// `oci-layout` (image-layout.md, "oci-layout file").
@@ -21,6 +21,10 @@ pub struct Plan {
     pub items: Vec<Entry>,
     /// Items that should be in it and will not.
     pub lost: Vec<Lost>,
+    /// The bases of a delta. Empty where nothing is left out.
+    pub bases: Vec<BaseName>,
+    /// Blobs that are left out because every base has them, by digest.
+    pub omitted: Vec<Descriptor>,
     /// SHA-256 of the lock's text.
     pub fingerprint: Digest,
     pub(super) pieces: Vec<Piece>,
@@ -69,17 +73,36 @@ impl Plan {
     /// # Errors
     /// When `blobs` cannot be asked.
     pub fn new(lock: &Lock, blobs: &dyn Blobs, today: jiff::civil::Date) -> Result<Plan, Error> {
+        Plan::since(lock, blobs, &[], today)
+    }
+
+    /// The same for a delta: layers and files that every base has are left out, and `blobs` need not have
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Plan::new`]; and when a manifest cannot be read.
+    pub fn since(
+        lock: &Lock,
+        blobs: &dyn Blobs,
+        bases: &[Base],
+        today: jiff::civil::Date,
+    ) -> Result<Plan, Error> {
         let mut lost = Vec::new();
         let mut asked = HashMap::new();
+        let mut all_kept = HashSet::new();
         for entry in source::entries(lock) {
             let mut lacking = Vec::new();
-            for part in entry.parts.iter().filter(|part| matches!(content(&part.from), Content::Store)) {
+            let failed = |source| Error::Content { item: entry.name.clone(), source };
+            let kept =
+                if bases.is_empty() { HashSet::new() } else { delta::kept(&entry, blobs).map_err(failed)? };
+            for part in entry.parts.iter().filter(|part| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
+                if !kept.contains(digest) && delta::all_have(bases, &part.descriptor) {
+                    continue;
+                }
                 if !asked.contains_key(digest) {
                     let found = blobs.stat(digest);
-                    let found =
-                        found.map_err(|source| Error::Content { item: entry.name.clone(), source })?;
-                    asked.insert(digest.clone(), found);
+                    asked.insert(digest.clone(), found.map_err(failed)?);
                 }
                 match asked[digest] {
                     Some(found) if found == *size => {}
@@ -96,6 +119,8 @@ impl Plan {
                 let item = ItemName { kind: entry.kind, name: entry.name };
                 let reason = format!("the store lacks {first}{more}");
                 lost.push(Lost { item, digest: Some(entry.digest), reason });
+            } else {
+                all_kept.extend(kept);
             }
         }
         let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
@@ -112,7 +137,12 @@ impl Plan {
         }));
         lost.sort_by(|a, b| a.item.cmp(&b.item));
         let without = lost.iter().map(|lost| lost.item.clone()).collect();
-        Ok(Plan { lost, ..Plan::without(lock, &without) })
+        let mut plan = Plan { lost, ..Plan::without(lock, &without) };
+        plan.leave_out(|blob| !all_kept.contains(&blob.digest) && delta::all_have(bases, blob));
+        if !plan.omitted.is_empty() {
+            plan.bases = delta::names(bases, &plan.omitted);
+        }
+        Ok(plan)
     }
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
@@ -131,7 +161,17 @@ impl Plan {
             blob_pieces(&items).into_iter().partition(|piece| piece.form == Form::Stored);
         pieces.extend(stored);
         pieces.extend(compressed);
-        Plan { items, lost: Vec::new(), fingerprint: Digest::sha256(text.as_bytes()), pieces }
+        let fingerprint = Digest::sha256(text.as_bytes());
+        Plan { items, lost: Vec::new(), bases: Vec::new(), omitted: Vec::new(), fingerprint, pieces }
+    }
+
+    /// Takes the blobs out that `is_had`.
+    fn leave_out(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
+        let blobs = self.pieces.split_off(super::contents::FRONT.len() + 1);
+        let (out, within): (Vec<_>, Vec<_>) = blobs.into_iter().partition(|piece| is_had(&piece.descriptor));
+        self.pieces.extend(within);
+        self.omitted = out.into_iter().map(|piece| piece.descriptor).collect();
+        self.omitted.sort_by(|a, b| a.digest.cmp(&b.digest));
     }
 
     /// Refuses a bundle that would be partial.
@@ -161,7 +201,9 @@ impl Plan {
             let stored = frame::stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
             stored + frames * 96 + 512 + 4 * piece.name.len() as u64
         };
-        self.pieces.iter().map(piece).sum::<u64>() + locator::SPAN as u64 + 8192
+        // a line for what is left out, and one for its place at each registry
+        let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
+        self.pieces.iter().map(piece).sum::<u64>() + omitted + locator::SPAN as u64 + 8192
     }
 }
 

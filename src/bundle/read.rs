@@ -30,9 +30,9 @@ use super::contents::{Contents, Hash, ItemName, Record};
 use super::locator::{self, Locator};
 use super::medium::Medium;
 use super::whole::WholeReader;
-use super::{CONTENTS, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
+use super::{BaseName, CONTENTS, DELTA, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
 use crate::lock::{Lock, Unresolved};
-use crate::model::{Digest, Hasher, Limits};
+use crate::model::{Descriptor, Digest, Hasher, Limits};
 use crate::report::Kind;
 use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
@@ -111,6 +111,11 @@ impl Bundle {
         Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, signature, blobs })))
     }
 
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
     /// The bundle digest: SHA-256 of the contents index.
     pub fn digest(&self) -> &Digest {
         &self.0.locator.sha256
@@ -129,6 +134,16 @@ impl Bundle {
     /// Items of the lock that are not inside. Empty when the bundle is whole.
     pub fn partial(&self) -> &[ItemName] {
         &self.0.contents.partial
+    }
+
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is none.
+    pub fn bases(&self) -> &[BaseName] {
+        &self.0.contents.bases
+    }
+
+    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is none.
+    pub fn omitted(&self) -> &[Descriptor] {
+        &self.0.contents.omitted
     }
 
     /// Size in bytes, of all volumes together.
@@ -392,8 +407,9 @@ pub(super) fn parse(
     if head.version != 1 {
         return newer(format!("its format has version {}, this one reads version 1", head.version));
     }
-    if !head.requires.is_empty() {
-        return newer(format!("it uses {}", head.requires.join(", ")));
+    let unknown: Vec<String> = head.requires.into_iter().filter(|word| word != DELTA).collect();
+    if !unknown.is_empty() {
+        return newer(format!("it uses {}", unknown.join(", ")));
     }
     let contents: Contents = serde_json::from_slice(index).map_err(fault)?;
     if contents.locks.len() > 1 {

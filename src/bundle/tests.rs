@@ -209,9 +209,10 @@ fn a_cut_at_any_frame_is_found() {
 #[test]
 fn an_index_that_lies_is_refused() {
     type Lie = fn(&mut Contents);
-    let lies: [(&str, Lie); 13] = [
+    let lies: [(&str, Lie); 14] = [
         ("newer landfall", |c| c.version = 2),
-        ("newer landfall", |c| c.requires = vec!["delta".into()]),
+        ("newer landfall", |c| c.requires = vec!["delta".into(), "recipe".into()]),
+        ("does not fit together", |c| c.requires = vec!["delta".into()]),
         ("newer landfall", |c| c.locks.push(c.locks[0].clone())),
         ("every bundle has", |c| c.locks[0].name = "../../etc/passwd".into()),
         ("every bundle has", |c| c.entries.swap(0, 1)),
@@ -370,6 +371,90 @@ fn accepted_losses_count_until_their_date() {
     let lost = |day| Plan::new(&lock, &memory, day).unwrap().lost.len();
     assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
     assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
+}
+
+/// A delta of the sample that leaves out its layer and its file, as two bases have them.
+fn packed_delta() -> Packed {
+    let (mut memory, lock) = sample();
+    let repositories: std::collections::BTreeMap<Digest, String> =
+        memory.blobs.keys().map(|digest| (digest.clone(), "some/app".into())).collect();
+    let receipt = Base::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
+    let (layer, file) = (lock.images[0].blobs[1].digest.clone(), lock.files[0].digest.clone());
+    // what is left out need not be there
+    memory.blobs.retain(|digest, _| *digest != layer && *digest != file);
+    let plan = Plan::since(&lock, &memory, &[receipt, Base::lock(&lock)], today()).unwrap();
+    let mut expected = [layer, file];
+    expected.sort();
+    assert_eq!(plan.omitted.iter().map(|blob| blob.digest.clone()).collect::<Vec<_>>(), expected);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    Packed { _dir: dir, path }
+}
+
+#[test]
+fn a_delta_is_sound_and_names_its_bases() {
+    let (_, lock) = sample();
+    let packed = packed_delta();
+    assert_eq!(packed.verdict(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.bases()[0], BaseName::Lock { lock: lock.fingerprint() });
+    let BaseName::Receipt { repositories, .. } = &bundle.bases()[1] else { panic!("{:?}", bundle.bases()) };
+    assert!(repositories.keys().eq(bundle.omitted().iter().map(|blob| &blob.digest)), "{repositories:?}");
+    let top = &lock.images[0];
+    for inside in [&top.digest, &top.blobs[0].digest] {
+        assert!(bundle.stat(inside).unwrap().is_some(), "manifests and configs are in every delta");
+    }
+    // as a base it counts as what its receiver has
+    let (memory, _) = sample();
+    let second = Plan::since(&lock, &memory, &[Base::bundle(&bundle)], today()).unwrap();
+    assert_eq!(second.omitted, bundle.omitted());
+}
+
+#[test]
+fn a_delta_that_lies_is_refused() {
+    type Lie = fn(&mut Contents);
+    let config = |c: &Contents| {
+        let config = c.entries.iter().find(|entry| entry.media_type == media_type::OCI_CONFIG).unwrap();
+        Descriptor { digest: config.digest.clone(), size: config.size, media_type: config.media_type.clone() }
+    };
+    let lies: [(&str, Lie); 7] = [
+        ("does not fit together", |c| c.requires.clear()),
+        ("does not fit together", |c| c.bases.clear()),
+        ("does not fit together", |c| c.omitted.clear()),
+        ("sorted", |c| c.omitted.reverse()),
+        ("is not there", |c| drop(c.omitted.remove(0))),
+        ("does not ask for this", |c| c.omitted[0].size += 1),
+        ("no repository", |c| {
+            let Some(BaseName::Receipt { repositories, .. }) = c.bases.last_mut() else { return };
+            repositories.values_mut().for_each(|name| *name = "../../v2/x".into());
+        }),
+    ];
+    for (why, lie) in lies {
+        let packed = packed_delta();
+        packed.reseal(lie);
+        let verdict = packed.verdict();
+        assert!(verdict.contains(why), "{why}: {verdict}");
+    }
+    let packed = packed_delta();
+    packed.reseal(|contents| {
+        contents.omitted.push(config(contents));
+        contents.omitted.sort();
+    });
+    assert!(
+        packed.verdict().contains("leaves out") && packed.verdict().contains("has it"),
+        "{}",
+        packed.verdict()
+    );
+    // the last entry cut out of the file is one that must be there
+    let packed = packed_delta();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let mut contents = bundle.contents().clone();
+    let last = contents.entries.pop().unwrap();
+    contents.omitted.push(Descriptor { digest: last.digest, size: last.size, media_type: last.media_type });
+    contents.omitted.sort();
+    packed.seal(&contents, contents.locator, last.offset);
+    assert!(packed.verdict().contains("only layers and files"), "{}", packed.verdict());
 }
 
 #[test]

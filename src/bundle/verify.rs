@@ -2,7 +2,7 @@
 
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
-use super::{Bundle, CONTENTS, Error, Fault, LOCK, frame, header, locator, pipeline, tail};
+use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
 use crate::lock::disagreements;
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
@@ -170,10 +170,11 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let plan = Plan::without(&lock, &without);
     let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
-    let mut faults = Vec::new();
-    let mut found = BTreeSet::new();
+    let at_index = |why: String| Fault::new(CONTENTS, bundle.0.locator.offset, why);
+    let mut faults: Vec<Fault> = delta::faults(bundle, &plan).into_iter().map(at_index).collect();
+    let mut found: BTreeSet<String> = bundle.omitted().iter().map(|blob| blob.digest.layout_path()).collect();
     for entry in &bundle.contents().entries {
-        found.insert(&entry.name);
+        found.insert(entry.name.clone());
         let mut fault = |why: &str| faults.push(Fault::new(&entry.name, entry.offset, why));
         match expected.get(&entry.name) {
             None => fault("the lock does not ask for it"),
@@ -187,7 +188,7 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
             }
         }
     }
-    let absent = expected.iter().filter(|(name, _)| !found.contains(*name));
+    let absent = expected.iter().filter(|(name, _)| !found.contains(name.as_str()));
     faults.extend(absent.map(|(name, piece)| {
         let why = format!("{name} is not there, which {} needs", piece.item);
         Fault::new(CONTENTS, bundle.0.locator.offset, why)

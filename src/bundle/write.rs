@@ -7,7 +7,7 @@ use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
-use super::{CONTENTS, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
+use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::sign::Signer;
@@ -227,9 +227,11 @@ fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
         version: 1,
         landfall: env!("CARGO_PKG_VERSION").into(),
         options,
-        requires: Vec::new(),
+        requires: if plan.omitted.is_empty() { Vec::new() } else { vec![DELTA.into()] },
         locks: vec![LockName { name: LOCK.into(), fingerprint: plan.fingerprint.clone() }],
         partial: plan.lost.iter().map(|lost| lost.item.clone()).collect(),
+        bases: plan.bases.clone(),
+        omitted: plan.omitted.clone(),
         locator: 0,
         entries: plan.pieces.iter().map(record).collect(),
     }

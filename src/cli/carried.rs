@@ -106,7 +106,8 @@ pub(super) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&SignedBy>) -
     });
     json!({
         "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
-        "bytes": bundle.bytes(), "partial": bundle.partial(), "signed": bundle.signature().is_some(),
+        "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(),
+        "signed": bundle.signature().is_some(),
         "signer": signer,
     })
 }

@@ -5,7 +5,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::{Digest, human_size};
 use crate::pull::count_kinds;
-use crate::push::{Options, ProblemKind, Pushed, push};
+use crate::push::{LeftOut, Options, ProblemKind, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Side, Status};
 use crate::rewrite::{Mapping, Target};
@@ -41,7 +41,8 @@ impl Delivery {
         context.mapping(self.to.as_ref())
     }
 
-    /// Delivers `lock` from `source`. `fingerprint` is of the lock that was approved, where there is one.
+    /// Delivers `lock` from `source`, and what is `left_out` there from the registry. `fingerprint` is of the lock
+    /// that was approved, where there is one.
     pub(super) async fn run(
         &self,
         context: &Context,
@@ -49,7 +50,7 @@ impl Delivery {
         lock: &Lock,
         fingerprint: Option<&Digest>,
         mapping: &Mapping,
-        source: Arc<dyn Source>,
+        (source, left_out): (Arc<dyn Source>, &LeftOut),
     ) -> Result<Outcome, Failure> {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         let options = Options {
@@ -59,7 +60,8 @@ impl Delivery {
             create_projects: self.create_projects,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
         };
-        let pushed = push(lock, mapping, source, sessions, options, context.progress.clone()).await;
+        let pushed =
+            push(lock, mapping, (source, left_out), sessions, options, context.progress.clone()).await;
         let mut pushed = pushed.map_err(|error| {
             let report = Box::new(context.report(sessions, Vec::new()));
             Failure { report, ..Failure::from(error) }
@@ -148,10 +150,10 @@ fn planned(item: &Item) -> bool {
 }
 
 /// All that is in the way, in one list. What stood there already makes it 3 and not 1, as everywhere; what
-/// the site alone refuses is 4.
+/// the site alone refuses is 4, and so is a delta without what it needs.
 fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
     let exit = match &pushed.problems[..] {
-        [problem] if problem.kind == ProblemKind::Index => Exit::Refused,
+        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => Exit::Refused,
         _ if report.has_successes() => Exit::Partial,
         _ => Exit::Failed,
     };
@@ -163,7 +165,7 @@ fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
     for problem in &pushed.problems {
         let stopped = problem.stopped();
         let _ = write!(message, "\n  - {}", problem.message);
-        if stopped > 1 {
+        if stopped > 1 && problem.kind != ProblemKind::Content {
             let _ = write!(message, " (stops {stopped} deliveries)");
         }
     }

@@ -8,10 +8,11 @@ use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
-use crate::rewrite::RewriteError;
+use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
 use crate::sign;
 use crate::site::SiteError;
+use crate::site::render::RenderError;
 use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -135,6 +136,18 @@ impl From<crate::manifest::Error> for Failure {
 
 impl From<RewriteError> for Failure {
     fn from(error: RewriteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Failure {
         Failure::usage(error.to_string())
     }
 }

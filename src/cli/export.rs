@@ -1,12 +1,14 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
 use super::carried::{self, Demands};
+use super::together::{Together, store};
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Kind, Status};
 use crate::serve::export_files;
+use crate::source;
 use crate::store::{Blobs, Disk};
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
@@ -40,6 +42,12 @@ struct Files {
     /// Take a bundle that says of itself that items are missing
     #[arg(long, requires = "bundle")]
     allow_partial: bool,
+    /// What a delta was packed against (may be repeated)
+    #[arg(long, value_name = "BUNDLE", requires = "bundle")]
+    base: Vec<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long, requires = "bundle")]
+    with_store: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -58,7 +66,10 @@ impl Files {
             Some(path) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
                 let bundle = carried::open(context, path, &demands)?.bundle;
-                (bundle.held()?, Arc::new(bundle))
+                let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
+                let lock = together.bundle.held()?;
+                together.whole(source::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
+                (lock, together.blobs)
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
         };

@@ -19,11 +19,16 @@ pub(super) fn item(entry: &Entry, status: Status) -> Item {
     }
 }
 
+/// `1 blob`, `2 blobs`.
+pub(super) fn count_of(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// `3 images and 1 file`.
 pub(super) fn count(entries: &[Entry]) -> String {
     let counted = |kind: Kind| {
         let count = entries.iter().filter(|entry| entry.kind == kind).count();
-        format!("{count} {kind}{}", if count == 1 { "" } else { "s" })
+        count_of(count, &kind.to_string())
     };
     format!("{} and {}", counted(Kind::Image), counted(Kind::File))
 }

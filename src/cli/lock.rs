@@ -88,7 +88,7 @@ impl LockVerb {
 }
 
 /// One line for a change.
-fn shown(change: &Change) -> String {
+pub(super) fn shown(change: &Change) -> String {
     let short = |digest: &Option<crate::model::Digest>| {
         digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
     };

@@ -2,18 +2,17 @@
 
 use super::listing::{count, item, line, lines, platforms, unique_bytes};
 use super::lock::lost;
+use super::together::{Given, needs, omitted, unreadable};
 use super::{Exit, Failure, Outcome, carried};
-use crate::bundle::{Bundle, is_split};
-use crate::lock::Lock;
+use crate::bundle::Bundle;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Report, Status, escape};
-use crate::source;
+use crate::source::{self, Entry};
+use crate::store::lacking;
 use clap::Args;
 use serde_json::json;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// List what is in a bundle or a lock
 #[derive(Args)]
@@ -25,14 +24,20 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
-        let bundle =
-            if is_split(&self.file) || is_zstd(&self.file)? { Some(Bundle::open(&self.file)?) } else { None };
-        let (lock, entries) = match &bundle {
-            Some(bundle) => (bundle.lock()?, bundle.entries()?),
-            None => {
-                let lock = Lock::load(&self.file)?;
+        let (bundle, lock, entries) = match Given::open(&self.file)? {
+            Given::Bundle(bundle) => {
+                let (lock, entries) = (bundle.lock()?, bundle.entries()?);
+                (Some(bundle), lock, entries)
+            }
+            Given::Lock(lock) => {
                 let entries = source::entries(&lock);
-                (lock, entries)
+                (None, lock, entries)
+            }
+            Given::Receipt(_) => {
+                let file = self.file.display();
+                return Err(Failure::usage(format!(
+                    "{file} is the receipt of a push; ls lists bundles and locks"
+                )));
             }
         };
         let platforms = platforms(&lock);
@@ -45,6 +50,7 @@ impl Ls {
         let fingerprint = lock.fingerprint();
         let mut extra = json!({"lock": fingerprint, "platforms": platforms});
         if let Some(bundle) = &bundle {
+            text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             extra["bundle"] = carried::told(&self.file, bundle, None);
         }
@@ -67,11 +73,15 @@ impl Ls {
     }
 }
 
-/// Whether the file begins as every bundle does, or as no lock.
-fn is_zstd(path: &Path) -> Result<bool, Failure> {
-    let cannot = |error| Failure::usage(format!("cannot read {}: {error}", path.display()));
-    let mut first = Vec::new();
-    File::open(path).and_then(|file| file.take(4).read_to_end(&mut first)).map_err(cannot)?;
-    // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
-    Ok(first.is_empty() || first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes() || !first.is_ascii())
+/// What a delta leaves out: each blob, and what it is for.
+fn left_out(bundle: &Bundle, entries: &[Entry]) -> Result<String, Failure> {
+    if bundle.omitted().is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = format!("a delta: it leaves out {}\n", omitted(bundle));
+    for lacking in lacking(entries, bundle).map_err(unreadable)? {
+        let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
+        text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));
+    }
+    Ok(text + &needs(bundle))
 }

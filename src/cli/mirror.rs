@@ -4,6 +4,7 @@ use super::delivery::Delivery;
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
+use crate::push::LeftOut;
 use crate::source::Upstreams;
 use crate::store::{Disk, Keep, Through};
 use clap::Args;
@@ -52,7 +53,7 @@ impl Mirror {
                 }
             };
             let source = Arc::new(Through::new(disk, Arc::new(Upstreams(sessions.clone())), keep));
-            self.delivery.run(context, &sessions, &lock, None, &mapping, source).await
+            self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
         })
     }
 }

@@ -1,24 +1,32 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod audit;
 mod carried;
 mod completions;
 mod context;
 mod delivery;
+mod diff;
+mod discover;
 mod doctor;
 mod exit;
 mod export;
+mod findings;
 mod gc;
 mod like;
 mod listing;
 mod lock;
+mod locked;
 mod ls;
 mod mirror;
 mod pack;
 mod pull;
 mod push;
+mod render;
 mod rewrite;
+mod rewritten;
 mod schema;
 mod serve;
+mod together;
 mod verify;
 
 pub use context::Context;
@@ -49,9 +57,13 @@ enum Verb {
     Push(push::Push),
     Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
+    Audit(audit::Audit),
+    Render(render::Render),
+    Discover(discover::Discover),
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
+    Diff(diff::Diff),
     Ls(ls::Ls),
     Gc(gc::Gc),
     Completions(completions::Completions),
@@ -70,9 +82,13 @@ impl Verb {
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Audit(verb) => ("audit", verb.run(context)),
+            Verb::Discover(verb) => ("discover", verb.run(context)),
+            Verb::Render(verb) => ("render", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),
+            Verb::Diff(verb) => ("diff", verb.run()),
             Verb::Ls(verb) => ("ls", verb.run()),
             Verb::Gc(verb) => ("gc", verb.run(context)),
             Verb::Completions(verb) => ("completions", verb.run()),

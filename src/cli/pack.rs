@@ -1,7 +1,8 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
 use super::like::Like;
-use super::listing::{count, item, lines, table};
+use super::listing::{count, count_of, item, lines, table};
+use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lock::Lock;
@@ -28,6 +29,9 @@ pub(super) struct Pack {
     /// The bundle to write
     #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
     out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
@@ -59,6 +63,8 @@ impl Pack {
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let progress = Arc::clone(&context.progress);
         let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
@@ -67,7 +73,7 @@ impl Pack {
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-                let plan = Plan::new(&lock, &store, today)?;
+                let plan = Plan::since(&lock, &store, &bases, today)?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -75,7 +81,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(dry(&plan, &out, report(Status::Skipped)));
+                    return Ok(self.dry(&plan, &out, report(Status::Skipped)));
                 }
                 let options = PackOptions { level: self.level };
                 let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
@@ -106,6 +112,41 @@ impl Pack {
         tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
+    fn dry(&self, plan: &Plan, out: &Path, mut report: Report) -> Outcome {
+        let needed = plan.needed_bytes();
+        report.extra.insert("needed_bytes".into(), json!(needed));
+        let text = format!(
+            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{}",
+            table(plan.items.iter()),
+            count(&plan.items),
+            out.display(),
+            plan.fingerprint,
+            human_size(needed),
+            self.left_out(plan),
+        );
+        outcome(plan, report, &text)
+    }
+
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &Plan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
+    }
+
     fn done(
         &self,
         plan: &Plan,
@@ -121,6 +162,7 @@ impl Pack {
             json!({
                 "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
                 "bytes": written.bytes, "content_bytes": content, "partial": partial,
+                "bases": plan.bases, "omitted": plan.omitted,
                 "signed": key.is_some(),
                 "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
                 "files": names(&written.files), "beside": names(&written.beside),
@@ -137,6 +179,7 @@ impl Pack {
             written.bytes as f64 / content.max(1) as f64,
             human_size(content),
         );
+        text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
@@ -158,20 +201,6 @@ fn ends(names: &[String]) -> String {
         [first, .., last] => format!("{}: {first} to {last}", names.len()),
         few => format!("{}: {}", few.len(), few.concat()),
     }
-}
-
-fn dry(plan: &Plan, out: &Path, mut report: Report) -> Outcome {
-    let needed = plan.needed_bytes();
-    report.extra.insert("needed_bytes".into(), json!(needed));
-    let text = format!(
-        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
-        table(plan.items.iter()),
-        count(&plan.items),
-        out.display(),
-        plan.fingerprint,
-        human_size(needed),
-    );
-    outcome(plan, report, &text)
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.

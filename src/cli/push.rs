@@ -2,9 +2,12 @@
 
 use super::carried::{self, Demands};
 use super::delivery::Delivery;
+use super::together::{Together, store};
 use super::{Context, Failure, Outcome};
 use crate::lock::Lock;
 use crate::model::Digest;
+use crate::push::LeftOut;
+use crate::source;
 use crate::store::{Blobs, Disk, Local};
 use clap::Args;
 use serde_json::Value;
@@ -16,6 +19,12 @@ use std::sync::Arc;
 pub(super) struct Push {
     /// The bundle; without it the store is pushed
     bundle: Option<PathBuf>,
+    /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long, requires = "bundle")]
+    with_store: bool,
     /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed [default:
     /// landfall.lock]
     #[arg(long, value_name = "FILE")]
@@ -34,6 +43,8 @@ pub(super) struct Push {
 struct Load {
     lock: Lock,
     blobs: Arc<dyn Blobs>,
+    /// What of it must stand at the registry.
+    left_out: LeftOut,
     /// Fingerprint of the lock that was approved: the whole one.
     fingerprint: Digest,
     /// The bundle, for the report.
@@ -43,14 +54,16 @@ struct Load {
 impl Push {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
-        let Load { lock, blobs, fingerprint, bundle } = match &self.bundle {
+        let Load { lock, blobs, left_out, fingerprint, bundle } = match &self.bundle {
             Some(path) => self.carried(context, path)?,
             None => self.kept(context)?,
         };
         let source = Arc::new(Local(blobs));
         let mut result = context.run(async {
             let sessions = context.sessions()?;
-            self.delivery.run(context, &sessions, &lock, Some(&fingerprint), &mapping, source).await
+            self.delivery
+                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &left_out))
+                .await
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,
@@ -65,12 +78,11 @@ impl Push {
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
         let demands = Demands { expect, lock: lock.as_ref(), allow_partial, ..Demands::default() };
         let carried = carried::open(context, path, &demands)?;
-        Ok(Load {
-            lock: carried.bundle.held()?,
-            fingerprint: carried.bundle.fingerprint().clone(),
-            bundle: Some(carried.told()),
-            blobs: Arc::new(carried.bundle),
-        })
+        let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
+        let fingerprint = carried.bundle.fingerprint().clone();
+        let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
+        let left_out = together.left_out(&source::entries(&lock))?;
+        Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -83,6 +95,7 @@ impl Push {
                 path.display()
             )));
         }
-        Ok(Load { lock, blobs: Arc::new(Disk::open(&context.store_dir()?)?), fingerprint, bundle: None })
+        let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
+        Ok(Load { lock, blobs, left_out: LeftOut::default(), fingerprint, bundle: None })
     }
 }

@@ -1,205 +1,178 @@
-//! `landfall rewrite`: change references to locked images so that they point to the destination.
+//! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
-use super::carried::{self, Demands};
-use super::{Context, Exit, Failure, Outcome, OutputMode};
-use crate::lock::Lock;
-use crate::report::{Report, escape};
-use crate::rewrite::{self, Input, Known, RewriteError, Rewritten, Target};
+use super::locked::Locked;
+use super::{Context, Exit, Failure, Outcome, OutputMode, rewritten};
+use crate::model::Digest;
+use crate::push::Receipt;
+use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError, Target};
 use clap::Args;
-use serde_json::{Value, json};
+use rewritten::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where the lock is looked for without a flag.
-const LOCK: &str = "landfall.lock";
-
-const NOTHING_KNOWN: &str = "\
-nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
-are defaults inside the charts. Set them in your values, as in `dex: {image: {repository: …, tag: …}}`,
-and rewrite again, or rewrite what `helm template` prints.";
-
-/// Change references to locked images so that they point to the destination
+/// Change references to locked images and files so that they point to the destination
 ///
 /// Only references that the lock knows are changed; every other byte stays.
 #[derive(Args)]
 pub(super) struct Rewrite {
-    /// Files, folders, or - for stdin
+    /// Files, charts (folder or .tgz), folders, or - for stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The registry to point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
-    /// The lock that says which references are known [default: landfall.lock]
-    #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
-    lock: Option<PathBuf>,
-    /// The bundle whose lock says it
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<PathBuf>,
-    /// Take a bundle that says of itself that items are missing; references to these are left
-    #[arg(long)]
-    allow_partial: bool,
+    /// The file server that URLs of locked files are pointed to; any URL that answers /<host>/<path>
+    /// [default: files of the site]
+    #[arg(long, value_name = "URL")]
+    files: Option<String>,
     #[command(flatten)]
-    mode: Mode,
+    locked: Locked,
+    /// The receipt of the push: digests that it replaced are replaced in references, too
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// The way back: from the destination to the locked names
+    #[arg(long, conflicts_with = "pin")]
+    reverse: bool,
+    /// Add the locked digest to references that have a tag alone
+    #[arg(long)]
+    pin: bool,
+    /// Change references in comments, too
+    #[arg(long)]
+    comments: bool,
+    #[command(flatten)]
+    modes: Modes,
 }
 
 /// Where the result goes; stdout without any of these.
 #[derive(Args)]
 #[group(multiple = false)]
-struct Mode {
+struct Modes {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
     /// Change nothing; list what would be changed and exit with 4 if there is anything
     #[arg(long)]
     check: bool,
-    /// Change nothing; print a unified diff
+    /// Change nothing; print a unified diff, with the values of Secrets masked
     #[arg(long)]
     diff: bool,
+    /// Change nothing; print a kustomize component whose `images` do the same for containers
+    #[arg(long, conflicts_with_all = ["pin", "reverse"])]
+    kustomize: bool,
     /// Write the files to this folder, changed or not
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// What became of one input.
-struct Done {
-    name: String,
-    result: Result<Rewritten, RewriteError>,
+impl Modes {
+    fn mode(&self) -> Mode<'_> {
+        match (&self.out, self.in_place, self.check, self.diff, self.kustomize) {
+            (Some(out), ..) => Mode::Out(out),
+            (_, true, ..) => Mode::InPlace,
+            (_, _, true, ..) => Mode::Check,
+            (_, _, _, true, _) => Mode::Diff,
+            (_, _, _, _, true) => Mode::Kustomize,
+            _ => Mode::Stdout,
+        }
+    }
 }
 
 impl Rewrite {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let inputs = self.inputs()?;
-        let lock = self.known_lock(context)?;
+        let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = mapping.collision(&lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let known = Known::new(&lock, &mapping);
-        let mut text = String::new();
-        let done: Vec<Done> = inputs.iter().map(|input| self.one(input, &known, &mut text)).collect();
-        self.outcome(context, &done, text)
-    }
-
-    /// The lock that decides which references are known.
-    fn known_lock(&self, context: &Context) -> Result<Lock, Failure> {
-        match (&self.lock, &self.bundle) {
-            (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => {
-                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-                Ok(carried::open(context, bundle, &demands)?.bundle.held()?)
-            }
-            (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
-            (None, None) => Err(Failure::usage(
-                "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
-            )),
+        let mut known =
+            if self.reverse { Known::reverse(&lock, &mapping) } else { Known::new(&lock, &mapping) };
+        let files = self.files.as_ref().or(context.site.as_ref().and_then(|site| site.files.as_ref()));
+        if let Some(base) = files {
+            known = known.with_files(base);
         }
+        known = known.with_replaced(self.replaced()?);
+        let options = Options { comments: self.comments, pin: self.pin };
+        let mut text = Vec::new();
+        let done = inputs.iter().filter_map(|input| self.one(input, &known, options, &mut text));
+        let done: Vec<Done> = done.collect();
+        if done.is_empty() {
+            return Err(Failure::usage(
+                "there is no file to look at in what was named; docs/rewrite.md says which are",
+            ));
+        }
+        // what is no UTF-8 was refused where it was read
+        let text = String::from_utf8(text).unwrap_or_default();
+        rewritten::outcome(context, self.modes.mode(), &done, text)
     }
 
-    fn to_stdout(&self) -> bool {
-        !(self.mode.in_place || self.mode.check || self.mode.diff || self.mode.out.is_some())
+    /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
+    fn replaced(&self) -> Result<Vec<(Digest, Digest)>, Failure> {
+        let Some(path) = &self.receipt else { return Ok(Vec::new()) };
+        let wrong = |why: String| Failure::usage(format!("the receipt {}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let receipt: Receipt = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let pairs = receipt.items.into_iter().filter_map(|item| Some((item.trimmed_from?, item.digest)));
+        Ok(pairs.map(|(old, new)| if self.reverse { (new, old) } else { (old, new) }).collect())
     }
 
     fn inputs(&self) -> Result<Vec<Input>, Failure> {
         let stdin = self.paths.iter().filter(|path| is_stdin(path)).count();
-        if stdin > 0 && (self.mode.in_place || self.mode.out.is_some()) {
+        let mode = self.modes.mode();
+        if stdin > 0 && matches!(mode, Mode::InPlace | Mode::Out(_)) {
             return Err(Failure::usage("- (stdin) goes to stdout; leave --in-place and --out away"));
         }
+        let out = self.modes.out.as_deref();
         let inputs = match stdin {
-            0 => rewrite::inputs(&self.paths, self.mode.out.as_deref())?,
-            _ if self.paths.len() == 1 => vec![Input { path: "-".into(), relative: "-".into() }],
+            0 => rewrite::inputs(&self.paths, out)?,
+            _ if self.paths.len() == 1 => vec![Input { path: "-".into(), relative: "-".into(), named: true }],
             _ => return Err(Failure::usage("- (stdin) stands alone")),
         };
-        if self.to_stdout() && (self.paths.len() > 1 || self.paths[0].is_dir()) {
+        if mode == Mode::Stdout && (self.paths.len() > 1 || self.paths[0].is_dir()) {
             return Err(Failure::usage(
                 "only one file goes to stdout; for several files or a folder say what to do with them: \
-                 --in-place, --check, --diff or --out DIR",
+                 --in-place, --check, --diff, --kustomize or --out DIR",
             ));
         }
-        if inputs.is_empty() {
-            return Err(Failure::usage("there is no *.yaml, *.yml or *.json file in what was named"));
+        if mode == Mode::Stdout && inputs.iter().any(Input::is_archive) {
+            return Err(Failure::usage(
+                "a chart's archive does not go to stdout; name a folder for it with --out DIR",
+            ));
         }
         Ok(inputs)
     }
 
-    /// Rewrites one file. What goes to stdout is added to `text`.
-    fn one(&self, input: &Input, known: &Known, text: &mut String) -> Done {
+    /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to `text`.
+    fn one(&self, input: &Input, known: &Known, options: Options, text: &mut Vec<u8>) -> Option<Done> {
         let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
-        let result = read(&input.path).and_then(|old| {
-            let result = rewrite::rewrite(&old, known);
-            let place = self.mode.out.as_ref().map(|out| out.join(&input.relative));
-            match (&result, place) {
-                (Ok(new), Some(place)) => rewrite::write(&input.path, &place, &new.text)?,
-                // a folder of results is whole, so that it can be used in place of the old one
-                (Err(_), Some(place)) => rewrite::write(&input.path, &place, &old)?,
-                (Ok(new), None) if self.mode.in_place && new.text != old => {
-                    rewrite::write(&input.path, &input.path, &new.text)?;
+        let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
+            let (old, new, members) = match read(input)? {
+                Content::Other => return Ok(None),
+                Content::Text(old) => {
+                    let new = rewrite::rewrite(&old, Kind::of(&input.path), known, options);
+                    let (before, after) = (old.clone().into_bytes(), new.text.clone().into_bytes());
+                    (before, after, vec![Member { path: name.clone(), old, new }])
                 }
-                (Ok(new), None) if self.mode.diff => text.push_str(&diff(&name, &old, &new.text)),
-                (Ok(new), None) if self.to_stdout() => text.push_str(&new.text),
-                _ => {}
+                Content::Archive(old) => match rewrite::rewrite_chart(&old, known, options) {
+                    // other archives lie in folders, too
+                    Err(_) if !input.named => return Ok(None),
+                    done => {
+                        let done = done?;
+                        let inside =
+                            |member: Member| Member { path: format!("{name}/{}", member.path), ..member };
+                        (old, done.bytes, done.members.into_iter().map(inside).collect())
+                    }
+                },
+            };
+            match self.modes.mode() {
+                Mode::Out(out) => rewrite::write(&input.path, &out.join(&input.relative), &new)?,
+                Mode::InPlace if new != old => rewrite::write(&input.path, &input.path, &new)?,
+                Mode::Stdout => text.extend(new),
+                Mode::InPlace | Mode::Check | Mode::Diff | Mode::Kustomize => {}
             }
-            result
-        });
-        Done { name, result }
-    }
-
-    fn outcome(&self, context: &Context, done: &[Done], mut text: String) -> Result<Outcome, Failure> {
-        let failed = done.iter().filter(|done| done.result.is_err()).count();
-        let good = || done.iter().filter_map(|done| Some((done.name.as_str(), done.result.as_ref().ok()?)));
-        let changes = good().map(|(_, file)| file.changes.len()).sum::<usize>();
-        let settled = good().map(|(_, file)| file.settled).sum::<usize>();
-        let left = good().map(|(_, file)| file.left.len()).sum::<usize>();
-        let mut report = report(done);
-        if self.to_stdout() && context.global.output == OutputMode::Json {
-            report.extra.insert("text".into(), text.clone().into());
-        }
-
-        let reasons = done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?)));
-        if failed == done.len() {
-            let message = reasons.collect::<Vec<_>>().join("\n");
-            return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, message) });
-        }
-        reasons.for_each(|line| context.progress.note(&line));
-        let mut lines = Vec::new();
-        if self.mode.check || self.mode.in_place || self.mode.out.is_some() {
-            lines.extend(good().flat_map(|(name, file)| {
-                file.changes.iter().map(move |edit| {
-                    format!("{name}:{}:{}: {} -> {}", edit.line, edit.column, edit.from, edit.to)
-                })
-            }));
-        }
-        lines.extend(good().flat_map(|(name, file)| {
-            file.left.iter().map(move |left| {
-                format!("{name}:{}:{}: left {}: {}", left.line, left.column, left.reference, left.why)
-            })
-        }));
-        lines.push(match (changes, settled, left) {
-            (0, 0, 0) => NOTHING_KNOWN.into(),
-            _ => {
-                let verb = if self.mode.check || self.mode.diff { "to rewrite" } else { "rewritten" };
-                let files = good().filter(|(_, file)| !file.changes.is_empty()).count();
-                let rest = [
-                    (settled, "at their destination already"),
-                    (left, "left"),
-                    (failed, "files not rewritten"),
-                ];
-                let rest = rest.iter().filter(|(count, _)| *count > 0);
-                let rest: String = rest.map(|(count, what)| format!("; {count} {what}")).collect();
-                format!("{verb}: {changes} (in {files} of {} files){rest}", done.len())
-            }
-        });
-        // stdout carries the result only: here that is a file or a diff
-        if self.to_stdout() || self.mode.diff {
-            lines.iter().for_each(|line| context.progress.note(line));
-        } else {
-            text.extend(lines.iter().map(|line| escape(line) + "\n"));
-        }
-        let exit = match (self.mode.check && changes > 0, failed) {
-            (true, _) => Exit::Refused,
-            (false, 0) => Exit::Done,
-            (false, _) => Exit::Partial,
+            Ok(Some(members))
         };
-        Ok(Outcome { report, text, exit })
+        attempt().transpose().map(|result| Done { name, result })
     }
 }
 
@@ -207,56 +180,29 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn read(path: &Path) -> Result<String, RewriteError> {
-    if !is_stdin(path) {
-        return rewrite::read(path);
+fn read(input: &Input) -> Result<Content, RewriteError> {
+    if !is_stdin(&input.path) {
+        return rewrite::read(input);
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|source| RewriteError::Read { path: "<stdin>".into(), source })?;
-    String::from_utf8(bytes).map_err(|_| RewriteError::Encoding)
+    String::from_utf8(bytes).map(Content::Text).map_err(|_| RewriteError::Encoding)
 }
 
-/// A unified diff that `patch -p1` takes; empty where nothing differs.
-fn diff(name: &str, old: &str, new: &str) -> String {
-    let path = name.trim_start_matches("./").trim_start_matches('/');
-    let diff = similar::TextDiff::from_lines(old, new);
-    diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
-}
-
-/// What went wrong with a file: its name, and where in it.
-fn reason(name: &str, error: &RewriteError) -> String {
-    match error {
-        RewriteError::Syntax { .. } => format!("{name}:{error}"),
-        RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
-        _ => format!("{name}: {error}"),
+impl Mode<'_> {
+    /// Whether stdout carries something that is read by others.
+    pub(super) fn has_result(self, context: &Context) -> bool {
+        matches!(self, Mode::Stdout | Mode::Diff | Mode::Kustomize)
+            || context.global.output == OutputMode::Json
     }
 }
 
-/// `files`, `changes` and `left` of the JSON document.
-fn report(done: &[Done]) -> Report {
-    let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    let with_file = |name: &str, value: Value| {
-        let mut members = serde_json::Map::from_iter([("file".to_owned(), name.into())]);
-        members.extend(value.as_object().cloned().unwrap_or_default());
-        Value::Object(members)
-    };
-    for Done { name, result } in done {
-        files.push(match result {
-            Ok(file) => {
-                let status = if file.changes.is_empty() { "unchanged" } else { "changed" };
-                let settled = file.settled;
-                json!({"file": name, "status": status, "changes": file.changes.len(), "settled": settled})
-            }
-            Err(error) => json!({"file": name, "status": "failed", "reason": error.to_string()}),
-        });
-        if let Ok(file) = result {
-            changes.extend(file.changes.iter().map(|edit| with_file(name, json!(edit))));
-            left.extend(file.left.iter().map(|left| with_file(name, json!(left))));
-        }
+/// The exit code by what was found.
+pub(super) fn exit(mode: Mode<'_>, changes: usize, failed: usize) -> Exit {
+    match (mode == Mode::Check && changes > 0, failed) {
+        (true, _) => Exit::Refused,
+        (false, 0) => Exit::Done,
+        (false, _) => Exit::Partial,
     }
-    let mut report = Report::default();
-    let members = [("files", files), ("changes", changes), ("left", left)];
-    report.extra.extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
-    report
 }

@@ -1,22 +1,27 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
 use super::carried::{self, Demands};
+use super::together::{Given, refused, store, unreadable};
 use super::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::bundle::Bundle;
 use crate::lock::Lock;
 use crate::model::Digest;
 use crate::report::Report;
 use crate::rewrite::Target;
 use crate::serve::{Options, Serving, Source, Users, serve};
+use crate::source;
+use crate::store::{Blobs, Several, lacking};
 use clap::Args;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server, until SIGINT or SIGTERM
 #[derive(Args)]
 pub(super) struct Serve {
-    /// Bundles to serve straight from their files; where two hold one name, the later one counts
+    /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta
+    /// counts after its bases
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Where to listen; port 0 takes a free one
@@ -34,6 +39,12 @@ pub(super) struct Serve {
     /// Let everybody push who reaches it
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
+    /// What deltas were packed against: read, and not served by name (may be repeated)
+    #[arg(long, value_name = "BUNDLE")]
+    base: Vec<PathBuf>,
+    /// Take what deltas leave out from the store too
+    #[arg(long)]
+    with_store: bool,
     /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of them)
     #[arg(long, value_name = "sha256:…")]
     expect: Vec<Digest>,
@@ -65,10 +76,12 @@ impl Serve {
         let lock = self.lock.as_deref().map(Lock::load).transpose()?;
         let (expect, lock, allow_partial) = (&self.expect[..], lock.as_ref(), self.allow_partial);
         let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
-        let source = |path: &PathBuf| source(context, path, &demands);
+        let bundles = self.bundles.iter().map(|path| Ok(carried::open(context, path, &demands)?.bundle));
+        let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
+        let sources = sources(&bundles, &self.base, store(context, self.with_store)?)?;
         let options = Options {
             listen: self.listen,
-            sources: self.bundles.iter().map(source).collect::<Result<_, _>>()?,
+            sources,
             target,
             site: context.site.as_ref(),
             writable: self.writable,
@@ -97,15 +110,50 @@ impl Serve {
     }
 }
 
-fn source(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Source, Failure> {
-    let bundle = carried::open(context, path, demands)?.bundle;
-    Ok(Source {
-        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-        digest: Some(bundle.digest().clone()),
-        lacks: carried::lacks(&bundle),
-        lock: bundle.held()?,
-        blobs: Arc::new(bundle),
-    })
+/// What is served: a delta takes what it leaves out from all bundles, the bases and the store.
+fn sources(
+    bundles: &[Bundle],
+    bases: &[PathBuf],
+    store: Option<Arc<dyn Blobs>>,
+) -> Result<Vec<Source>, Failure> {
+    let mut given = bundles.to_vec();
+    for path in bases {
+        given.push(Given::open(path)?.bundle(path)?);
+    }
+    let source = |bundle: &Bundle| {
+        let lock = bundle.held()?;
+        let mut blobs: Arc<dyn Blobs> = Arc::new(bundle.clone());
+        if !bundle.omitted().is_empty() {
+            let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn Blobs>);
+            blobs = Arc::new(Several(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
+            let lacking = lacking(&source::entries(&lock), &*blobs).map_err(unreadable)?;
+            if !lacking.is_empty() {
+                return Err(refused(bundle, &lacking, &given));
+            }
+        }
+        let path = bundle.path();
+        Ok(Source {
+            name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            digest: Some(bundle.digest().clone()),
+            lacks: carried::lacks(bundle),
+            lock,
+            blobs,
+        })
+    };
+    bundles.iter().map(source).collect()
+}
+
+/// The bundles in their order, but each base before the first delta that is based on it.
+fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
+    for at in 0..bundles.len() {
+        // as often as there are others: by their locks, two bundles may call each other a base
+        for _ in at + 1..bundles.len() {
+            let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| base.is(other));
+            let Some(place) = bundles[at + 1..].iter().position(is_base) else { break };
+            bundles[at..=at + 1 + place].rotate_right(1);
+        }
+    }
+    bundles
 }
 
 /// One line that scripts can wait for. With `--output json` stdout is kept for the document.

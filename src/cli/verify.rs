@@ -3,8 +3,9 @@
 use super::carried::{self, Carried, Demands};
 use super::listing::{count, item, lines, unique_bytes};
 use super::lock::lost;
+use super::together::{Together, needs, omitted};
 use super::{Context, Exit, Failure, Outcome};
-use crate::bundle;
+use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
 use crate::model::{Digest, human_size};
 use crate::pull::losses;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 pub(super) struct Verify {
     /// The bundle
     bundle: PathBuf,
+    /// What a delta was packed against: these are checked too, and that nothing is missing
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
     /// Who may have signed it, in OpenSSH's format [default: signers of the site]
     #[arg(long, value_name = "FILE")]
     allowed_signers: Option<PathBuf>,
@@ -46,11 +50,23 @@ impl Verify {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                bundle::verify(&carried.bundle, &*progress)?;
+                let together = self.together(carried.bundle.clone())?;
+                for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
+                    bundle::verify(bundle, &*progress)?;
+                }
                 self.outcome(&carried)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
         })
+    }
+
+    /// The bundle with its bases, which have what it leaves out.
+    fn together(&self, bundle: Bundle) -> Result<Together, Failure> {
+        let together = Together::new(bundle, &self.bases, None, false)?;
+        if !self.bases.is_empty() {
+            together.whole(&together.bundle.entries()?)?;
+        }
+        Ok(together)
     }
 
     fn outcome(&self, carried: &Carried) -> Result<Outcome, Failure> {
@@ -76,14 +92,24 @@ impl Verify {
             }
         };
         let text = format!(
-            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n  {}, {}\n{}",
+            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}  {}, {}\n{}",
             self.bundle.display(),
             bundle.digest(),
             bundle.fingerprint(),
+            self.delta(bundle),
             count(&entries),
             human_size(unique_bytes(&entries)),
             lines(&told),
         );
         Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+    }
+
+    /// What a delta leaves out, and where that is.
+    fn delta(&self, bundle: &Bundle) -> String {
+        match (bundle.omitted().is_empty(), self.bases.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
+            (false, false) => format!("  left out          {}, all in its bases\n", omitted(bundle)),
+        }
     }
 }

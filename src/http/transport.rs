@@ -65,6 +65,9 @@ pub struct Request {
     pub retried: bool,
     /// Registries with a quota count it: a pull is a manifest that is fetched.
     pub metered: bool,
+    /// Its answer is the body of an upload to the same host, which would wait for the slot that it holds: it
+    /// enters by a gate of its own.
+    pub feeds: bool,
     /// The origin that a mirror stands in for.
     pub origin: Option<String>,
 }
@@ -80,6 +83,7 @@ impl Request {
             why,
             retried: true,
             metered: false,
+            feeds: false,
             origin: None,
         }
     }
@@ -189,7 +193,7 @@ impl Transport {
             Some(proxy) => self.door(proxy).enter(proxy, url).await?,
             None => None,
         };
-        let gate = self.gate(url);
+        let gate = self.gate_of(url, request.feeds);
         let slot = gate.enter().await;
         if let Some(error) = gate.refusal(request.metered) {
             return Err(error);
@@ -305,7 +309,11 @@ impl Transport {
     }
 
     pub(super) fn gate(&self, url: &Url) -> Arc<Gate> {
-        let key = host_port(url);
+        self.gate_of(url, false)
+    }
+
+    fn gate_of(&self, url: &Url, feeds: bool) -> Arc<Gate> {
+        let key = host_port(url) + if feeds { " (fed back)" } else { "" };
         let limits = self.limits();
         let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
         let mut gates = self.0.gates.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

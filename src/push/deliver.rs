@@ -80,8 +80,13 @@ impl Carrier {
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
     pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            self.places(&part.descriptor.digest).lock().await.push(repository.to_owned());
+            self.stands_in(&part.descriptor.digest, repository).await;
         }
+    }
+
+    /// The blob can be mounted from `repository`.
+    pub(super) async fn stands_in(&self, digest: &Digest, repository: &str) {
+        self.places(digest).lock().await.push(repository.to_owned());
     }
 
     /// Where each digest is known to stand, for the receipt.

@@ -2,6 +2,8 @@
 
 mod attach;
 mod deliver;
+mod lacking;
+mod left_out;
 mod names;
 mod plan;
 mod preflight;
@@ -9,7 +11,9 @@ mod receipt;
 mod refusals;
 mod run;
 
+pub use lacking::{Lack, Lacking, lacking};
+pub use left_out::LeftOut;
 pub use plan::{Delivery, Standing};
 pub use preflight::{Problem, ProblemKind};
-pub use receipt::Receipt;
+pub use receipt::{Delivered, Receipt};
 pub use run::{Moved, Options, PushError, Pushed, Replaced, push};

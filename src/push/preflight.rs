@@ -51,6 +51,8 @@ pub enum ProblemKind {
     Tag,
     /// An index with missing children is refused, and the site says `index: exact`.
     Index,
+    /// Blobs that a delta leaves out are not there.
+    Content,
 }
 
 impl Problem {
@@ -77,6 +79,8 @@ pub(super) struct Preflight<'a> {
     pub(super) standings: &'a [Result<Standing, Error>],
     /// The deliveries that would be made, those of refused questions included.
     pub(super) todo: &'a [usize],
+    /// What is neither in the source nor at the registry.
+    pub(super) lacks: Option<Problem>,
     pub(super) options: Options,
 }
 
@@ -88,6 +92,7 @@ impl Preflight<'_> {
         let known = is_ecr(session.host()) || is_docker_hub(session.host());
         let harbor = !known && session.is_harbor().await;
         let mut problems = self.tags();
+        problems.extend(self.lacks.clone());
         problems.extend(self.names(harbor));
         let mut missing = Vec::new();
         if harbor {

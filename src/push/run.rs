@@ -1,8 +1,9 @@
 //! The push: preflight, then image after image; one bad item does not stop the others.
 
 use super::deliver::Carrier;
+use super::left_out::{self, LeftOut};
 use super::plan::{Delivery, Standing, deliveries, standings, trimmed};
-use super::preflight::{Preflight, Problem};
+use super::preflight::{Preflight, Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
 use crate::http::{Error, ErrorKind};
 use crate::lock::Lock;
@@ -81,14 +82,15 @@ pub enum PushError {
     Unreachable(Error),
 }
 
-/// Brings everything of `lock` from `source` to the destinations of `mapping`.
+/// Brings everything of `lock` from `source` to the destinations of `mapping`. What is `left_out` of `source`
+/// must stand at the registry.
 ///
 /// # Errors
 /// What stops it before the first byte. What fails later is an item of the report.
 pub async fn push(
     lock: &Lock,
     mapping: &Mapping,
-    source: Arc<dyn Source>,
+    (source, left_out): (Arc<dyn Source>, &LeftOut),
     sessions: &Sessions,
     options: Options,
     progress: Arc<dyn Progress>,
@@ -108,12 +110,14 @@ pub async fn push(
     }
     let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
     carrier.move_tags = options.move_tags;
-    let carrier = Arc::new(carrier);
     let mut run = Run::new(&entries, &deliveries);
     let mut todo = run.settle_standing(&standings, &carrier, options.index).await;
+    let lacks = left_out::find(&mut carrier, left_out, (&entries, &deliveries, &todo), options.jobs).await;
+    let carrier = Arc::new(carrier);
     if !todo.is_empty() {
         let (entries, deliveries, standings) = (&entries[..], &deliveries[..], &standings[..]);
-        let preflight = Preflight { carrier: &carrier, entries, deliveries, standings, todo: &todo, options };
+        let preflight =
+            Preflight { carrier: &carrier, entries, deliveries, standings, todo: &todo, lacks, options };
         let problems = preflight.problems().await;
         todo = run.settle_problems(problems, todo);
     }
@@ -145,6 +149,9 @@ pub async fn push(
     run.settle_open();
     Ok(run.finish(lock, mapping, &carrier))
 }
+
+/// Why what could be delivered is not.
+const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
 /// What is to be sent at the most: each digest once, less what stands at the registry already.
 fn unique_bytes(entries: &[Entry], deliveries: &[Delivery], todo: &[usize]) -> u64 {
@@ -205,10 +212,11 @@ impl<'a> Run<'a> {
 
     /// With problems nothing is delivered: what they stop failed by them, and the rest was not sent.
     fn settle_problems(&mut self, problems: Vec<Problem>, todo: Vec<usize>) -> Vec<usize> {
-        let refused = |message: &str| TransferError::new(Side::Destination, ErrorKind::Invalid, message);
+        let refused = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
+            let side = if problem.kind == ProblemKind::Content { Side::Source } else { Side::Destination };
             for &at in &problem.stops {
-                self.results[at].get_or_insert_with(|| Err(refused(&problem.message)));
+                self.results[at].get_or_insert_with(|| Err(refused(side, &problem.message)));
             }
         }
         self.problems = problems;
@@ -216,8 +224,7 @@ impl<'a> Run<'a> {
             return todo;
         }
         for at in todo {
-            self.results[at]
-                .get_or_insert_with(|| Err(refused("not sent, because others cannot be delivered")));
+            self.results[at].get_or_insert_with(|| Err(refused(Side::Destination, NOT_SENT)));
         }
         Vec::new()
     }

@@ -1,6 +1,7 @@
 //! The OCI distribution protocol over [`crate::http`], one session a registry host.
 
 mod auth;
+mod blobs;
 mod body;
 mod certs_d;
 mod challenge;

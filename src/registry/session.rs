@@ -5,12 +5,12 @@ use super::body::BodyLimit;
 use super::credentials::Keychain;
 use super::upload::{OwnMounts, is_quota};
 use crate::http::{
-    Body, ByteStream, Error, ErrorKind, Request, Response, Transport, Why, came_instead, from_offset,
-    looks_like_page, shown_url, title,
+    Body, Error, ErrorKind, Request, Response, Transport, Why, came_instead, looks_like_page, shown_url,
+    title,
 };
-use crate::model::{Algorithm, Descriptor, Digest, media_type};
+use crate::model::{Algorithm, Digest, media_type};
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -311,52 +311,6 @@ impl Session {
         }
     }
 
-    /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the registry
-    /// ignores ranges. The bytes are not checked here.
-    ///
-    /// # Errors
-    /// `NotFound`, and other refusals with the registry's own words.
-    pub async fn blob(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        offset: u64,
-    ) -> Result<(u64, ByteStream), Error> {
-        let url = self.blob_url(repository, &blob.digest)?;
-        let scope = self.scope(repository, false);
-        let send = |range: Option<String>| {
-            let request = Request::new(Method::GET, url.clone(), Why::Registry);
-            let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
-            self.send(request, &scope)
-        };
-        let (start, response) = from_offset(&self.transport, &url, offset, blob.size, send).await?;
-        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host);
-        let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
-        let response = self.answered(response, &scope, what, good).await?;
-        Ok((start, response.content(blob.size - start, &what()).await?))
-    }
-
-    fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, Error> {
-        self.url(repository, &format!("blobs/{digest}"))
-    }
-
-    /// Ranges of this registry's blobs gave wrong bytes: none is asked for again.
-    pub fn distrust_ranges(&self) {
-        self.transport.distrust_ranges(&self.base);
-    }
-
-    /// Whether the repository has the blob, as far as the registry says.
-    ///
-    /// # Errors
-    /// When it cannot be asked.
-    pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
-        let url = self.blob_url(repository, digest)?;
-        let scope = self.scope(repository, true);
-        let response = self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await?;
-        // 403 and other refusals mean "unknown": the upload will tell
-        Ok(response.status == StatusCode::OK && !response.is_page())
-    }
-
     /// Puts a manifest at a tag or digest. Says whether the registry keeps it in the list of its subject's
     /// referrers.
     ///
@@ -393,7 +347,7 @@ impl Session {
         if response.is_page() { Err(response.page(&what()).await) } else { Ok(response) }
     }
 
-    async fn answered(
+    pub(super) async fn answered(
         &self,
         response: Response,
         scope: &Scope,
@@ -412,7 +366,7 @@ impl Session {
         Err(Error { codes: codes(&body), ..self.classify(status, scope, message).await })
     }
 
-    async fn classify(&self, status: StatusCode, scope: &Scope, message: String) -> Error {
+    pub(super) async fn classify(&self, status: StatusCode, scope: &Scope, message: String) -> Error {
         match status.as_u16() {
             404 => Error::new(ErrorKind::NotFound, message),
             403 if is_quota(ErrorKind::Denied, &message) => Error::new(ErrorKind::Denied, message),

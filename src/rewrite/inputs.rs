@@ -3,11 +3,41 @@
 use super::RewriteError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What is looked at in folders.
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// Endings of documents: these are told where they are no text.
+const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
+/// Endings of other texts that are looked at in folders. Prose, source code and lists of images are not.
+const TEXTS: [&str; 24] = [
+    "sh",
+    "bash",
+    "toml",
+    "ini",
+    "cfg",
+    "conf",
+    "env",
+    "tpl",
+    "gotmpl",
+    "tmpl",
+    "template",
+    "service",
+    "properties",
+    "mk",
+    "dockerfile",
+    "tf",
+    "tfvars",
+    "hcl",
+    "jsonnet",
+    "libsonnet",
+    "star",
+    "j2",
+    "ign",
+    "bu",
+];
+/// How files begin, or are called, that are looked at in folders without an ending.
+const NAMES: [&str; 6] = ["dockerfile", "containerfile", "makefile", "kustomization", "user-data", ".env"];
+const SIGNS: [&str; 2] = ["#!", "#cloud-config"];
 /// Folders of version control.
 const VCS: [&str; 8] = [".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"];
 
@@ -18,10 +48,39 @@ pub struct Input {
     pub path: PathBuf,
     /// Its place below a folder of results: the path inside the named folder, or the file name.
     pub relative: PathBuf,
+    /// Whether it was named, rather than found in a folder: then it is looked at whatever it is.
+    pub named: bool,
 }
 
-/// Every file that `paths` name: files as they are, folders recursively (`*.yaml`, `*.yml`, `*.json`),
-/// sorted within each. Folders of version control and `out`, the folder of results where there is one,
+impl Input {
+    /// Whether it is the archive of a chart, by its name.
+    pub fn is_archive(&self) -> bool {
+        ending(&self.path) == "tgz"
+    }
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+/// Whether a file is a YAML or JSON document by its name.
+pub(super) fn is_document(path: &Path) -> bool {
+    DOCUMENTS.contains(&&*ending(path))
+}
+
+/// Whether a file of a folder or archive that has this content is a text to look at.
+pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
+    let (name, ending) =
+        (path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase(), ending(path));
+    DOCUMENTS.contains(&&*ending)
+        || TEXTS.contains(&&*ending)
+        || NAMES.iter().any(|start| name.starts_with(start))
+        || name == "notes.txt"
+        || (ending.is_empty() && SIGNS.iter().any(|sign| content.starts_with(sign.as_bytes())))
+}
+
+/// Every file that `paths` name: files as they are, folders recursively, sorted within each. Which files of a
+/// folder are texts to look at, [`read`] says. Folders of version control and `out`, the folder of results where there is one,
 /// are passed over. A symbolic link inside a folder counts where it leads to a file in that folder.
 ///
 /// # Errors
@@ -36,7 +95,7 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, Rewri
             walk(&Folder { named: path, root: &root, out: real_out.as_deref() }, path, &mut found)?;
         } else {
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
-            found.push(Input { path: path.clone(), relative });
+            found.push(Input { path: path.clone(), relative, named: true });
         }
     }
     let mut seen = BTreeSet::new();
@@ -86,48 +145,75 @@ fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), R
             continue;
         }
         let inside = || path.canonicalize().is_ok_and(|path| path.starts_with(folder.root) && path.is_file());
-        let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
-        let fits = ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()));
-        if fits && (kind.is_file() || (kind.is_symlink() && inside())) {
+        if kind.is_file() || (kind.is_symlink() && inside()) {
             let relative = path.strip_prefix(folder.named).unwrap_or(&path).to_path_buf();
-            found.push(Input { path, relative });
+            found.push(Input { path, relative, named: false });
         }
     }
     Ok(())
 }
 
-/// The text of a file.
-///
-/// # Errors
-/// When it cannot be read or is no UTF-8.
-pub fn read(path: &Path) -> Result<String, RewriteError> {
-    let bytes = fs::read(path).map_err(|source| RewriteError::Read { path: path.into(), source })?;
-    String::from_utf8(bytes).map_err(|_| RewriteError::Encoding)
+/// What is in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A text to look at.
+    Text(String),
+    /// The archive of a chart.
+    Archive(Vec<u8>),
+    /// Nothing to look at: a binary, or a file of another kind in a folder.
+    Other,
 }
 
-/// Writes `text` to `to` by a temporary file beside it and a rename, with the permissions of `from`.
+/// The content of a file.
+///
+/// # Errors
+/// When it cannot be read; when it was named, or has the name of a document, and is no UTF-8.
+pub fn read(input: &Input) -> Result<Content, RewriteError> {
+    let path = &input.path;
+    let at = |source| RewriteError::Read { path: path.into(), source };
+    let archive = input.is_archive();
+    let document = is_document(path);
+    if !(input.named || archive || document) {
+        let mut start = [0; 16];
+        let len = fs::File::open(path).and_then(|mut file| file.read(&mut start)).map_err(at)?;
+        if !is_looked_at(path, &start[..len]) {
+            return Ok(Content::Other);
+        }
+    }
+    let bytes = fs::read(path).map_err(at)?;
+    if archive {
+        return Ok(Content::Archive(bytes));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(Content::Text(text)),
+        _ if input.named || document => Err(RewriteError::Encoding),
+        _ => Ok(Content::Other),
+    }
+}
+
+/// Writes `bytes` to `to` by a temporary file beside it and a rename, with the permissions of `from`.
 /// Where `to` is `from`, owner and group stay too, and a symbolic link stays one. Folders are made.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn write(from: &Path, to: &Path, text: &str) -> Result<(), RewriteError> {
+pub fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), RewriteError> {
     let attempt = || {
         let like = fs::metadata(from)?;
         match from == to {
-            true => replace(&to.canonicalize()?, text, &like, true),
+            true => replace(&to.canonicalize()?, bytes, &like, true),
             false => {
                 fs::create_dir_all(to.parent().unwrap_or(to))?;
-                replace(to, text, &like, false)
+                replace(to, bytes, &like, false)
             }
         }
     };
     attempt().map_err(|source| RewriteError::Write { path: to.into(), source })
 }
 
-fn replace(to: &Path, text: &str, like: &Metadata, keep_owner: bool) -> io::Result<()> {
+fn replace(to: &Path, bytes: &[u8], like: &Metadata, keep_owner: bool) -> io::Result<()> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     if keep_owner {
         keep(file.as_file(), like)?;
     }

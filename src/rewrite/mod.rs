@@ -1,79 +1,60 @@
 //! POINT TO IT. Where each locked item goes, and how references to it are rewritten.
 //!
 //! Only references that the lock knows are changed, and every byte outside them stays. [`Known`]
-//! decides what a written reference means; [`rewrite`] finds the references of a YAML text, replaces
-//! their bytes and proves the result by reading it again. Each shape of reference has a file of its
-//! own that hands [`Edit`]s to the one place that applies them.
+//! decides what a written reference means. [`scan`] finds the references of a text, and [`rewrite`]
+//! changes those that it knows: `walk` reads YAML and proves the result by reading it again, `text`
+//! takes words. Each shape of more than a word has a file in `shapes`. A text within a value is
+//! scanned as any other; `spelling` takes what is found there back to the bytes around it.
 
-mod apply;
-mod find;
+mod archive;
+pub mod audit;
+mod chart;
+mod defaults;
+mod findings;
 mod inputs;
 mod known;
 mod mapping;
-mod split;
+mod scan;
+mod shapes;
+mod spelling;
 #[cfg(test)]
 mod tests;
+mod text;
+mod url;
+mod walk;
 mod yaml;
 
-pub use inputs::{Input, inputs, read, write};
-pub use known::Known;
+pub use archive::{ArchiveError, Archived, Member, rewrite_chart};
+pub use chart::{Chart, ChartError, coalesce, values_of};
+pub use defaults::complete;
+pub use findings::{Finding, Findings, Meaning, ReadAs, Splice};
+pub use inputs::{Content, Input, inputs, read, write};
 pub(crate) use known::other_hosts;
+pub use known::{Known, Position};
 pub(crate) use mapping::host_component;
 pub(crate) use mapping::is_path;
 pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};
+pub use scan::{Kind, scan};
 
-use serde::Serialize;
-use std::ops::Range;
+use crate::model::Limits;
 use std::path::PathBuf;
+
+/// What is changed beside the names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// References in comments, too.
+    pub comments: bool,
+    /// The locked digest is added to references that have a tag alone.
+    pub pin: bool,
+}
 
 /// A text after rewriting, and what was found in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
     /// The new text; the old one where nothing was changed.
     pub text: String,
-    /// What was changed, in the order of the text.
-    pub changes: Vec<Edit>,
-    /// What might have been meant to be changed, but was not.
-    pub left: Vec<Left>,
-    /// How many references stood at their destination already.
-    pub settled: usize,
-}
-
-/// A change of one scalar.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Edit {
-    /// Line in the old text, from 1.
-    pub line: usize,
-    /// Column in the old text, in characters from 1.
-    pub column: usize,
-    /// The scalar's old value.
-    pub from: String,
-    /// Its new value.
-    pub to: String,
-    /// The locked item that is meant: its name, or its repository where the reference has no tag.
-    pub item: String,
-    /// The bytes of the old text that are replaced.
-    #[serde(skip)]
-    pub span: Range<usize>,
-    /// What they are replaced by: `to`, quoted where it must be.
-    #[serde(skip)]
-    pub bytes: String,
-    /// Where the scalar begins, its quotes included.
-    #[serde(skip)]
-    scalar: usize,
-}
-
-/// A reference that was not changed although the lock has to do with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Left {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, in characters from 1.
-    pub column: usize,
-    /// The reference as written; the parts of a split one put together.
-    pub reference: String,
-    /// Why it was left.
-    pub why: String,
+    /// What the lock has to do with, with places in the old text.
+    pub findings: Findings,
 }
 
 /// Why a file or a text cannot be rewritten.
@@ -111,31 +92,35 @@ pub enum RewriteError {
         /// The input.
         path: PathBuf,
     },
+    /// An archive is no chart that can be read.
+    #[error("{0}; left unchanged")]
+    Archive(#[from] ArchiveError),
     /// The bytes are no text.
     #[error("not UTF-8 text; left unchanged")]
     Encoding,
-    /// The text is no YAML.
-    #[error("{line}:{column}: not YAML: {why}; left unchanged (templates are not read yet)")]
-    Syntax {
-        /// Line, from 1.
-        line: usize,
-        /// Column, in characters from 1.
-        column: usize,
-        /// The parser's words.
-        why: String,
-    },
-    /// The rewritten text does not read as the old one with the changes made.
-    #[error("internal error: the rewritten text reads differently from what was meant; left unchanged")]
-    Unsound,
 }
 
-/// Rewrites every reference in the YAML text `source` that is known.
-///
-/// # Errors
-/// When the text is no YAML; when the result does not read as it should.
-pub fn rewrite(source: &str, known: &Known) -> Result<Rewritten, RewriteError> {
-    let documents = yaml::parse(source)?;
-    let found = find::find(source, &documents, known);
-    let text = apply::apply(source, &documents, &found.edits)?;
-    Ok(Rewritten { text, changes: found.edits, left: found.left, settled: found.settled })
+/// Rewrites every reference in `text` that is known. Whatever cannot be changed without changing more is left.
+pub fn rewrite(text: &str, kind: Kind, known: &Known, options: Options) -> Rewritten {
+    let engine = scan::Engine { known, options, all: false, limits: Limits::default() };
+    let findings = engine.scan(text, kind, 0).placed(text);
+    Rewritten { text: findings.apply(text), findings }
+}
+
+/// The reference `text` as it is to be written.
+fn written(text: &str, meant: &known::Meant) -> String {
+    let pin = pin(text);
+    let name =
+        meant.to.as_ref().map_or_else(|| text[..text.len() - pin.len()].to_owned(), Destination::to_string);
+    match (&meant.digest, pin.find('@')) {
+        (None, _) => format!("{name}{pin}"),
+        (Some(digest), at) => format!("{name}{}@{digest}", &pin[..at.unwrap_or(pin.len())]),
+    }
+}
+
+/// What stands behind the repository in a reference: `:tag`, `@digest`, both or nothing.
+fn pin(text: &str) -> &str {
+    let last = text.rfind('/').map_or(0, |slash| slash + 1);
+    let at = text[last..].find([':', '@']).map_or(text.len(), |at| last + at);
+    &text[at..]
 }

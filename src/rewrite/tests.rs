@@ -1,6 +1,6 @@
 //! Shapes of YAML, each with what is made of it.
 
-use super::{Known, Mapping, RewriteError, rewrite};
+use super::{Kind, Known, Mapping, Meaning, Options, rewrite};
 use crate::lock::Lock;
 use crate::model::Digest;
 
@@ -20,8 +20,12 @@ fn known() -> Known {
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    let result = rewrite(source, &known()).unwrap();
-    (result.text, result.left.into_iter().map(|left| left.why).collect())
+    let result = rewrite(source, Kind::Document, &known(), Options::default());
+    let left = result.findings.found.into_iter().filter_map(|finding| match finding.meaning {
+        Meaning::Left { why } => Some(why),
+        _ => None,
+    });
+    (result.text, left.collect())
 }
 
 /// Checks that `source` becomes `expected` and that nothing is left, and that it ends there.
@@ -63,11 +67,24 @@ fn an_anchor_is_rewritten_once() {
 
 #[test]
 fn what_is_spelled_otherwise_than_it_reads_is_left() {
-    stays("a: \"quay.io\\/a\\/b:v1\"", "escapes");
-    stays("a: \"quay.io/a/\\\n  b:v1\"", "escapes");
-    stays("a: |\n  quay.io/a/b:v1\n", "block scalar");
-    stays("a: >-\n  quay.io/a/b:v1\n", "block scalar");
+    stays("a: \"quay.io/a/\\\n  b:v1\"", "several lines");
     stays("quay.io/a/b:v1: x", "key");
+}
+
+#[test]
+fn however_it_is_spelled() {
+    becomes("a: \"quay.io\\/a\\/b:v1\"", "a: \"r:5\\/p\\/a\\/b:v1\"");
+    becomes(
+        "{registry: \"quay\\x2eio\", repository: a/b, tag: v1}",
+        "{registry: \"r:5\", repository: p/a/b, tag: v1}",
+    );
+    becomes("a: |\n  quay.io/a/b:v1\n", "a: |\n  r:5/p/a/b:v1\n");
+    becomes("a: >-\n  quay.io/a/b:v1\n", "a: >-\n  r:5/p/a/b:v1\n");
+    becomes("a: \" quay.io/a/b:v1 \"", "a: \" r:5/p/a/b:v1 \"");
+    becomes(
+        "a: ' quay.io/a/b:v1'\nb: [x,\tnginx:1.27 ]",
+        "a: ' r:5/p/a/b:v1'\nb: [x,\tr:5/p/library/nginx:1.27 ]",
+    );
 }
 
 #[test]
@@ -126,7 +143,116 @@ fn split_references_that_cannot_be_decided_are_left() {
     stays("x: &x {tag: v2}\ny: {<<: *x, repository: quay.io/a/b}", "merged");
     stays("x: &r quay.io\ny: {registry: *r, repository: a/b, tag: v1}", "anchor");
     stays("y: {registry: &r quay.io, repository: a/b, tag: v1}\nz: *r", "anchor");
-    stays("{registry: \"quay\\x2eio\", repository: a/b, tag: v1}", "escapes");
+}
+
+/// What becomes of `source` where `names` are locked and `paths` are the site's.
+fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
+    let images = names.iter().map(|name| {
+        format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
+    });
+    let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
+    let site = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}");
+    let site = crate::site::Site::parse(std::path::Path::new("s"), &site).unwrap();
+    let known =
+        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::new("r:5".parse().unwrap(), Some(&site)));
+    let result = rewrite(source, Kind::Document, &known, Options::default());
+    let left = result.findings.found.into_iter().filter_map(|finding| match finding.meaning {
+        Meaning::Left { why } => Some(why),
+        _ => None,
+    });
+    (result.text, left.collect())
+}
+
+#[test]
+fn the_registry_of_a_cluster() {
+    let names = ["registry.k8s.io/kube-proxy:v1", "registry.k8s.io/pause:3", "registry.k8s.io/x/y:1"];
+    let text = "imageRepository: registry.k8s.io\n";
+    let done = |paths: &str, names: &[&str]| at_site(names, paths, text);
+    assert_eq!(done("registry.k8s.io/x: other", &names), ("imageRepository: r:5\n".into(), vec![]));
+    assert_eq!(done("registry.k8s.io: k", &names), ("imageRepository: r:5/k\n".into(), vec![]));
+    let (same, why) = done("registry.k8s.io/pause: k/pause", &names);
+    assert!(same == text && why[0].contains("does not go to one place"), "{why:?}");
+    // kubeadm asks a registry that is not its own for `coredns`, not for `coredns/coredns`
+    let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
+    let (same, why) = done("", &dns);
+    assert!(
+        same == text && why[0].contains("registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]"),
+        "{why:?}"
+    );
+    let both = "registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]";
+    assert_eq!(done(both, &dns), ("imageRepository: r:5\n".into(), vec![]));
+}
+
+#[test]
+fn a_pin_is_the_locked_digest() {
+    let pinned = |source: &str| {
+        let first = rewrite(source, Kind::Document, &known(), Options { pin: true, comments: false }).text;
+        let again = rewrite(&first, Kind::Document, &known(), Options { pin: true, comments: false }).text;
+        assert_eq!(first, again);
+        first
+    };
+    let digest = Digest::sha256(b"quay.io/a/b:v1");
+    let hex = digest.hex();
+    assert_eq!(pinned("a: quay.io/a/b:v1"), format!("a: r:5/p/a/b:v1@{digest}"));
+    assert_eq!(pinned("a: r:5/p/a/b:v1"), format!("a: r:5/p/a/b:v1@{digest}"));
+    assert_eq!(pinned("a: quay.io/a/b"), "a: r:5/p/a/b");
+    assert_eq!(pinned(&format!("a: quay.io/a/b@{digest}")), format!("a: r:5/p/a/b@{digest}"));
+    assert_eq!(
+        pinned("{repository: quay.io/a/b, tag: v1, digest: ''}"),
+        format!("{{repository: r:5/p/a/b, tag: v1, digest: '{digest}'}}")
+    );
+    assert_eq!(
+        pinned("{registry: quay.io, repository: a/b, tag: v1}"),
+        format!("{{registry: r:5, repository: p/a/b, tag: v1@{digest}}}")
+    );
+    assert_eq!(
+        pinned(&format!("{{repository: quay.io/a/b, sha: {hex}}}")),
+        format!("{{repository: r:5/p/a/b, sha: {hex}}}")
+    );
+    assert_eq!(
+        pinned("{image: 'quay.io/a/b:v1', tag: ''}"),
+        format!("{{image: 'r:5/p/a/b:v1@{digest}', tag: ''}}")
+    );
+}
+
+#[test]
+fn comments_where_they_are_asked_for() {
+    let all = Options { comments: true, pin: false };
+    let yaml = rewrite(
+        "# quay.io/a/b:v1\na: 1 # nginx:1.27\nb: |\n  # nginx:1.27\n  x\n",
+        Kind::Document,
+        &known(),
+        all,
+    );
+    let expected =
+        "# r:5/p/a/b:v1\na: 1 # r:5/p/library/nginx:1.27\nb: |\n  # r:5/p/library/nginx:1.27\n  x\n";
+    assert_eq!(yaml.text, expected);
+    assert_eq!(rewrite("# quay.io/a/b:v1\nFROM x", Kind::Text, &known(), all).text, "# r:5/p/a/b:v1\nFROM x");
+}
+
+#[test]
+fn a_delivered_trimmed_index_has_its_digest_written() {
+    let (old, new) = (Digest::sha256(b"quay.io/a/b:v1"), Digest::sha256(b"trimmed"));
+    let known = known().with_replaced([(old.clone(), new.clone())]);
+    let done = |source: &str| rewrite(source, Kind::Document, &known, Options::default()).text;
+    assert_eq!(done(&format!("a: quay.io/a/b:v1@{old}")), format!("a: r:5/p/a/b:v1@{new}"));
+    assert_eq!(done(&format!("a: r:5/p/a/b@{old}")), format!("a: r:5/p/a/b@{new}"));
+    assert_eq!(
+        done(&format!("{{repository: quay.io/a/b, digest: '{old}'}}")),
+        format!("{{repository: r:5/p/a/b, digest: '{new}'}}")
+    );
+}
+
+#[test]
+fn deep_documents_do_not_end_the_program() {
+    for text in ["[".repeat(100_000), "- ".repeat(50_000), format!("{}nginx:1.27", "{a: ".repeat(20_000))] {
+        assert_eq!(run(&text).0.replace("r:5/p/library/", ""), text);
+    }
+    let mut text = "image: quay.io/a/b:v1\n".to_owned();
+    for _ in 0..20 {
+        text = format!("a: |\n{}", text.lines().map(|line| format!("  {line}\n")).collect::<String>());
+    }
+    assert!(run(&text).0.contains("r:5/p/a/b:v1"));
 }
 
 #[test]
@@ -137,8 +263,7 @@ fn landfalls_own_documents_name_things_as_upstream_does() {
 }
 
 #[test]
-fn what_is_no_yaml_says_where() {
-    let error = rewrite("a: 1\nb: [\n", &known()).unwrap_err();
-    assert!(matches!(error, RewriteError::Syntax { line: 2.., .. }), "{error}");
-    assert!(rewrite("a: *nobody", &known()).is_err());
+fn what_is_no_yaml_is_taken_word_by_word() {
+    becomes("a: 1\nb: [\nc: quay.io/a/b:v1\n", "a: 1\nb: [\nc: r:5/p/a/b:v1\n");
+    becomes("a: *nobody\nx: \"nginx:1.27\"", "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"");
 }

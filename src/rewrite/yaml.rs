@@ -1,10 +1,13 @@
 //! YAML with byte spans: documents as trees of nodes that know where their scalars stand.
 
-use super::RewriteError;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+/// The text is no YAML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotYaml;
 
 /// One document of a stream.
 #[derive(Debug, Default)]
@@ -25,21 +28,14 @@ pub(super) enum Node<'a> {
     /// With its anchor's number, 0 for none.
     Mapping(Vec<(Node<'a>, Node<'a>)>, usize),
     /// `*name`.
-    Alias(usize, Place),
-}
-
-/// Line and column, both from 1, the column in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) line: usize,
-    pub(super) column: usize,
+    /// With the place of its first byte.
+    Alias(usize, usize),
 }
 
 #[derive(Debug)]
 pub(super) struct Scalar<'a> {
     pub(super) value: Cow<'a, str>,
-    pub(super) place: Place,
-    style: ScalarStyle,
+    pub(super) style: ScalarStyle,
     /// Its bytes in the source, quotes included.
     pub(super) span: Range<usize>,
     /// The number of its anchor, 0 for none.
@@ -55,33 +51,28 @@ impl<'a> Scalar<'a> {
         (!null && !self.value.is_empty()).then_some(&*self.value)
     }
 
-    /// The bytes to replace and their replacement, so that the value becomes `new`; or why that
-    /// cannot be done without touching other bytes.
-    pub(super) fn replacement(
-        &self,
-        source: &str,
-        new: &str,
-    ) -> Result<(Range<usize>, String), &'static str> {
-        let inner = match self.style {
-            ScalarStyle::Plain => self.span.clone(),
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => self.span.start + 1..self.span.end - 1,
-            ScalarStyle::Literal | ScalarStyle::Folded => return Err("it is written as a block scalar"),
-        };
-        if source.get(inner.clone()) != Some(&*self.value) {
-            return Err("it is written with escapes or over several lines");
-        }
-        let plain = self.style != ScalarStyle::Plain || stays_text(new);
-        Ok((inner, if plain { new.into() } else { format!("\"{new}\"") }))
+    /// Whether its tag says that it is base64.
+    pub(super) fn is_binary(&self) -> bool {
+        self.tag.as_ref().is_some_and(|tag| tag.is_yaml_core_schema_tag("binary"))
     }
 }
 
 /// Whether a reference or a part of one reads as a string when it is written without quotes.
-fn stays_text(new: &str) -> bool {
+pub(super) fn stays_text(new: &str) -> bool {
     let text = |value| matches!(value, serde_yaml::Value::String(text) if text == new);
     !new.contains(['[', ']']) && serde_yaml::from_str(new).is_ok_and(text)
 }
 
 impl Node<'_> {
+    /// The place of its first byte; 0 for a collection.
+    pub(super) fn start(&self) -> usize {
+        match self {
+            Node::Scalar(scalar) => scalar.span.start,
+            Node::Alias(_, start) => *start,
+            Node::Sequence(..) | Node::Mapping(..) => 0,
+        }
+    }
+
     /// The scalar, where it is one.
     pub(super) fn scalar(&self) -> Option<&Scalar<'_>> {
         match self {
@@ -101,6 +92,11 @@ impl Document<'_> {
         }
     }
 
+    /// Whether its root is a mapping or a list.
+    pub(super) fn is_structured(&self) -> bool {
+        matches!(self.root, Some(Node::Mapping(..) | Node::Sequence(..)))
+    }
+
     /// Whether an alias elsewhere stands for `scalar`.
     pub(super) fn is_shared(&self, scalar: &Scalar<'_>) -> bool {
         self.aliased.contains(&scalar.anchor)
@@ -111,23 +107,18 @@ impl Document<'_> {
 ///
 /// # Errors
 /// When the text is no YAML.
-pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, RewriteError> {
+pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, NotYaml> {
     // comments are not needed: no byte outside the scalars is touched
     let options: Options = granit_parser::options! { emit_comments: false };
     let mut documents = Vec::new();
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(source, options) {
-        let (event, span) = event.map_err(|error| RewriteError::Syntax {
-            line: error.marker().line(),
-            column: error.marker().col() + 1,
-            why: error.info(),
-        })?;
-        let place = Place { line: span.start.line(), column: span.start.col() + 1 };
+        let (event, span) = event.map_err(|_| NotYaml)?;
         match event {
             Event::Scalar(value, style, anchor, tag) => {
                 let span = span.byte_range().unwrap_or_default();
                 let tag = tag.map(Cow::into_owned);
-                let scalar = Scalar { value, place, style, span, anchor, tag };
+                let scalar = Scalar { value, style, span, anchor, tag };
                 if let Some(text) = scalar.text().filter(|_| anchor != 0) {
                     builder.document.anchors.insert(anchor, text.into());
                 }
@@ -135,7 +126,7 @@ pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, RewriteError> {
             }
             Event::Alias(id) => {
                 builder.document.aliased.insert(id);
-                builder.add(Node::Alias(id, place));
+                builder.add(Node::Alias(id, span.byte_range().unwrap_or_default().start));
             }
             Event::SequenceStart(_, anchor, _) => builder.open.push(Open::Sequence(Vec::new(), anchor)),
             Event::MappingStart(_, anchor, _) => builder.open.push(Open::Mapping(Vec::new(), None, anchor)),
@@ -145,6 +136,13 @@ pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, RewriteError> {
         }
     }
     Ok(documents)
+}
+
+/// The bytes of the comments of `source`, which is YAML.
+pub(super) fn comments(source: &str) -> Vec<Range<usize>> {
+    let events = Parser::new_from_str(source).map_while(Result::ok);
+    let comments = events.filter(|(event, _)| matches!(event, Event::Comment(..)));
+    comments.filter_map(|(_, span)| span.byte_range()).collect()
 }
 
 /// Collections that have begun and not ended.
@@ -183,7 +181,7 @@ impl<'a> Builder<'a> {
 
 /// Whether `new` is `old` with the values at the starts of the spans in `changed` replaced. A changed
 /// plain scalar may have become a quoted one.
-pub(super) fn is_mapped(old: &[Document], new: &[Document], changed: &BTreeMap<usize, &str>) -> bool {
+pub(super) fn is_mapped(old: &[Document], new: &[Document], changed: &BTreeMap<usize, String>) -> bool {
     old.len() == new.len()
         && old.iter().zip(new).all(|(old, new)| match (&old.root, &new.root) {
             (Some(old), Some(new)) => same(old, new, changed),
@@ -191,7 +189,7 @@ pub(super) fn is_mapped(old: &[Document], new: &[Document], changed: &BTreeMap<u
         })
 }
 
-fn same(old: &Node, new: &Node, changed: &BTreeMap<usize, &str>) -> bool {
+fn same(old: &Node, new: &Node, changed: &BTreeMap<usize, String>) -> bool {
     match (old, new) {
         (Node::Scalar(old), Node::Scalar(new)) => {
             let value = match changed.get(&old.span.start) {

@@ -103,6 +103,11 @@ impl Part {
             From::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
         }
     }
+
+    /// Whether its bytes must be kept: those of others follow from the lock or from another part.
+    pub fn is_stored(&self) -> bool {
+        !matches!(self.from, From::Computed(_) | From::Trimmed { .. })
+    }
 }
 
 impl Entry {

@@ -71,6 +71,10 @@ impl Place {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
+    pub fn read_bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
     /// The built landfall, run in this place with nothing of the caller's environment but `PATH`.
     pub fn command(&self) -> Command {
         self.clean(env!("CARGO_BIN_EXE_landfall"))

@@ -10,7 +10,7 @@ use landfall::bundle::{self, PackOptions, Plan};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 use landfall::lock::{Lock, Locked, Pins, Resolver, lock};
 use landfall::model::{Digest, Limits};
-use landfall::push::{Options, PushError, Pushed, push};
+use landfall::push::{LeftOut, Options, PushError, Pushed, push};
 use landfall::registry::{Keychain, Sessions};
 use landfall::report::{Item, Progress, Status};
 use landfall::rewrite::Mapping;
@@ -197,7 +197,8 @@ impl Rig {
         };
         let sessions = self.sessions();
         let source = Arc::new(Local(Arc::new(disk)));
-        let pushing = push(&self.lock, &mapping, source, &sessions, options, self.notes.clone());
+        let left_out = LeftOut::default();
+        let pushing = push(&self.lock, &mapping, (source, &left_out), &sessions, options, self.notes.clone());
         self.runtime.block_on(pushing)
     }
 

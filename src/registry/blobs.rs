@@ -1,0 +1,104 @@
+//! A session's questions about blobs, and their bytes.
+
+use super::session::Session;
+use crate::http::{ByteStream, Error, ErrorKind, Request, Why, from_offset};
+use crate::model::{Descriptor, Digest};
+use reqwest::header::{CONTENT_LENGTH, RANGE};
+use reqwest::{Method, StatusCode};
+use url::Url;
+
+impl Session {
+    /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the registry
+    /// ignores ranges. The bytes are not checked here.
+    ///
+    /// # Errors
+    /// `NotFound`, and other refusals with the registry's own words.
+    pub async fn blob(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        offset: u64,
+    ) -> Result<(u64, ByteStream), Error> {
+        self.blob_by(repository, blob, offset, false).await
+    }
+
+    /// As [`Session::blob`], for bytes that go back to this registry: this answer is not waited for by the
+    /// upload that needs it, and does not wait for that.
+    ///
+    /// # Errors
+    /// As [`Session::blob`].
+    pub async fn blob_to_send(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        offset: u64,
+    ) -> Result<(u64, ByteStream), Error> {
+        self.blob_by(repository, blob, offset, true).await
+    }
+
+    async fn blob_by(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+        offset: u64,
+        feeds: bool,
+    ) -> Result<(u64, ByteStream), Error> {
+        let url = self.blob_url(repository, &blob.digest)?;
+        let scope = self.scope(repository, false);
+        let send = |range: Option<String>| {
+            let request = Request { feeds, ..Request::new(Method::GET, url.clone(), Why::Registry) };
+            let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+            self.send(request, &scope)
+        };
+        let (start, response) = from_offset(&self.transport, &url, offset, blob.size, send).await?;
+        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
+        let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
+        let response = self.answered(response, &scope, what, good).await?;
+        Ok((start, response.content(blob.size - start, &what()).await?))
+    }
+
+    fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, Error> {
+        self.url(repository, &format!("blobs/{digest}"))
+    }
+
+    /// Ranges of this registry's blobs gave wrong bytes: none is asked for again.
+    pub fn distrust_ranges(&self) {
+        self.transport.distrust_ranges(&self.base);
+    }
+
+    /// Whether the repository has the blob, as far as the registry says.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
+        let url = self.blob_url(repository, digest)?;
+        let scope = self.scope(repository, true);
+        let response = self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await?;
+        // 403 and other refusals mean "unknown": the upload will tell
+        Ok(response.status == StatusCode::OK && !response.is_page())
+    }
+
+    /// Size in bytes of a blob of the repository, as the registry tells it. `None` where it has it not, this
+    /// account may not read there, or the size is not told.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub async fn blob_size(&self, repository: &str, digest: &Digest) -> Result<Option<u64>, Error> {
+        let url = self.blob_url(repository, digest)?;
+        let scope = self.scope(repository, false);
+        let response = match self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await {
+            Err(error) if error.kind == ErrorKind::Denied => return Ok(None),
+            response => response?,
+        };
+        match response.status {
+            StatusCode::OK if !response.is_page() => {
+                Ok(response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()))
+            }
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                let message = format!("blob {digest} of {}/{repository}: {status}", self.host());
+                Err(self.classify(status, &scope, message).await)
+            }
+            _ => Ok(None),
+        }
+    }
+}

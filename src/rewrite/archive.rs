@@ -1,0 +1,237 @@
+//! Helm charts as archives (`.tgz`): each text in them is rewritten, and the archive is made again so that the
+//! same content gives the same bytes. What changes nothing stays byte for byte.
+
+use super::inputs::is_looked_at;
+use super::{Kind, Known, Options, Rewritten, rewrite};
+use crate::model::Limits;
+use flate2::read::MultiGzDecoder;
+use flate2::{Compression, GzBuilder};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// What became of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// The new archive; the old one where nothing was changed.
+    pub bytes: Vec<u8>,
+    /// Each text that was looked at.
+    pub members: Vec<Member>,
+}
+
+/// A text in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its path in the archive; of a chart within a chart, after that chart's.
+    pub path: String,
+    /// The text as it was.
+    pub old: String,
+    /// What became of it.
+    pub new: Rewritten,
+}
+
+/// Why an archive cannot be rewritten.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is no gzipped tar.
+    #[error("not a gzipped tar: {0}")]
+    Unreadable(#[from] std::io::Error),
+    /// It is none of Helm's.
+    #[error("not a chart: it has no Chart.yaml")]
+    NoChart,
+    /// It unpacks to too much.
+    #[error("it unpacks to more than {0} bytes, which no chart does")]
+    Large(u64),
+}
+
+/// One header of a tar with the content that follows it.
+struct Raw {
+    header: tar::Header,
+    content: Vec<u8>,
+    /// The path, where the entry is a regular file.
+    path: Option<String>,
+}
+
+/// Rewrites the texts of the chart in `bytes`, and those of charts within it.
+///
+/// # Errors
+/// When it is no chart that can be read.
+pub fn rewrite_chart(bytes: &[u8], known: &Known, options: Options) -> Result<Archived, ArchiveError> {
+    chart(bytes, known, options, &Limits::default(), 0)
+}
+
+fn chart(
+    bytes: &[u8],
+    known: &Known,
+    options: Options,
+    limits: &Limits,
+    depth: usize,
+) -> Result<Archived, ArchiveError> {
+    let mut entries = entries(bytes, limits)?;
+    let is_chart = |raw: &Raw| raw.path.as_ref().is_some_and(|path| path.ends_with("/Chart.yaml"));
+    if !entries.iter().any(is_chart) {
+        return Err(ArchiveError::NoChart);
+    }
+    let mut members = Vec::new();
+    let mut changed = false;
+    for raw in &mut entries {
+        let Some(path) = raw.path.clone() else { continue };
+        let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
+            let Ok(inner) = chart(&raw.content, known, options, limits, depth + 1) else { continue };
+            members.extend(
+                inner
+                    .members
+                    .into_iter()
+                    .map(|member| Member { path: format!("{path}/{}", member.path), ..member }),
+            );
+            inner.bytes
+        } else {
+            let Ok(old) = std::str::from_utf8(&raw.content) else { continue };
+            if !is_looked_at(Path::new(&path), old.as_bytes()) {
+                continue;
+            }
+            let new = rewrite(old, Kind::of(Path::new(&path)), known, options);
+            let bytes = new.text.clone().into_bytes();
+            members.push(Member { path, old: old.to_owned(), new });
+            bytes
+        };
+        if new != raw.content {
+            changed = true;
+            raw.header.set_size(new.len() as u64);
+            raw.header.set_cksum();
+            raw.content = new;
+        }
+    }
+    let bytes = if changed { packed(&entries)? } else { bytes.to_vec() };
+    Ok(Archived { bytes, members })
+}
+
+/// Every header in order, those of long names and PAX records as entries of their own.
+fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
+    let mut tar = Vec::new();
+    MultiGzDecoder::new(bytes).take(limits.unpacked_bytes + 1).read_to_end(&mut tar)?;
+    if tar.len() as u64 > limits.unpacked_bytes {
+        return Err(ArchiveError::Large(limits.unpacked_bytes));
+    }
+    let mut found = Vec::new();
+    let mut long: Option<String> = None;
+    let mut archive = tar::Archive::new(&tar[..]);
+    for entry in archive.entries()?.raw(true) {
+        let mut entry = entry?;
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        let header = entry.header().clone();
+        let kind = header.entry_type();
+        let mut path = None;
+        if kind.is_gnu_longname() {
+            long = Some(String::from_utf8_lossy(&content).trim_end_matches('\0').to_owned());
+        } else if kind.is_pax_local_extensions() {
+            long = pax_path(&content);
+        } else {
+            let own = || String::from_utf8_lossy(&header.path_bytes()).into_owned();
+            path = kind.is_file().then(|| long.take().unwrap_or_else(own));
+            long = None;
+        }
+        found.push(Raw { header, content, path });
+    }
+    Ok(found)
+}
+
+/// The `path` of PAX records, where they have one.
+fn pax_path(records: &[u8]) -> Option<String> {
+    let mut records = tar::PaxExtensions::new(records).filter_map(Result::ok);
+    records
+        .find(|record| record.key_bytes() == b"path")
+        .map(|record| String::from_utf8_lossy(record.value_bytes()).into())
+}
+
+fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
+    let mut tar = Vec::new();
+    for raw in entries {
+        tar.extend_from_slice(raw.header.as_bytes());
+        tar.extend_from_slice(&raw.content);
+        tar.resize(tar.len().next_multiple_of(BLOCK), 0);
+    }
+    tar.resize(tar.len() + 2 * BLOCK, 0);
+    Ok(zipped(&tar)?)
+}
+
+/// The size of a tar's blocks, in bytes.
+const BLOCK: usize = 512;
+
+/// `bytes` gzipped: the same result whenever and wherever it is done.
+pub(super) fn zipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut writer = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
+    writer.write_all(bytes)?;
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::Lock;
+    use crate::model::Digest;
+    use crate::rewrite::Mapping;
+
+    fn known() -> Known {
+        let digest = Digest::sha256(b"x");
+        let lock = format!(
+            "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
+        );
+        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::new("r:5".parse().unwrap(), None))
+    }
+
+    fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o640);
+            header.set_mtime(7);
+            tar.append_data(&mut header, name, *content).unwrap();
+        }
+        let mut zip = GzBuilder::new().mtime(99).write(Vec::new(), Compression::fast());
+        zip.write_all(&tar.into_inner().unwrap()).unwrap();
+        zip.finish().unwrap()
+    }
+
+    #[test]
+    fn charts_within_charts_and_long_names() {
+        let long = format!("c/{}/values.yaml", "x".repeat(150));
+        let values = b"image: {repository: quay.io/a/b, tag: v1}\n".as_slice();
+        let inner = tgz(&[("s/Chart.yaml", b"name: s"), ("s/values.yaml", values)]);
+        let outer = tgz(&[
+            ("c/Chart.yaml", b"name: c"),
+            (&long, values),
+            ("c/logo.png", &[0, 159, 146, 150]),
+            ("c/README.md", b"quay.io/a/b:v1"),
+            ("c/charts/s-1.tgz", &inner),
+        ]);
+        let done = rewrite_chart(&outer, &known(), Options::default()).unwrap();
+        let changed: Vec<&str> =
+            done.members.iter().filter(|m| m.new.text != m.old).map(|m| &*m.path).collect();
+        assert_eq!(changed, [&*long, "c/charts/s-1.tgz/s/values.yaml"]);
+        let entries = entries(&done.bytes, &Limits::default()).unwrap();
+        let content = |path: &str| entries.iter().find(|raw| raw.path.as_deref() == Some(path)).unwrap();
+        assert_eq!(content(&long).content, b"image: {repository: r:5/a/b, tag: v1}\n");
+        assert_eq!(
+            (content(&long).header.mode().unwrap(), content(&long).header.mtime().unwrap()),
+            (0o640, 7)
+        );
+        assert_eq!(content("c/README.md").content, b"quay.io/a/b:v1");
+        let again = rewrite_chart(&done.bytes, &known(), Options::default()).unwrap();
+        assert_eq!(again.bytes, done.bytes);
+        assert_eq!(rewrite_chart(&outer, &known(), Options::default()).unwrap().bytes, done.bytes);
+    }
+
+    #[test]
+    fn what_is_no_chart_is_refused() {
+        let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
+        assert!(matches!(rewrite_chart(&plain, &known(), Options::default()), Err(ArchiveError::NoChart)));
+        assert!(matches!(
+            rewrite_chart(b"no gzip", &known(), Options::default()),
+            Err(ArchiveError::Unreadable(_))
+        ));
+        let small = Limits { unpacked_bytes: 100, ..Limits::default() };
+        assert!(matches!(entries(&plain, &small), Err(ArchiveError::Large(100))));
+    }
+}

@@ -1,0 +1,514 @@
+//! Which locked item a written reference means, and what is written for it.
+
+mod prefix;
+mod urls;
+
+pub(super) use urls::Heads;
+
+use super::{Destination, Mapping};
+use crate::lock::{Image, Lock};
+use crate::model::{Digest, ImageRef, names_host};
+use aho_corasick::AhoCorasick;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use urls::Urls;
+
+/// Hosts under which the same repositories are found.
+const ALIASES: [(&str, &str); 2] = [("k8s.gcr.io", "registry.k8s.io"), ("registry.k8s.io", "k8s.gcr.io")];
+
+/// How many locked names a message lists.
+const LISTED: usize = 4;
+
+/// What stands in a text that may hide references which its own bytes do not show: encoded content,
+/// and escapes.
+const HIDING: [&str; 5] = ["b64", "base64", "secret", "binarydata", "\\u"];
+
+/// The references that a lock knows, each with what is written for it: the destination that a mapping
+/// gives it or, in reverse, the locked name for a destination.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// What is rewritten, by `registry/repository` as texts have it.
+    repositories: BTreeMap<String, Repository>,
+    /// The names at the other end: what stands there is right already.
+    settled: BTreeMap<String, Repository>,
+    /// Names that the lock has without a digest, and why.
+    lost: BTreeMap<String, String>,
+    /// Last path components of all names above: most scalars of a document are told apart by them.
+    basenames: HashSet<String>,
+    /// Old digest -> new digest, where a trimmed index was delivered.
+    replaced: BTreeMap<Digest, Digest>,
+    urls: Urls,
+    /// Finds words without which a text has no known reference.
+    words: Option<AhoCorasick>,
+}
+
+/// One repository with locked images.
+#[derive(Debug, Clone)]
+struct Repository {
+    name: String,
+    images: Vec<Locked>,
+}
+
+#[derive(Debug, Clone)]
+struct Locked {
+    name: ImageRef,
+    digest: Digest,
+    /// Index, trimmed index and children.
+    digests: BTreeSet<Digest>,
+    /// What is written, first the one that is; none where the site gives an empty list.
+    to: Vec<Destination>,
+}
+
+/// Where a reference stands; it decides what a missing tag means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Position {
+    /// The `image` of a container or of an image volume: no tag means `latest`.
+    Container,
+    /// Another key that is named after an image.
+    Image,
+    /// A reference in parts; where it has no tag, the tag is set elsewhere.
+    Repository,
+    /// The beginning that several references have in common, such as `global.imageRegistry`.
+    Prefix,
+    /// Any other value of a document.
+    Value,
+    /// A word of a text: an argument, a script, a template.
+    Text,
+    /// A URL.
+    Url,
+}
+
+impl Position {
+    /// Whether what stands there is an image whatever it looks like.
+    pub fn is_image(self) -> bool {
+        matches!(self, Position::Container | Position::Image | Position::Repository)
+    }
+}
+
+/// What the lock says to a written reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The lock has nothing to do with it.
+    Unknown,
+    /// It stands as it should; the item that it means, where that is sure.
+    Settled(Option<String>),
+    /// The lock has to do with it, but it must not be changed; why.
+    Left(String),
+    /// It means a locked item and is to be written otherwise.
+    Known(Meant),
+}
+
+/// What a reference means, and what is written for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Meant {
+    /// The item's name, or its repository where the reference has no tag.
+    pub(super) item: String,
+    /// The repository to write; `None` where it stays.
+    pub(super) to: Option<Destination>,
+    /// The digest to write; `None` where what was written stays.
+    pub(super) digest: Option<Digest>,
+}
+
+impl Known {
+    /// What `lock` knows, with the destinations of `mapping`.
+    pub fn new(lock: &Lock, mapping: &Mapping) -> Known {
+        let (mut here, mut there) = (BTreeMap::new(), BTreeMap::new());
+        for image in &lock.images {
+            let to = mapping.image(&image.name);
+            for place in &to {
+                add(&mut there, place.to_string(), locked(image, vec![]));
+            }
+            add(&mut here, image.name.name(), locked(image, to));
+        }
+        Known::of(lock, here, there, Urls::new(lock))
+    }
+
+    /// The way back: what stands at the destinations of `mapping` becomes what `lock` names it.
+    pub fn reverse(lock: &Lock, mapping: &Mapping) -> Known {
+        let (mut here, mut there) = (BTreeMap::new(), BTreeMap::new());
+        for image in &lock.images {
+            let ImageRef { registry, repository, .. } = image.name.clone();
+            for place in mapping.image(&image.name) {
+                let source = Destination { registry: registry.clone(), repository: repository.clone() };
+                add(&mut here, place.to_string(), locked(image, vec![source]));
+            }
+            add(&mut there, image.name.name(), locked(image, vec![]));
+        }
+        Known::of(lock, here, there, Urls::reverse(lock))
+    }
+
+    fn of(
+        lock: &Lock,
+        repositories: BTreeMap<String, Repository>,
+        settled: BTreeMap<String, Repository>,
+        urls: Urls,
+    ) -> Known {
+        let unresolved = lock.unresolved.iter();
+        let unresolved =
+            unresolved.map(|item| (&item.name, format!("the lock could not resolve it: {}", item.cause)));
+        let missing = lock.missing.iter();
+        let missing = missing.map(|item| (&item.name, format!("it is an accepted loss: {}", item.reason)));
+        let lost: BTreeMap<String, String> = unresolved
+            .chain(missing)
+            .filter_map(|(name, why)| Some((name.parse::<ImageRef>().ok()?.to_string(), why)))
+            .collect();
+        let names = repositories.keys().chain(settled.keys()).chain(lost.keys());
+        let basenames = names.map(|name| basename(name).to_owned()).collect();
+        let mut known =
+            Known { repositories, settled, lost, basenames, replaced: BTreeMap::new(), urls, words: None };
+        known.words = known.automaton();
+        known
+    }
+
+    /// With the file server that URLs of locked files are rewritten to: any URL that answers
+    /// `/<host>/<path>`.
+    #[must_use]
+    pub fn with_files(mut self, base: &str) -> Known {
+        self.urls.set_base(base);
+        self.words = self.automaton();
+        self
+    }
+
+    /// With digests that a push replaced: that of a whole index -> that of the trimmed one.
+    #[must_use]
+    pub fn with_replaced(mut self, replaced: impl IntoIterator<Item = (Digest, Digest)>) -> Known {
+        self.replaced = replaced.into_iter().collect();
+        self
+    }
+
+    /// The automaton of the words one of which every known reference has in it, however it is taken apart.
+    fn automaton(&self) -> Option<AhoCorasick> {
+        let names = self.repositories.keys().chain(self.settled.keys()).chain(self.lost.keys());
+        let words: BTreeSet<&str> = names
+            .flat_map(|name| [basename(name), first(name)].into_iter().chain(first(name).split(':').take(1)))
+            .chain(self.urls.hosts())
+            .chain(HIDING)
+            .collect();
+        AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+    }
+
+    /// Whether `text` may have a known reference in it. What says no, is not read any further.
+    pub(super) fn may_stand_in(&self, text: &str) -> bool {
+        self.words.as_ref().is_none_or(|words| words.is_match(text))
+    }
+
+    /// What the reference written as `text` means at `position`, and with `pin` that it shall have its
+    /// digest.
+    pub(super) fn lookup(&self, text: &str, position: Position, pin: bool) -> Verdict {
+        if !self.basenames.contains(basename(text)) {
+            return Verdict::Unknown;
+        }
+        let Ok(reference) = text.parse::<ImageRef>() else { return Verdict::Unknown };
+        let with_host = names_host(text);
+        let means_latest = !reference.is_pinned()
+            && (position == Position::Container || (position == Position::Image && !with_host));
+        let asked = Asked {
+            tag: if means_latest { Some("latest") } else { reference.tag.as_deref() },
+            digest: reference.digest.as_ref(),
+            with_host,
+        };
+        let name = reference.name();
+        let candidates: Vec<&Repository> = std::iter::once(name.clone())
+            .chain(aliases(&reference))
+            .filter_map(|name| self.repositories.get(&name))
+            .collect();
+        let there = self.settled.get(&name);
+        let change = |image: &Locked| {
+            let pinned = reference.tag.is_some() || means_latest;
+            match &reference.digest {
+                Some(digest) => self.replaced.get(digest).cloned(),
+                None => {
+                    (pin && pinned).then(|| self.replaced.get(&image.digest).unwrap_or(&image.digest).clone())
+                }
+            }
+        };
+        match candidates.iter().find_map(|repository| repository.find(&asked)) {
+            Some(Err(why)) => return Verdict::Left(why),
+            Some(Ok((item, image))) => {
+                return match image.to.first() {
+                    None => Verdict::Left("the site's registry.paths give it no destination".into()),
+                    Some(to) if to.to_string() == name => Verdict::of(item, None, change(image)),
+                    // changing it would change it again at the next run
+                    Some(_) if there.is_some() => {
+                        Verdict::Left("another locked item goes to this name".into())
+                    }
+                    Some(to) => Verdict::of(item, Some(to.clone()), change(image)),
+                };
+            }
+            None => {}
+        }
+        if let Some(there) = there {
+            return match there.find(&asked) {
+                Some(Ok((item, image))) => Verdict::of(item, None, change(image)),
+                _ => Verdict::Settled(None),
+            };
+        }
+        let tag = asked.tag;
+        let full = std::iter::once(name).chain(aliases(&reference)).map(|name| match tag {
+            Some(tag) => format!("{name}:{tag}"),
+            None => name,
+        });
+        if let Some(why) = full.filter_map(|full| self.lost.get(&full)).next() {
+            return Verdict::Left(why.clone());
+        }
+        // `redis:6379` and `nginx` are words as often as images
+        let sure = with_host || reference.digest.is_some() || position.is_image();
+        let Some(repository) = candidates.first().filter(|_| sure) else { return Verdict::Unknown };
+        let locked = repository.listed();
+        Verdict::Left(match (&reference.digest, tag) {
+            (Some(_), _) => format!("the lock has this repository with other digests ({locked})"),
+            (None, Some(_)) if means_latest => {
+                format!("without a tag it means latest; the lock has {locked}")
+            }
+            (None, Some(_)) => format!("the lock has this repository only as {locked}"),
+            (None, None) => "it names neither a host nor a tag".into(),
+        })
+    }
+
+    /// What the lock has of the repository `name`, which the rest of a reference, that cannot be read,
+    /// follows: the tags, for a message. `None` where the lock has nothing of it, or where `name` is a word
+    /// as likely as a repository.
+    pub(super) fn tags(&self, name: &str, position: Position) -> Option<String> {
+        let reference = self.repository(name)?;
+        if !names_host(name) && !position.is_image() {
+            return None;
+        }
+        let names = std::iter::once(reference.name()).chain(aliases(&reference));
+        names.filter_map(|name| self.repositories.get(&name)).map(Repository::listed).next()
+    }
+
+    /// The repository whose path is `path`, whatever its host is, if there is one: its full name.
+    pub(super) fn by_path(&self, path: &str) -> Option<&str> {
+        let reference: ImageRef = format!("h.invalid/{path}").parse().ok()?;
+        self.basenames.contains(basename(path)).then_some(())?;
+        let fits = |repository: &&Repository| {
+            let rest = repository.name.strip_suffix(&reference.repository);
+            rest.is_some_and(|host| host.ends_with('/') && host.find('/') == Some(host.len() - 1))
+        };
+        self.repositories.values().find(fits).map(|repository| repository.name.as_str())
+    }
+
+    /// The reference `name`, where it has neither tag nor digest and its last component is a known one.
+    fn repository(&self, name: &str) -> Option<ImageRef> {
+        self.basenames.contains(basename(name)).then_some(())?;
+        name.parse::<ImageRef>().ok().filter(|reference| !reference.is_pinned())
+    }
+}
+
+/// What a reference asks for within its repository.
+struct Asked<'a> {
+    tag: Option<&'a str>,
+    digest: Option<&'a Digest>,
+    with_host: bool,
+}
+
+impl Verdict {
+    fn of(item: String, to: Option<Destination>, digest: Option<Digest>) -> Verdict {
+        match (&to, &digest) {
+            (None, None) => Verdict::Settled(Some(item)),
+            _ => Verdict::Known(Meant { item, to, digest }),
+        }
+    }
+}
+
+impl Repository {
+    /// The image that is asked for, with the name of the item; the first image of the repository where
+    /// nothing but the repository is asked for. `Err` where that cannot be decided.
+    fn find(&self, asked: &Asked<'_>) -> Option<Result<(String, &Locked), String>> {
+        let image = match (asked.digest, asked.tag) {
+            (Some(digest), _) => self.images.iter().find(|image| image.digests.contains(digest))?,
+            (None, Some(tag)) => self.images.iter().find(|image| image.name.tag.as_deref() == Some(tag))?,
+            (None, None) if asked.with_host => {
+                let first = self.images.first()?;
+                if self.images.iter().any(|image| image.to.first() != first.to.first()) {
+                    return Some(Err(format!("its tags ({}) go to different places", self.listed())));
+                }
+                return Some(Ok((first.name.name(), first)));
+            }
+            (None, None) => return None,
+        };
+        Some(Ok((image.name.to_string(), image)))
+    }
+
+    /// The locked names without the repository, for messages.
+    fn listed(&self) -> String {
+        let short = |image: &Locked| match (&image.name.tag, &image.name.digest) {
+            (Some(tag), _) => tag.clone(),
+            (None, Some(digest)) => format!("@{}:{}…", digest.algorithm().as_str(), digest.short(12)),
+            (None, None) => "latest".into(),
+        };
+        let mut listed: Vec<String> = self.images.iter().take(LISTED).map(short).collect();
+        if self.images.len() > LISTED {
+            listed.push(format!("{} more", self.images.len() - LISTED));
+        }
+        listed.join(", ")
+    }
+}
+
+fn add(names: &mut BTreeMap<String, Repository>, name: String, image: Locked) {
+    let entry = names.entry(name.clone()).or_insert_with(|| Repository { name, images: Vec::new() });
+    entry.images.push(image);
+}
+
+fn locked(image: &Image, to: Vec<Destination>) -> Locked {
+    Locked { name: image.name.clone(), digest: image.digest.clone(), digests: digests(image), to }
+}
+
+/// Every digest by which a reference can mean `image`.
+fn digests(image: &Image) -> BTreeSet<Digest> {
+    let top = image.manifests_in_order().map(|descriptor| descriptor.digest);
+    top.chain(image.trimmed_descriptor().map(|descriptor| descriptor.digest)).collect()
+}
+
+/// Other names of the repository of `reference`.
+fn aliases(reference: &ImageRef) -> impl Iterator<Item = String> {
+    other_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository))
+}
+
+/// Hosts under which the repositories of `host` are found too.
+pub(crate) fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().filter(move |(known, _)| *known == host).map(|(_, alias)| *alias)
+}
+
+/// The last path component of a reference, without tag and digest.
+fn basename(text: &str) -> &str {
+    let name = text.split('@').next().unwrap_or(text);
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.split(':').next().unwrap_or(last)
+}
+
+/// The word by which a prefix of the reference `name` is known: its host, or what follows `docker.io`,
+/// which is left out as a rule.
+fn first(name: &str) -> &str {
+    let name = name.strip_prefix("docker.io/").unwrap_or(name);
+    name.split('/').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(text: &str) -> Digest {
+        Digest::sha256(text.as_bytes())
+    }
+
+    /// What is made of `text`: the new repository, or why not.
+    fn say(known: &Known, text: &str, position: Position) -> String {
+        match known.lookup(text, position, false) {
+            Verdict::Unknown => "unknown".into(),
+            Verdict::Settled(_) => "settled".into(),
+            Verdict::Left(why) => format!("left: {why}"),
+            Verdict::Known(Meant { item, to, .. }) => format!("{item} at {}", to.unwrap()),
+        }
+    }
+
+    fn known(names: &[&str], to: &str, rest: &str) -> Known {
+        let images = names.iter().map(|name| {
+            let (top, child, trimmed) = (digest(name), digest(&format!("child {name}")), digest("trimmed"));
+            format!(
+                "- name: {name}\n  digest: {top}\n  mediaType: application/vnd.oci.image.index.v1+json\n  size: 1\n  \
+                 manifests: [{{digest: {child}, size: 1, mediaType: m}}]\n  trimmed: {{digest: {trimmed}, size: 1}}\n"
+            )
+        });
+        let text = format!("version: 1\nimages:\n{}{rest}", images.collect::<String>());
+        Known::new(&Lock::parse("l", &text).unwrap(), &Mapping::new(to.parse().unwrap(), None))
+    }
+
+    #[test]
+    fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
+        let name = "quay.io/a/b:1";
+        let known = known(&[name], "r:5000", "");
+        let at = |text: &str| say(&known, text, Position::Value);
+        assert_eq!(at(name), "quay.io/a/b:1 at r:5000/a/b");
+        assert_eq!(at("QUAY.io/a/b:1"), "quay.io/a/b:1 at r:5000/a/b");
+        for digest in [digest(name), digest(&format!("child {name}")), digest("trimmed")] {
+            assert_eq!(at(&format!("quay.io/a/b:2@{digest}")), "quay.io/a/b:1 at r:5000/a/b");
+        }
+        let other = format!("quay.io/a/b:1@{}", digest("other"));
+        assert_eq!(at(&other), "left: the lock has this repository with other digests (1)");
+        assert_eq!(at("quay.io/a/b:2"), "left: the lock has this repository only as 1");
+        for text in
+            ["quay.io/a/c:1", "other.io/a/b:1", "a/b:1", "b", "", "http://quay.io/a/b:1", "quay.io/a/b:"]
+        {
+            assert_eq!(at(text), "unknown", "{text}");
+        }
+    }
+
+    #[test]
+    fn where_it_stands_decides_what_a_missing_tag_means() {
+        use Position::{Container, Image, Repository, Value};
+        let known = known(&["quay.io/a/b:1", "nginx:latest", "redis:7"], "r:5000", "");
+        let latest = "left: without a tag it means latest; the lock has 1";
+        let nginx = "docker.io/library/nginx:latest at r:5000/library/nginx";
+        let redis = "left: without a tag it means latest; the lock has 7";
+        let short = "left: it names neither a host nor a tag";
+        for (text, position, expected) in [
+            ("quay.io/a/b", Value, "quay.io/a/b at r:5000/a/b"),
+            ("quay.io/a/b", Image, "quay.io/a/b at r:5000/a/b"),
+            ("quay.io/a/b", Repository, "quay.io/a/b at r:5000/a/b"),
+            ("quay.io/a/b", Container, latest),
+            ("nginx", Container, nginx),
+            ("nginx", Image, nginx),
+            ("nginx", Value, "unknown"),
+            ("nginx", Repository, short),
+            ("redis", Image, redis),
+            ("redis", Value, "unknown"),
+            ("redis:6379", Value, "unknown"),
+            ("docker.io/redis:6379", Value, "left: the lock has this repository only as 7"),
+            ("docker.io/library/redis:7", Value, "docker.io/library/redis:7 at r:5000/library/redis"),
+            ("index.docker.io/redis:7", Value, "docker.io/library/redis:7 at r:5000/library/redis"),
+        ] {
+            assert_eq!(say(&known, text, position), expected, "{text} {position:?}");
+        }
+    }
+
+    #[test]
+    fn an_alias_goes_where_the_locked_name_goes() {
+        let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
+        let site = crate::site::Site::parse(std::path::Path::new("s"), site).unwrap();
+        let mapping = Mapping::new("r:5000".parse().unwrap(), Some(&site));
+        let lock = |names: &[&str]| {
+            let images = names.iter().map(|name| {
+                format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", digest(name))
+            });
+            let text = format!("version: 1\nimages:\n{}", images.collect::<String>());
+            Known::new(&Lock::parse("l", &text).unwrap(), &mapping)
+        };
+        let one = lock(&["registry.k8s.io/pause:3.9"]);
+        assert_eq!(
+            say(&one, "k8s.gcr.io/pause:3.9", Position::Value),
+            "registry.k8s.io/pause:3.9 at r:5000/new/pause"
+        );
+        let both = lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.9"]);
+        assert_eq!(
+            say(&both, "k8s.gcr.io/pause:3.9", Position::Value),
+            "registry.k8s.io/pause:3.9 at r:5000/new/pause"
+        );
+        assert_eq!(
+            say(&both, "registry.k8s.io/pause:3.1", Position::Value),
+            "k8s.gcr.io/pause:3.1 at r:5000/old/pause"
+        );
+        assert_eq!(say(&both, "k8s.gcr.io/pause", Position::Value), "k8s.gcr.io/pause at r:5000/old/pause");
+    }
+
+    #[test]
+    fn a_name_at_a_destination_is_not_moved_again() {
+        let known = known(&["quay.io/a/b:1", "r:5000/c/d:1", "r:5000/e:1", "r:5000/p/e:1"], "r:5000/p", "");
+        let at = |text: &str| say(&known, text, Position::Value);
+        assert_eq!(at("r:5000/p/a/b:1"), "settled");
+        assert_eq!(at("r:5000/c/d:1"), "r:5000/c/d:1 at r:5000/p/c/d");
+        assert_eq!(at("r:5000/p/c/d:1"), "settled");
+        assert_eq!(at("r:5000/p/e:1"), "left: another locked item goes to this name");
+    }
+
+    #[test]
+    fn what_the_lock_lost_is_told() {
+        let rest = "missing: [{kind: image, name: 'quay.io/x/gone:1', reason: removed, until: 2027-01-31}]\n\
+                    unresolved: [{kind: image, name: 'quay.io/x/y:1', cause: '404'}]\n";
+        let known = known(&["quay.io/a/b:1"], "r:5000", rest);
+        assert_eq!(say(&known, "quay.io/x/y:1", Position::Value), "left: the lock could not resolve it: 404");
+        assert_eq!(say(&known, "quay.io/x/gone:1", Position::Value), "left: it is an accepted loss: removed");
+        assert_eq!(say(&known, "quay.io/x/y:2", Position::Value), "unknown");
+    }
+}
