@@ -171,7 +171,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// It cannot be signed.
     #[error("cannot sign {path}: {source}")]
@@ -179,7 +179,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]
