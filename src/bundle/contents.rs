@@ -93,12 +93,19 @@ pub struct Frame(pub u32, pub Hash);
 /// A SHA-256 of a part of a bundle, 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Hash([u8; 32]);
+pub struct Hash(pub(super) [u8; 32]);
 
 impl Hash {
     /// The SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(Sha256::digest(bytes).into())
+    }
+}
+
+impl Frame {
+    /// The frame with these bytes.
+    pub(super) fn of(bytes: &[u8]) -> Frame {
+        Frame(bytes.len() as u32, Hash::of(bytes))
     }
 }
 
@@ -175,7 +182,7 @@ impl Record {
     }
 
     /// How many frames an entry of this size has.
-    fn frame_count(size: u64) -> u64 {
+    pub(super) fn frame_count(size: u64) -> u64 {
         1 + size.div_ceil(frame::CHUNK as u64) + u64::from(header::padding(size) > 0)
     }
 

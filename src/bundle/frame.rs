@@ -2,8 +2,10 @@
 //! 1 MiB, content size in four bytes, XXH64 checksum at the end.
 
 use super::Form;
+use super::contents::{Frame, Hash};
+use sha2::{Digest as _, Sha256};
 use std::io;
-use xxhash_rust::xxh64::xxh64;
+use xxhash_rust::xxh64::{Xxh64, xxh64};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, find_frame_compressed_size};
 
@@ -48,15 +50,94 @@ pub(super) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u
 pub(super) fn stored(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + content.len() / BLOCK * 3 + 32);
     head(&mut out, content.len());
-    let mut blocks = content.chunks(BLOCK).peekable();
-    while let Some(block) = blocks.next() {
-        // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
-        let header = (block.len() as u32) << 3 | u32::from(blocks.peek().is_none());
-        out.extend(&header.to_le_bytes()[..3]);
+    for (index, block) in content.chunks(BLOCK).enumerate() {
+        out.extend(block_header(content.len(), index * BLOCK));
         out.extend(block);
     }
     out.extend(&(xxh64(content, 0) as u32).to_le_bytes());
     out
+}
+
+/// The header of the raw block that begins at `from` in a frame of `content` bytes.
+fn block_header(content: usize, from: usize) -> [u8; 3] {
+    let block = BLOCK.min(content - from);
+    // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
+    let [low, middle, high, _] = ((block as u32) << 3 | u32::from(from + block == content)).to_le_bytes();
+    [low, middle, high]
+}
+
+/// Stored frames of content that passes in pieces of any length: their hashes, and what stands around the
+/// content.
+pub(super) struct Passing {
+    size: u64,
+    at: u64,
+    checksum: Xxh64,
+    hash: Sha256,
+}
+
+/// A frame whose content has passed.
+pub(super) struct Passed {
+    pub frame: Frame,
+    /// The bytes around its content, each with its place after the first byte of the first frame.
+    pub around: Vec<(u64, Vec<u8>)>,
+}
+
+impl Passing {
+    /// For content of `size` bytes.
+    pub(super) fn new(size: u64) -> Passing {
+        Passing { size, at: 0, checksum: Xxh64::new(0), hash: Sha256::new() }
+    }
+
+    /// How much has passed.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Takes in the next bytes; gives the frames that end in them.
+    pub(super) fn pass(&mut self, mut bytes: &[u8]) -> Vec<Passed> {
+        let mut passed = Vec::new();
+        while !bytes.is_empty() && self.at < self.size {
+            let inside = (self.at % CHUNK as u64) as usize;
+            let begin = self.at - inside as u64;
+            let content = (self.size - begin).min(CHUNK as u64) as usize;
+            if inside == 0 {
+                let mut start = Vec::with_capacity(HEAD);
+                head(&mut start, content);
+                self.hash.update(start);
+            }
+            if inside.is_multiple_of(BLOCK) {
+                self.hash.update(block_header(content, inside));
+            }
+            let run = bytes.len().min(BLOCK - inside % BLOCK).min(content - inside);
+            let (piece, rest) = bytes.split_at(run);
+            self.hash.update(piece);
+            self.checksum.update(piece);
+            self.at += run as u64;
+            bytes = rest;
+            if inside + run == content {
+                passed.push(self.end(begin, content));
+            }
+        }
+        passed
+    }
+
+    fn end(&mut self, begin: u64, content: usize) -> Passed {
+        let checksum = (self.checksum.digest() as u32).to_le_bytes();
+        self.checksum.reset(0);
+        self.hash.update(checksum);
+        let at = stored_len(begin);
+        let blocks = (0..content).step_by(BLOCK).map(|from| {
+            let mut before = Vec::new();
+            if from == 0 {
+                head(&mut before, content);
+            }
+            before.extend(block_header(content, from));
+            (stored_place(begin + from as u64).0 - before.len() as u64, before)
+        });
+        let length = stored_len(content as u64);
+        let around = blocks.chain([(at + length - 4, checksum.to_vec())]).collect();
+        Passed { frame: Frame(length as u32, Hash(self.hash.finalize_reset().into())), around }
+    }
 }
 
 /// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on content,
@@ -153,6 +234,39 @@ mod tests {
         }
         assert_eq!(read, content);
         assert_eq!(stored_place(BLOCK as u64 + 7), (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7));
+    }
+
+    #[test]
+    fn content_that_passes_in_pieces_makes_the_same_frames() {
+        for len in [0, 1, BLOCK, BLOCK + 1, CHUNK, CHUNK + 1, 2 * CHUNK + BLOCK + 5] {
+            let content = noise(len);
+            let wanted: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
+            let hashes: Vec<Frame> = content
+                .chunks(CHUNK)
+                .map(|chunk| (stored(chunk).len() as u32, Hash::of(&stored(chunk))))
+                .map(|(length, hash)| Frame(length, hash))
+                .collect();
+            for step in [len.max(1), 7919, 300_000] {
+                let mut file = vec![0; wanted.len()];
+                let mut passing = Passing::new(len as u64);
+                let mut passed = Vec::new();
+                for piece in content.chunks(step) {
+                    let (from, mut done) = (passing.at(), 0);
+                    while done < piece.len() {
+                        let (at, run) = stored_place(from + done as u64);
+                        let count = run.min(piece.len() - done);
+                        file[at as usize..at as usize + count].copy_from_slice(&piece[done..done + count]);
+                        done += count;
+                    }
+                    passed.extend(passing.pass(piece));
+                }
+                for (at, bytes) in passed.iter().flat_map(|passed| &passed.around) {
+                    file[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+                }
+                assert!(file == wanted, "{len} in {step}");
+                assert_eq!(passed.iter().map(|passed| passed.frame).collect::<Vec<_>>(), hashes);
+            }
+        }
     }
 
     #[test]

@@ -3,25 +3,32 @@
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
 //! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
-//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`]; and [`Straight`], which makes the same
+//! file as [`write`] from what comes over the network.
 //! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
 //! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
 
+mod arrive;
 mod contents;
 mod delta;
 mod error;
 mod form;
 mod frame;
+mod ground;
 mod header;
+mod journal;
 mod locator;
 mod medium;
 mod out;
 mod parcel;
 mod pipeline;
 mod plan;
+mod previous;
 mod read;
 mod rebuild;
 mod sign;
+mod squeeze;
+mod straight;
 mod sums;
 mod tail;
 #[cfg(test)]
@@ -40,6 +47,7 @@ pub use plan::{Lost, Plan};
 pub use read::Bundle;
 pub use rebuild::rebuild;
 pub use sign::{NAMESPACE, SignedBy};
+pub use straight::{Begun, Straight};
 pub use sums::{explain, sums_path};
 pub use verify::{Verified, verify};
 pub use volumes::{VolumeSize, VolumeSizeError, is_split};

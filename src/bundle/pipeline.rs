@@ -17,10 +17,20 @@ const DEPTH: usize = 8;
 pub(super) fn ordered<P: Send, R: Send, E: Send>(
     make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
     work: impl Fn(P) -> R + Sync,
+    take: impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    ordered_within(DEPTH, make, work, take)
+}
+
+/// As [`ordered`], with at most so many pieces in flight.
+pub(super) fn ordered_within<P: Send, R: Send, E: Send>(
+    depth: usize,
+    make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
+    work: impl Fn(P) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (pieces, inbox) = sync_channel::<(P, SyncSender<R>)>(DEPTH);
-    let (order, results) = sync_channel::<Receiver<R>>(DEPTH);
+    let (pieces, inbox) = sync_channel::<(P, SyncSender<R>)>(depth);
+    let (order, results) = sync_channel::<Receiver<R>>(depth);
     let (inbox, work) = (&Mutex::new(inbox), &work);
     let next = move || inbox.lock().ok()?.recv().ok();
     thread::scope(|scope| {

@@ -123,6 +123,21 @@ impl Plan {
                 all_kept.extend(kept);
             }
         }
+        let mut plan = Plan::lacking(lock, lost, today);
+        plan.leave_out(|blob| !all_kept.contains(&blob.digest) && delta::all_have(bases, blob));
+        if !plan.omitted.is_empty() {
+            plan.bases = delta::names(bases, &plan.omitted);
+        }
+        Ok(plan)
+    }
+
+    /// Plans the bundle of `lock` as if everything that it names were there. Losses that the lock itself has
+    /// are lost as in [`Plan::new`].
+    pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> Plan {
+        Plan::lacking(lock, Vec::new(), today)
+    }
+
+    fn lacking(lock: &Lock, mut lost: Vec<Lost>, today: jiff::civil::Date) -> Plan {
         let name = |kind: Kind, name: &String| ItemName { kind, name: name.clone() };
         lost.extend(lock.unresolved.iter().map(|item| Lost {
             item: name(item.kind, &item.name),
@@ -137,12 +152,7 @@ impl Plan {
         }));
         lost.sort_by(|a, b| a.item.cmp(&b.item));
         let without = lost.iter().map(|lost| lost.item.clone()).collect();
-        let mut plan = Plan { lost, ..Plan::without(lock, &without) };
-        plan.leave_out(|blob| !all_kept.contains(&blob.digest) && delta::all_have(bases, blob));
-        if !plan.omitted.is_empty() {
-            plan.bases = delta::names(bases, &plan.omitted);
-        }
-        Ok(plan)
+        Plan { lost, ..Plan::without(lock, &without) }
     }
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.

@@ -129,7 +129,7 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Fault> {
 }
 
 /// Whether a frame that holds no content holds what must be there.
-fn check_frame(entry: &Record, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
+pub(super) fn check_frame(entry: &Record, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
     if index == 0 && content != header::encode(&entry.name, entry.size) {
         return Err("its tar header is not what the contents index says".into());
     }

@@ -7,7 +7,7 @@ use super::parcel::{Parcel, publish};
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
-use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, tail};
+use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, straight, tail};
 use crate::model::{Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::sign::Signer;
@@ -34,17 +34,17 @@ pub struct Written {
 }
 
 /// What the threads hand each other: one frame's content, then the frame.
-struct Work {
+pub(super) struct Work {
     /// Which piece; `None` for the locator.
     piece: Option<usize>,
     form: Form,
     content: Vec<u8>,
 }
 
-struct Done {
-    piece: Option<usize>,
+pub(super) struct Done {
+    pub piece: Option<usize>,
     content: usize,
-    frame: io::Result<(Vec<u8>, Hash)>,
+    pub frame: io::Result<(Vec<u8>, Hash)>,
 }
 
 /// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. What `plan` has
@@ -75,10 +75,12 @@ pub fn write_parcel(
     parcel: &Parcel,
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
-    let (partial, file) = create(out)?;
+    let (partial, file) = claim(out)?;
     // it is locked until the end
     let file = Arc::new(file);
     let failed = |source| Error::Write { path: out.into(), source };
+    // what an unfinished `pull --bundle` left belongs to the file's old content
+    file.set_len(0).and_then(|()| straight::clear(&partial)).map_err(failed)?;
     let fill = |flush| {
         // volumes lie beside the file, which then is but a lock
         let mut out = match parcel.volume_size {
@@ -96,7 +98,7 @@ pub fn write_parcel(
         }
     };
     let result = volumes::remove_all(&partial).map_err(failed).and_then(|()| {
-        room(plan, out)?;
+        room(plan.needed_bytes(), out)?;
         let tools = parcel.tools(out)?;
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
         let filled = flushing(fill);
@@ -119,14 +121,15 @@ pub fn write_parcel(
     result
 }
 
-/// Makes `OUT.partial`, empty and locked against other processes.
-fn create(out: &Path) -> Result<(PathBuf, File), Error> {
+/// Opens or makes `OUT.partial`, and locks it against other processes.
+pub(super) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
     let path = with(out, ".partial");
     let failed = |source| Error::Write { path: path.clone(), source };
     if out.is_dir() {
         return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
     }
-    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
@@ -137,15 +140,15 @@ fn create(out: &Path) -> Result<(PathBuf, File), Error> {
     if !same.unwrap_or(false) {
         return Err(Error::Busy { path });
     }
-    file.set_len(0).map_err(failed)?;
     Ok((path, file))
 }
 
-fn room(plan: &Plan, out: &Path) -> Result<(), Error> {
+/// Refuses to begin where there is less room than `needed` bytes.
+pub(super) fn room(needed: u64, out: &Path) -> Result<(), Error> {
     let folder = folder(out);
     let failed = |source: rustix::io::Errno| Error::Write { path: folder.into(), source: source.into() };
     let system = rustix::fs::statvfs(folder).map_err(failed)?;
-    let (needed, available) = (plan.needed_bytes(), system.f_bavail.saturating_mul(system.f_frsize));
+    let available = system.f_bavail.saturating_mul(system.f_frsize);
     if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
 }
 
@@ -176,14 +179,7 @@ fn fill(
     let mut contents = empty_contents(plan, options);
     pipeline::ordered(
         |hand| make(plan, blobs, hand),
-        |work: Work| {
-            let frame = frame::encode(work.form, options.level, &work.content);
-            let frame = frame.map(|frame| {
-                let hash = Hash::of(&frame);
-                (frame, hash)
-            });
-            Done { piece: work.piece, content: work.content.len(), frame }
-        },
+        encode(options.level),
         |done: Done| {
             let (frame, hash) = done.frame.map_err(failed)?;
             match done.piece.map(|piece| (piece >= contents.front_len(), &mut contents.entries[piece])) {
@@ -213,7 +209,20 @@ fn fill(
     Ok(Written { digest: locator.sha256, bytes: out.end, files: Vec::new(), beside: Vec::new() })
 }
 
-fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
+/// Makes a frame of its content.
+pub(super) fn encode(level: i32) -> impl Fn(Work) -> Done + Sync {
+    move |work: Work| {
+        let frame = frame::encode(work.form, level, &work.content);
+        let frame = frame.map(|frame| {
+            let hash = Hash::of(&frame);
+            (frame, hash)
+        });
+        Done { piece: work.piece, content: work.content.len(), frame }
+    }
+}
+
+/// The index of a bundle of which nothing is written yet.
+pub(super) fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
     let record = |piece: &Piece| Record {
         name: piece.name.clone(),
         digest: piece.descriptor.digest.clone(),
@@ -241,33 +250,7 @@ fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
 fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> Result<(), Error> {
     let front_len = super::contents::FRONT.len() + 1;
     for (index, piece) in plan.pieces.iter().enumerate() {
-        if index == front_len && !hand(locator_work()) {
-            return Ok(());
-        }
-        let at = Some(index);
-        let size = piece.descriptor.size;
-        let content = header::encode(&piece.name, size);
-        let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
-        let failed = |source| Error::Content { item: piece.item.clone(), source };
-        let mut source = open(piece, blobs)?;
-        let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
-        let mut left = size;
-        while left > 0 && go_on {
-            let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
-            source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
-            hasher.update(&content);
-            left -= content.len() as u64;
-            go_on = hand(Work { piece: at, form: piece.form, content });
-        }
-        if !go_on {
-            return Ok(());
-        }
-        let over = source.read(&mut [0]).map_err(|source| failed(read_error(piece, source)))?;
-        if over > 0 || hasher.finish() != piece.descriptor.digest {
-            return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
-        }
-        let padding = header::padding(size);
-        if padding > 0 && !hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }) {
+        if index == front_len && !hand(locator_work()) || !make_piece(index, piece, blobs, hand)? {
             return Ok(());
         }
     }
@@ -275,6 +258,39 @@ fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> R
         hand(locator_work());
     }
     Ok(())
+}
+
+/// Hands out the content of the frames of one piece; `false` once nobody wants more.
+pub(super) fn make_piece(
+    index: usize,
+    piece: &Piece,
+    blobs: &dyn Blobs,
+    hand: &mut dyn FnMut(Work) -> bool,
+) -> Result<bool, Error> {
+    let at = Some(index);
+    let size = piece.descriptor.size;
+    let content = header::encode(&piece.name, size);
+    let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
+    let failed = |source| Error::Content { item: piece.item.clone(), source };
+    let mut source = open(piece, blobs)?;
+    let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
+    let mut left = size;
+    while left > 0 && go_on {
+        let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
+        source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
+        hasher.update(&content);
+        left -= content.len() as u64;
+        go_on = hand(Work { piece: at, form: piece.form, content });
+    }
+    if !go_on {
+        return Ok(false);
+    }
+    let over = source.read(&mut [0]).map_err(|source| failed(read_error(piece, source)))?;
+    if over > 0 || hasher.finish() != piece.descriptor.digest {
+        return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
+    }
+    let padding = header::padding(size);
+    Ok(padding == 0 || hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }))
 }
 
 fn locator_work() -> Work {

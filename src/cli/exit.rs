@@ -8,10 +8,11 @@ use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::SetupError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
-use crate::rewrite::RewriteError;
+use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
 use crate::sign;
 use crate::site::SiteError;
+use crate::site::render::RenderError;
 use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -139,6 +140,18 @@ impl From<RewriteError> for Failure {
     }
 }
 
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<bundle::Error> for Failure {
     fn from(error: bundle::Error) -> Failure {
         use bundle::Error;
@@ -157,9 +170,11 @@ impl From<bundle::Error> for Failure {
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
-            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
-                Failure::new(Exit::Failed, message).on(Side::Destination)
-            }
+            Error::Space { .. }
+            | Error::Busy { .. }
+            | Error::Write { .. }
+            | Error::Sign { .. }
+            | Error::Spool(_) => Failure::new(Exit::Failed, message).on(Side::Destination),
         }
     }
 }

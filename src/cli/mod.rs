@@ -1,22 +1,27 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod audit;
 mod carried;
 mod completions;
 mod context;
 mod delivery;
 mod diff;
+mod discover;
 mod doctor;
 mod exit;
 mod export;
+mod findings;
 mod gc;
 mod like;
 mod listing;
 mod lock;
+mod locked;
 mod ls;
 mod mirror;
 mod pack;
 mod pull;
 mod push;
+mod render;
 mod rewrite;
 mod rewritten;
 mod schema;
@@ -52,6 +57,9 @@ enum Verb {
     Push(push::Push),
     Serve(serve::Serve),
     Rewrite(rewrite::Rewrite),
+    Audit(audit::Audit),
+    Render(render::Render),
+    Discover(discover::Discover),
     Mirror(mirror::Mirror),
     Export(export::Export),
     Doctor(doctor::Doctor),
@@ -74,6 +82,9 @@ impl Verb {
             Verb::Push(verb) => ("push", verb.run(context)),
             Verb::Serve(verb) => ("serve", verb.run(context)),
             Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
+            Verb::Audit(verb) => ("audit", verb.run(context)),
+            Verb::Discover(verb) => ("discover", verb.run(context)),
+            Verb::Render(verb) => ("render", verb.run(context)),
             Verb::Mirror(verb) => ("mirror", verb.run(context)),
             Verb::Export(verb) => ("export", verb.run(context)),
             Verb::Doctor(verb) => ("doctor", verb.run(context)),

@@ -65,15 +65,12 @@ impl Pack {
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
-        let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
-        let signer = self.sign.as_deref().map(|key| Signer::load(key, agent.as_deref())).transpose()?;
-        let signer = signer.map(Arc::new);
         let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-                let plan = Plan::since(&lock, &store, &bases, today)?;
+                let plan = Plan::since(&lock, &store, &bases, today())?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -81,7 +78,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(self.dry(&plan, &out, report(Status::Skipped)));
+                    return Ok(dry(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
                 let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
@@ -112,21 +109,6 @@ impl Pack {
         tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
     }
 
-    fn dry(&self, plan: &Plan, out: &Path, mut report: Report) -> Outcome {
-        let needed = plan.needed_bytes();
-        report.extra.insert("needed_bytes".into(), json!(needed));
-        let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{}",
-            table(plan.items.iter()),
-            count(&plan.items),
-            out.display(),
-            plan.fingerprint,
-            human_size(needed),
-            self.left_out(plan),
-        );
-        outcome(plan, report, &text)
-    }
-
     /// What a delta leaves out, and what it needs.
     fn left_out(&self, plan: &Plan) -> String {
         match (self.since.is_empty(), plan.omitted.len()) {
@@ -155,40 +137,76 @@ impl Pack {
         key: Option<&PublicKey>,
         mut report: Report,
     ) -> Outcome {
-        let content = plan.content_bytes();
-        let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
-        report.extra.insert(
-            "bundle".into(),
-            json!({
-                "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
-                "bytes": written.bytes, "content_bytes": content, "partial": partial,
-                "bases": plan.bases, "omitted": plan.omitted,
-                "signed": key.is_some(),
-                "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
-                "files": names(&written.files), "beside": names(&written.beside),
-            }),
-        );
-        let mut text = format!(
-            "packed {} into {}\n  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, \
-             {:.3} of the content's {}\n",
-            count(&plan.items),
-            out.display(),
-            written.digest,
-            plan.fingerprint,
-            human_size(written.bytes),
-            written.bytes as f64 / content.max(1) as f64,
-            human_size(content),
-        );
+        report.extra.insert("bundle".into(), described(plan, out, written, key));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
+        text += &told(plan, written, key);
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
-        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", names(&written.beside).join(", "));
         }
         outcome(plan, report, &text)
     }
+}
+
+/// Whoever signs with `--sign KEY`.
+pub(super) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
+    let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
+}
+
+/// The day by which accepted losses count.
+pub(super) fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+/// What would be made, and how much room it needs; `more` lines about it.
+pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Outcome {
+    let needed = plan.needed_bytes();
+    report.extra.insert("needed_bytes".into(), json!(needed));
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
+        table(plan.items.iter()),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+        human_size(needed),
+    );
+    outcome(plan, report, &text)
+}
+
+/// The member `bundle` of a report; `key` signed it.
+pub(super) fn described(
+    plan: &Plan,
+    out: &Path,
+    written: &Written,
+    key: Option<&PublicKey>,
+) -> serde_json::Value {
+    let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+    json!({
+        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "bases": plan.bases, "omitted": plan.omitted,
+        "files": names(&written.files), "beside": names(&written.beside),
+        "signed": key.is_some(),
+        "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+    })
+}
+
+/// The lines about a bundle that was made.
+pub(super) fn told(plan: &Plan, written: &Written, key: Option<&PublicKey>) -> String {
+    let content = plan.content_bytes();
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        written.bytes as f64 / content.max(1) as f64,
+        human_size(content),
+        key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
+    )
 }
 
 fn names(files: &[PathBuf]) -> Vec<String> {
@@ -212,7 +230,8 @@ fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
     Outcome { report, text: escape(text) + &escape(&lost), exit }
 }
 
-fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+/// Every item, with this status where nothing is lost.
+pub(super) fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
     let mut items: Vec<Item> = plan.items.iter().map(|entry| item(entry, status)).collect();
     items.extend(plan.lost.iter().map(|lost| Item {
         kind: lost.item.kind,

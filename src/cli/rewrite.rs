@@ -1,8 +1,7 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
-use super::carried::{self, Demands};
+use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome, OutputMode, rewritten};
-use crate::lock::Lock;
 use crate::model::Digest;
 use crate::push::Receipt;
 use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError, Target};
@@ -10,9 +9,6 @@ use clap::Args;
 use rewritten::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Where the lock is looked for without a flag.
-const LOCK: &str = "landfall.lock";
 
 /// Change references to locked images and files so that they point to the destination
 ///
@@ -29,15 +25,8 @@ pub(super) struct Rewrite {
     /// [default: files of the site]
     #[arg(long, value_name = "URL")]
     files: Option<String>,
-    /// The lock that says which references are known [default: landfall.lock]
-    #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
-    lock: Option<PathBuf>,
-    /// The bundle whose lock says it
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<PathBuf>,
-    /// Take a bundle that says of itself that items are missing; references to these are left
-    #[arg(long)]
-    allow_partial: bool,
+    #[command(flatten)]
+    locked: Locked,
     /// The receipt of the push: digests that it replaced are replaced in references, too
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
@@ -91,7 +80,7 @@ impl Modes {
 impl Rewrite {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let inputs = self.inputs()?;
-        let lock = self.known_lock(context)?;
+        let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = mapping.collision(&lock) {
             return Err(Failure::usage(collision.to_string()));
@@ -115,21 +104,6 @@ impl Rewrite {
         // what is no UTF-8 was refused where it was read
         let text = String::from_utf8(text).unwrap_or_default();
         rewritten::outcome(context, self.modes.mode(), &done, text)
-    }
-
-    /// The lock that decides which references are known.
-    fn known_lock(&self, context: &Context) -> Result<Lock, Failure> {
-        match (&self.lock, &self.bundle) {
-            (Some(path), _) => Ok(Lock::load(path)?),
-            (None, Some(bundle)) => {
-                let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-                Ok(carried::open(context, bundle, &demands)?.bundle.held()?)
-            }
-            (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
-            (None, None) => Err(Failure::usage(
-                "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
-            )),
-        }
     }
 
     /// The digests that stand at the registry in place of locked ones; the other way round on the way back.

@@ -14,8 +14,8 @@ use std::path::Path;
 
 const NOTHING_KNOWN: &str = "\
 nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
-are defaults inside the charts. Set them in your values, as in `dex: {image: {repository: …, tag: …}}`,
-and rewrite again, or rewrite what `helm template` prints.";
+are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
+charts'; or rewrite what `helm template` prints.";
 
 /// What stands in a diff for the value of a Secret.
 const MASK: &str = "***";

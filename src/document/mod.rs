@@ -1,9 +1,11 @@
-//! YAML documents that people wrote: typed reading, with errors that say where and what to do.
+//! Documents that people wrote: typed reading of YAML, with errors that say where and what to do; archives.
 
+mod archive;
 mod diagnostic;
 mod shape;
 mod spans;
 
+pub use archive::{ArchiveError, Files, unpack};
 pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::line_column;
 pub use spans::Node;

@@ -6,7 +6,7 @@ use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::source::{self, Part, Upstreams};
-use crate::store::{Blobs, ContentError, Disk, fetch};
+use crate::store::{Blobs, ContentError, Destination, Disk, fetch};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -174,7 +174,8 @@ impl Resolver {
         let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
         let part = Part { descriptor: blob.clone(), from: source::From::Blob { registry, repository } };
         let upstreams = Upstreams(self.sessions.clone());
-        fetch(&upstreams, &self.disk, &part, &Silent).await.map_err(|error| match error.side {
+        let disk: Arc<dyn Destination> = Arc::new(self.disk.clone());
+        fetch(&upstreams, &disk, &part, &Silent).await.map_err(|error| match error.side {
             Side::Source => Cause::from(Error::new(error.kind, error.message)),
             _ => Cause::local(error.message),
         })?;

@@ -5,6 +5,7 @@
 //! read (`check`), and what all files want is put together (`merge`).
 
 mod check;
+mod draft;
 mod list;
 mod load;
 mod merge;
@@ -17,6 +18,7 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
+pub use draft::{Wanting, Wish, draft};
 pub use load::{Error, load};
 pub use schema::Document;
 pub use wanted::{Checksum, Endpoint, Place, Wanted, WantedFile, WantedImage};

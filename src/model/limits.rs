@@ -13,16 +13,22 @@ pub struct Limits {
     pub manifest_bytes: usize,
     /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
     pub document_bytes: usize,
+    /// Largest archive (a chart) that is read, in bytes, and the most that it may unpack to.
+    pub archive_bytes: u64,
+    /// How many members an archive may have.
+    pub archive_files: usize,
+    /// How deep charts may stand inside charts.
+    pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// Largest signature of a bundle that is read, in bytes.
-    pub signature_bytes: u64,
     /// In how many others a text may stand and still be read for references: YAML in JSON in base64 and so on.
     pub embedded_depth: usize,
     /// How much a gzipped text or a chart may hold unpacked, in bytes.
     pub unpacked_bytes: u64,
+    /// Largest signature of a bundle that is read, in bytes.
+    pub signature_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests may stand under one image.
@@ -75,11 +81,14 @@ impl Default for Limits {
             per_host: 12,
             manifest_bytes: 8 << 20,
             document_bytes: 8 << 20,
+            archive_bytes: 64 << 20,
+            archive_files: 10_000,
+            chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
-            signature_bytes: 16 << 10,
             embedded_depth: 8,
             unpacked_bytes: 64 << 20,
+            signature_bytes: 16 << 10,
             index_depth: 8,
             index_nodes: 1024,
             referrers: 1024,

@@ -5,7 +5,7 @@ use crate::lock::{Accepted, Lock};
 use crate::model::{Digest, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use crate::source::{Entry, From, Part, entries};
-use crate::store::{Blobs, Disk, Lanes, Source, StoreError, TransferError, fetch_wide};
+use crate::store::{Destination, Lanes, Source, StoreError, TransferError, fetch_wide};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// Why a pull stopped before its end. Items that fail do not stop it.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// The store cannot be used.
+    /// The store or the bundle cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -24,20 +24,20 @@ const MANIFEST_LANE: usize = 4;
 /// How many places a blob is asked for at, where it stands in several repositories.
 const ORIGINS: usize = 4;
 
-/// Brings everything that `lock` names into `disk`. What is there is not asked for again.
+/// Brings everything that `lock` names where it belongs. What is there is not asked for again.
 ///
 /// # Errors
-/// When the store cannot be used. What fails at the source is an item of the report.
+/// When that place cannot be used. What fails at the source is an item of the report.
 pub async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
-    disk: &Disk,
+    into: &Arc<dyn Destination>,
     jobs: usize,
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
     let entries = entries(lock);
-    let plan = Plan::new(&entries, disk, rehash)?;
+    let plan = Plan::new(&entries, &**into, rehash)?;
     progress.begin("pull", entries.len() as u64, plan.bytes());
     let mut watch = Watch::new(&entries, &plan);
     let mut outcome = Outcome::of(&plan);
@@ -53,12 +53,16 @@ pub async fn pull(
                 && let Ok(slot) = lane.clone().try_acquire_owned()
                 && let Some(task) = queue.pop_front()
             {
-                let (source, disk, progress, lanes) =
-                    (source.clone(), disk.clone(), progress.clone(), lanes.clone());
+                let (source, into, progress, lanes) =
+                    (source.clone(), into.clone(), progress.clone(), lanes.clone());
                 tasks.spawn(async move {
-                    let result = fetch_any(&source, &disk, &task.parts, &progress, &lanes).await;
+                    let result = fetch_any(&source, &into, &task.parts, &progress, &lanes).await;
                     drop(slot);
-                    (task.parts[0].descriptor.digest.clone(), result)
+                    let digest = task.parts[0].descriptor.digest.clone();
+                    if result.is_ok() {
+                        into.settled(&digest);
+                    }
+                    (digest, result)
                 });
             }
         }
@@ -73,12 +77,12 @@ pub async fn pull(
         watch.settle(done, &mut outcome, &*progress);
     }
     for entry in &entries {
-        outcome.compute_trimmed(entry, disk);
+        outcome.compute_trimmed(entry, &**into);
     }
     progress.end();
     let items: Vec<Item> = entries.iter().map(|entry| outcome.item(entry)).collect();
     let whole = entries.iter().zip(&items).filter(|(_, item)| item.status != Status::Failed);
-    disk.name(whole.map(|(entry, _)| entry))?;
+    into.name(&whole.map(|(entry, _)| entry).collect::<Vec<_>>())?;
     Ok(items.into_iter().chain(losses(lock)).collect())
 }
 
@@ -119,29 +123,27 @@ struct Plan {
 }
 
 impl Plan {
-    /// What is not there yet, the biggest first. What follows from the lock is written at once.
-    fn new(entries: &[Entry], disk: &Disk, rehash: bool) -> Result<Plan, StoreError> {
+    /// What is not there yet, by rank. What follows from the lock is written at once.
+    fn new(entries: &[Entry], into: &dyn Destination, rehash: bool) -> Result<Plan, StoreError> {
         let mut wanted: BTreeMap<&Digest, Vec<&Part>> = BTreeMap::new();
         for part in entries.iter().flat_map(|entry| &entry.parts) {
             if rehash && matches!(part.from, From::Trimmed { .. } | From::Computed(_)) {
-                disk.rehash(&part.descriptor.digest, part.descriptor.size)?;
+                into.holds(&part.descriptor, true)?;
             }
             match &part.from {
                 From::Trimmed { .. } => {}
-                From::Computed(bytes) => disk.put(&part.descriptor, bytes)?,
+                From::Computed(bytes) => into.take(&part.descriptor, bytes)?,
                 _ => wanted.entry(&part.descriptor.digest).or_default().push(part),
             }
         }
         let mut tasks = Vec::new();
-        for (digest, mut parts) in wanted {
-            let size = parts[0].descriptor.size;
-            let there = if rehash { disk.rehash(digest, size)? } else { disk.has(digest, size)? };
-            if !there {
+        for mut parts in wanted.into_values() {
+            if !into.holds(&parts[0].descriptor, rehash)? {
                 parts.dedup_by(|a, b| a.from == b.from);
                 tasks.push(Task { parts: parts.into_iter().take(ORIGINS).cloned().collect() });
             }
         }
-        tasks.sort_by_key(|task| std::cmp::Reverse(task.parts[0].descriptor.size));
+        tasks.sort_by_key(|task| into.rank(&task.parts[0].descriptor));
         Ok(Plan { tasks })
     }
 
@@ -153,14 +155,14 @@ impl Plan {
 /// Asks each place in turn; what is wrong at our own side is final.
 async fn fetch_any(
     source: &Arc<dyn Source>,
-    disk: &Disk,
+    into: &Arc<dyn Destination>,
     parts: &[Part],
     progress: &Arc<dyn Progress>,
     lanes: &Lanes,
 ) -> Result<u64, TransferError> {
     let mut first = None;
     for part in parts {
-        match fetch_wide(source, disk, part, progress, lanes).await {
+        match fetch_wide(source, into, part, progress, lanes).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }
@@ -231,19 +233,19 @@ impl Outcome {
         Outcome { parts: plan.tasks.iter().map(open).collect() }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, disk: &Disk) {
+    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Destination) {
         for part in &entry.parts {
             if let From::Trimmed { of, keep } = &part.from {
                 let digest = &part.descriptor.digest;
-                if disk.has(digest, part.descriptor.size).unwrap_or(false) {
+                if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
                 }
                 let local = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
-                let result = disk
+                let result = into
                     .read(of)
                     .map_err(|error| local(error.to_string()))
                     .and_then(|index| trim_index(&index, keep).map_err(|error| local(error.to_string())))
-                    .and_then(|bytes| Ok(disk.put(&part.descriptor, &bytes)?));
+                    .and_then(|bytes| Ok(into.take(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
                     self.parts.insert(digest.clone(), Err(error));
                 }
@@ -257,7 +259,7 @@ impl Outcome {
         for part in &entry.parts {
             match self.parts.get(&part.descriptor.digest) {
                 None => {}
-                Some(Ok(_)) if status == Status::Present => status = Status::Done,
+                Some(Ok(1..)) if status == Status::Present => status = Status::Done,
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     status = Status::Failed;

@@ -2,6 +2,7 @@
 
 mod attach;
 mod deliver;
+mod lacking;
 mod left_out;
 mod names;
 mod plan;
@@ -10,6 +11,7 @@ mod receipt;
 mod refusals;
 mod run;
 
+pub use lacking::{Lack, Lacking, lacking};
 pub use left_out::LeftOut;
 pub use plan::{Delivery, Standing};
 pub use preflight::{Problem, ProblemKind};

@@ -63,6 +63,11 @@ fn ending(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
 }
 
+/// Whether a file is a YAML or JSON document by its name.
+pub(super) fn is_document(path: &Path) -> bool {
+    DOCUMENTS.contains(&&*ending(path))
+}
+
 /// Whether a file of a folder or archive that has this content is a text to look at.
 pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
     let (name, ending) =
@@ -167,7 +172,7 @@ pub fn read(input: &Input) -> Result<Content, RewriteError> {
     let path = &input.path;
     let at = |source| RewriteError::Read { path: path.into(), source };
     let archive = input.is_archive();
-    let document = DOCUMENTS.contains(&&*ending(path));
+    let document = is_document(path);
     if !(input.named || archive || document) {
         let mut start = [0; 16];
         let len = fs::File::open(path).and_then(|mut file| file.read(&mut start)).map_err(at)?;

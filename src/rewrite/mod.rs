@@ -7,6 +7,9 @@
 //! scanned as any other; `spelling` takes what is found there back to the bytes around it.
 
 mod archive;
+pub mod audit;
+mod chart;
+mod defaults;
 mod findings;
 mod inputs;
 mod known;
@@ -22,6 +25,8 @@ mod walk;
 mod yaml;
 
 pub use archive::{ArchiveError, Archived, Member, rewrite_chart};
+pub use chart::{Chart, ChartError, coalesce, values_of};
+pub use defaults::complete;
 pub use findings::{Finding, Findings, Meaning, ReadAs, Splice};
 pub use inputs::{Content, Input, inputs, read, write};
 pub(crate) use known::other_hosts;

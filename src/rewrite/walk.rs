@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Keys of lists whose items are containers, or are treated as such by what reads them.
-const CONTAINERS: [&str; 5] = ["containers", "initContainers", "ephemeralContainers", "steps", "sidecars"];
+pub(super) const CONTAINERS: [&str; 5] =
+    ["containers", "initContainers", "ephemeralContainers", "steps", "sidecars"];
 /// Keys of mappings that are containers.
-const CONTAINER: [&str; 2] = ["container", "script"];
+pub(super) const CONTAINER: [&str; 2] = ["container", "script"];
 /// Keys of mappings whose values are containers (Compose).
-const SERVICES: &str = "services";
+pub(super) const SERVICES: &str = "services";
 
 const APART: &str = "it is spelled in a way that cannot be taken apart";
 

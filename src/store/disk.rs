@@ -3,7 +3,7 @@
 use super::layout::{LayoutIndex, OCI_LAYOUT};
 use super::records::Records;
 use super::writer::Writer;
-use super::{Blobs, ContentError};
+use super::{Blobs, ContentError, Destination, Island, partial};
 use crate::model::{Descriptor, Digest, Hasher};
 use crate::source::Entry;
 use std::collections::BTreeSet;
@@ -34,6 +34,14 @@ pub enum StoreError {
         /// What was tried.
         action: &'static str,
         /// With which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The file of a bundle that is being made: the system's answer.
+    #[error("cannot write {path}: {source}{}", full(source))]
+    Bundle {
+        /// The file.
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
@@ -74,8 +82,14 @@ pub enum StoreError {
 
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
         std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
+        _ => full(error),
+    }
+}
+
+fn full(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
         _ => "",
     }
 }
@@ -211,7 +225,7 @@ impl Disk {
     /// # Errors
     /// When the store cannot be written.
     pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<Writer>, StoreError> {
-        Ok(Writer::open(self.clone(), descriptor, false)?.map(|(writer, _)| writer))
+        Ok(partial::open(self, descriptor, false)?.map(|(writer, _)| writer))
     }
 
     /// Keeps a small piece of content.
@@ -318,6 +332,29 @@ impl Blobs for Disk {
         let mut file = File::open(self.path(digest)).map_err(failed)?;
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         Ok(Box::new(file))
+    }
+}
+
+impl Destination for Disk {
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
+        let Descriptor { digest, size, .. } = descriptor;
+        if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
+    }
+
+    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put(descriptor, bytes)
+    }
+
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        wide: bool,
+    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
+        partial::open(self, descriptor, wide)
+    }
+
+    fn name(&self, whole: &[&Entry]) -> Result<(), StoreError> {
+        Disk::name(self, whole.iter().copied())
     }
 }
 

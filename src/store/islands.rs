@@ -1,13 +1,11 @@
 //! What of a partial file lies apart from its beginning, while several connections fetch one blob: a
 //! journal beside the file. Without a journal a partial is content from its beginning to its end.
 
+use super::destination::Island;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-
-/// Bytes that are there: from the first up to the second offset.
-pub(super) type Island = (u64, u64);
 
 /// The journal of a partial file. Lines are `from to`, in the order in which they were written.
 #[derive(Debug)]
@@ -61,7 +59,7 @@ pub(super) fn remove(path: &Path) -> std::io::Result<()> {
 }
 
 /// The islands in order, those that touch as one.
-pub(super) fn merged(mut islands: Vec<Island>) -> Vec<Island> {
+pub(crate) fn merged(mut islands: Vec<Island>) -> Vec<Island> {
     islands.retain(|(from, to)| from < to);
     islands.sort_unstable();
     let mut out: Vec<Island> = Vec::new();

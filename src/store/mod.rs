@@ -1,9 +1,12 @@
 //! KEEP IT. Content by digest: what can be read from (a disk store, a bundle), and the disk store.
 
+mod destination;
 mod disk;
 mod gc;
 mod islands;
 mod layout;
+mod nearby;
+mod partial;
 mod records;
 mod several;
 mod shares;
@@ -12,9 +15,12 @@ mod transfer;
 mod wide;
 mod writer;
 
+pub use destination::{Destination, Ground, Island};
 pub use disk::{Disk, StoreError};
 pub use gc::{Removed, Swept, Waste, gc};
+pub(crate) use islands::merged;
 pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use nearby::Nearby;
 pub use several::{Lacking, Several, lacking};
 pub use through::{Keep, Through};
 pub use transfer::{Local, Source, TransferError, checked, fetch, read_blocking, read_part, whole};

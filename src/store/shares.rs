@@ -1,6 +1,7 @@
 //! Who of several connections fetches which part of a blob.
 
-use super::islands::{Island, merged};
+use super::destination::Island;
+use super::islands::merged;
 use std::collections::BTreeMap;
 
 /// Who does what.

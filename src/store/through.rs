@@ -1,6 +1,6 @@
 //! Upstream with a store in front of it.
 
-use super::{Blobs, Disk, Lanes, Local, Source, fetch_wide};
+use super::{Blobs, Destination, Disk, Lanes, Local, Source, fetch_wide};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::Limits;
 use crate::report::{Progress, Side, Silent};
@@ -54,8 +54,8 @@ impl Source for Through {
                 return self.upstream.open(part, offset).await;
             }
             if !there {
-                let fetching =
-                    fetch_wide(&self.upstream, &self.disk, part, &self.progress, &self.lanes).await;
+                let disk: Arc<dyn Destination> = Arc::new(self.disk.clone());
+                let fetching = fetch_wide(&self.upstream, &disk, part, &self.progress, &self.lanes).await;
                 fetching.map_err(|error| {
                     let side = if error.side == Side::Source { "" } else { "store: " };
                     Error::new(error.kind, format!("{side}{}", error.message))

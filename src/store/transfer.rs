@@ -1,6 +1,6 @@
 //! Moving parts: a source that can be opened at any offset, and the way of one part into the store.
 
-use super::{Blobs, Disk, StoreError, Writer};
+use super::{Blobs, Destination, StoreError, Writer};
 use crate::http::{ByteStream, Error, ErrorKind, backoff};
 use crate::model::{Descriptor, Hasher, Limits};
 use crate::report::{Progress, Side};
@@ -149,14 +149,14 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     .boxed()
 }
 
-/// Brings one part into the store. A cut connection goes on at the last byte on disk; attempts count
+/// Brings one part where it belongs. A cut connection goes on at the last byte on disk; attempts count
 /// only while nothing new comes. Returns the bytes received: 0 where it was there already.
 ///
 /// # Errors
 /// Which side failed, after all attempts.
 pub async fn fetch(
     source: &dyn Source,
-    disk: &Disk,
+    into: &Arc<dyn Destination>,
     part: &Part,
     progress: &dyn Progress,
 ) -> Result<u64, TransferError> {
@@ -166,8 +166,9 @@ pub async fn fetch(
     let mut wrong = 0;
     let mut farthest = 0;
     loop {
-        let (disk, descriptor) = (disk.clone(), part.descriptor.clone());
-        let Some(mut writer) = blocking(move || disk.writer(&descriptor)).await? else { return Ok(received) };
+        let (to, descriptor) = (into.clone(), part.descriptor.clone());
+        let begun = blocking(move || to.begin(&descriptor, false)).await?;
+        let Some((mut writer, _)) = begun else { return Ok(received) };
         farthest = farthest.max(writer.offset());
         // opening was tried often enough by the transport; here only a stream that broke is gone on with
         let opened = open_at(source, &mut writer, part).await?;

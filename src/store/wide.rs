@@ -5,17 +5,14 @@
 //! hangs up where the next part begins. What helpers bring is written where it belongs, recorded in a
 //! journal, and hashed when the first connection comes there.
 
-use super::islands::Journal;
 use super::shares::{Next, Plan};
 use super::transfer::{blocking, fetch};
-use super::{Disk, Source, TransferError, Writer};
+use super::{Destination, Ground, Source, TransferError, Writer};
 use crate::http::{ErrorKind, backoff};
 use crate::report::{Progress, Side};
 use crate::source::{From, Part};
 use futures_util::StreamExt;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -52,41 +49,38 @@ impl Lanes {
     }
 }
 
-/// Brings one part into the store as [`fetch`] does, a big one with helpers on idle `lanes`.
+/// Brings one part where it belongs as [`fetch`] does, a big one with helpers on idle `lanes`.
 ///
 /// # Errors
 /// Which side failed, after all attempts.
 pub async fn fetch_wide(
     source: &Arc<dyn Source>,
-    disk: &Disk,
+    into: &Arc<dyn Destination>,
     part: &Part,
     progress: &Arc<dyn Progress>,
     lanes: &Lanes,
 ) -> Result<u64, TransferError> {
     let limits = source.limits();
     if part.descriptor.size < limits.wide {
-        return fetch(&**source, disk, part, &**progress).await;
+        return fetch(&**source, into, part, &**progress).await;
     }
     let (mut received, mut failures) = (0, 0);
     loop {
-        let (store, descriptor) = (disk.clone(), part.descriptor.clone());
-        let opened = blocking(move || Writer::open(store, &descriptor, true)).await?;
-        let Some((writer, islands)) = opened else { return Ok(received) };
-        let (file, journal) = writer.apart()?;
+        let (to, descriptor) = (into.clone(), part.descriptor.clone());
+        let begun = blocking(move || to.begin(&descriptor, true)).await?;
+        let Some((writer, islands)) = begun else { return Ok(received) };
         let crew = Arc::new(Crew {
             source: source.clone(),
             part: part.clone(),
             step: limits.wide_step,
             progress: progress.clone(),
-            file,
-            journal,
+            ground: writer.ground(),
             plan: Mutex::new(Plan::new(part.descriptor.size, writer.offset(), islands, limits.wide_share)),
             moved: Notify::new(),
             news: Notify::new(),
             received: AtomicU64::new(0),
             failures: AtomicU32::new(0),
         });
-        crew.record(0, writer.offset());
         let result = crew.fetch(writer, lanes).await;
         let new = crew.received.load(Ordering::Relaxed);
         received += new;
@@ -106,7 +100,7 @@ pub async fn fetch_wide(
             Err(error) => return Err(error),
         }
     }
-    Ok(received + fetch(&**source, disk, part, &**progress).await?)
+    Ok(received + fetch(&**source, into, part, &**progress).await?)
 }
 
 /// All who work at one blob.
@@ -116,8 +110,7 @@ struct Crew {
     /// How much is written between two lines of the journal, in bytes.
     step: u64,
     progress: Arc<dyn Progress>,
-    file: File,
-    journal: Journal,
+    ground: Arc<dyn Ground>,
     plan: Mutex<Plan>,
     /// A helper came to its end.
     moved: Notify,
@@ -134,7 +127,7 @@ impl Crew {
 
     /// What is lost of the journal is fetched again, no more.
     fn record(&self, from: u64, to: u64) {
-        let _ = self.journal.add((from, to));
+        let _ = self.ground.record((from, to));
     }
 
     fn came(&self, bytes: usize) {
@@ -255,10 +248,7 @@ impl Crew {
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
             let piece =
                 &bytes[..bytes.len().min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
-            let written = self.file.write_all_at(piece, at);
-            written.map_err(|error| {
-                TransferError::new(Side::Destination, ErrorKind::Local, error.to_string())
-            })?;
+            self.ground.write(piece, at)?;
             self.came(piece.len());
             at += piece.len() as u64;
             if at - recorded >= self.step || at >= end {

@@ -1,20 +1,16 @@
-//! Writing content: hashed while written, final only after size and digest match and it is on disk.
+//! Writing content: hashed while written, final only after size and digest match.
 
-use super::disk::{Disk, StoreError, io};
-use super::islands::{self, Island, Journal};
+use super::StoreError;
+use super::destination::Ground;
 use crate::model::{Descriptor, Hasher};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Writes one piece of content. Dropped before [`Writer::commit`], it leaves what it has for the next
 /// run to go on with.
 #[derive(Debug)]
 pub struct Writer {
-    disk: Disk,
+    ground: Arc<dyn Ground>,
     descriptor: Descriptor,
-    path: PathBuf,
-    file: File,
     hasher: Hasher,
     offset: u64,
 }
@@ -26,77 +22,30 @@ impl std::fmt::Debug for Hasher {
 }
 
 impl Writer {
-    /// With `wide` what lies apart from the beginning is kept, and given back: content that several
-    /// connections brought. Without, it is thrown away.
-    pub(super) fn open(
-        disk: Disk,
-        descriptor: &Descriptor,
-        wide: bool,
-    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
-        let digest = &descriptor.digest;
-        let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
-        let path = disk.dir().join(".landfall/partial").join(name);
-        loop {
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .open(&path)
-                .map_err(io("open", &path))?;
-            file.lock().map_err(io("lock", &path))?;
-            // whoever held the lock may have finished the file and moved it away
-            let here = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
-            let ours = file.metadata().map_err(io("look at", &path))?.ino();
-            if here != Some(ours) {
-                if disk.has(digest, descriptor.size)? {
-                    return Ok(None);
-                }
-                continue;
-            }
-            if disk.has(digest, descriptor.size)? {
-                std::fs::remove_file(&path).map_err(io("remove", &path))?;
-                return Ok(None);
-            }
-            let length = file.metadata().map_err(io("look at", &path))?.len();
-            let (begin, apart) = match islands::read(&path, length) {
-                Some((begin, apart)) if wide => (begin, apart),
-                Some((begin, _)) => {
-                    // in this order: a file without a journal is content as far as it goes
-                    file.set_len(begin).map_err(io("shorten", &path))?;
-                    islands::remove(&path).map_err(io("remove the journal of", &path))?;
-                    (begin, Vec::new())
-                }
-                None => (length, Vec::new()),
-            };
-            let hasher = Hasher::new(digest.algorithm());
-            let mut writer = Writer { disk, descriptor: descriptor.clone(), path, file, hasher, offset: 0 };
-            if length > descriptor.size {
-                writer.restart()?;
-                return Ok(Some((writer, Vec::new())));
-            }
-            writer.absorb(begin)?;
-            return Ok(Some((writer, apart)));
-        }
+    /// Writes the content of `descriptor` to `ground` from its beginning on.
+    pub fn new(ground: impl Ground + 'static, descriptor: &Descriptor) -> Writer {
+        let hasher = Hasher::new(descriptor.digest.algorithm());
+        Writer { ground: Arc::new(ground), descriptor: descriptor.clone(), hasher, offset: 0 }
     }
 
-    /// Takes in what lies in the file already, up to `end`.
-    pub(super) fn absorb(&mut self, end: u64) -> Result<(), StoreError> {
+    /// Takes in what lies there already, up to `end`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn absorb(&mut self, end: u64) -> Result<(), StoreError> {
         let mut buffer = vec![0; 1 << 18];
         while self.offset < end {
             let length = buffer.len().min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
             let piece = &mut buffer[..length];
-            self.file.read_exact_at(piece, self.offset).map_err(io("read", &self.path))?;
-            self.hasher.update(piece);
-            self.offset += length as u64;
+            self.ground.read(piece, self.offset)?;
+            self.pass(piece)?;
         }
         Ok(())
     }
 
-    /// The file, to write apart from the beginning, and a journal of what is written where.
-    pub(super) fn apart(&self) -> Result<(File, Journal), StoreError> {
-        let file = self.file.try_clone().map_err(io("open", &self.path))?;
-        Ok((file, Journal::open(&self.path).map_err(io("write the journal of", &self.path))?))
+    /// Where it is written, to write apart from the beginning.
+    pub(super) fn ground(&self) -> Arc<dyn Ground> {
+        self.ground.clone()
     }
 
     /// How many bytes it has: where to go on.
@@ -107,10 +56,9 @@ impl Writer {
     /// Throws away what it has and begins again.
     ///
     /// # Errors
-    /// When the file cannot be emptied.
+    /// When that cannot be thrown away.
     pub fn restart(&mut self) -> Result<(), StoreError> {
-        self.file.set_len(0).map_err(io("empty", &self.path))?;
-        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
+        self.ground.clear()?;
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
         Ok(())
@@ -127,16 +75,20 @@ impl Writer {
             self.restart()?;
             return Err(StoreError::Size { wanted, size, found: end });
         }
-        self.file.write_all_at(bytes, self.offset).map_err(io("write", &self.path))?;
-        self.hasher.update(bytes);
-        self.offset = end;
-        Ok(())
+        self.ground.write(bytes, self.offset)?;
+        self.pass(bytes)
     }
 
-    /// Checks size and digest, brings the content to disk, and gives it its final name.
+    fn pass(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.hasher.update(bytes);
+        self.offset += bytes.len() as u64;
+        self.ground.passed(bytes)
+    }
+
+    /// Checks size and digest, and has the content kept.
     ///
     /// # Errors
-    /// A wrong size leaves the partial; a wrong digest removes it.
+    /// A wrong size leaves what there is; a wrong digest throws it away.
     pub fn commit(mut self) -> Result<(), StoreError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {
@@ -147,14 +99,6 @@ impl Writer {
             self.restart()?;
             return Err(StoreError::Digest { wanted, found });
         }
-        self.file.sync_all().map_err(io("write", &self.path))?;
-        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
-        let target = self.disk.path(&wanted);
-        if let Some(folder) = target.parent() {
-            std::fs::create_dir_all(folder).map_err(io("make the folder", folder))?;
-        }
-        std::fs::rename(&self.path, &target).map_err(io("rename to", &target))?;
-        let metadata = self.file.metadata().map_err(io("look at", &target))?;
-        self.disk.records().add(&wanted, &metadata).map_err(io("write the journal for", &target))
+        self.ground.keep()
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A part of a reference, by the end of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+pub(in crate::rewrite) enum Part {
     Registry,
     Repository,
     Tag,
@@ -32,7 +32,7 @@ const ENDINGS: [(&str, Part); 9] = [
 ];
 
 /// The parts that stand in one mapping under keys with one beginning: where each is in the mapping.
-type Group = BTreeMap<Part, usize>;
+pub(in crate::rewrite) type Group = BTreeMap<Part, usize>;
 
 /// Deals with every split reference of a mapping; gives the places of the entries that belong to one.
 pub(in crate::rewrite) fn split<'s>(
@@ -42,7 +42,7 @@ pub(in crate::rewrite) fn split<'s>(
     taken: &[usize],
 ) -> Vec<usize> {
     let mut parts = Vec::new();
-    for group in groups(entries, context, walk.document) {
+    for group in groups(entries, context.key, walk.document) {
         if group.values().any(|at| taken.contains(at)) {
             continue;
         }
@@ -56,7 +56,7 @@ pub(in crate::rewrite) fn split<'s>(
 }
 
 /// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
-fn part(key: &str) -> Option<(String, Part)> {
+pub(in crate::rewrite) fn part(key: &str) -> Option<(String, Part)> {
     ENDINGS.iter().find_map(|(ending, part)| {
         let at = key.len().checked_sub(ending.len()).filter(|&at| key.is_char_boundary(at))?;
         let (beginning, end) = key.split_at(at);
@@ -66,7 +66,12 @@ fn part(key: &str) -> Option<(String, Part)> {
     })
 }
 
-fn groups(entries: &Entries<'_>, context: Context<'_>, document: &Document<'_>) -> Vec<Group> {
+/// The references in parts of a mapping that stands under `under`.
+pub(in crate::rewrite) fn groups(
+    entries: &Entries<'_>,
+    under: Option<&str>,
+    document: &Document<'_>,
+) -> Vec<Group> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for (at, (key, value)) in entries.iter().enumerate() {
         let Some(key) = key.scalar() else { continue };
@@ -87,7 +92,7 @@ fn groups(entries: &Entries<'_>, context: Context<'_>, document: &Document<'_>) 
         }
     }
     // `name` beside a `registry` is it, too, and in what is named after an image
-    let in_image = context.key.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
+    let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
     if let (Some(at), Some(group)) = (find("name"), groups.get_mut("")) {
         let sure = group.contains_key(&Part::Registry) || (in_image && group.contains_key(&Part::Tag));
         if sure && !group.contains_key(&Part::Repository) {
@@ -105,12 +110,12 @@ fn groups(entries: &Entries<'_>, context: Context<'_>, document: &Document<'_>) 
 }
 
 /// A part of a split reference: where it stands, and its text without blanks around it.
-type Value<'s> = (&'s Node<'s>, &'s str);
+pub(in crate::rewrite) type Value<'s> = (&'s Node<'s>, &'s str);
 
 /// A split reference put together.
-struct Reference<'s> {
+pub(in crate::rewrite) struct Reference<'s> {
     registry: Option<Value<'s>>,
-    repository: Value<'s>,
+    pub(in crate::rewrite) repository: Value<'s>,
     tag: Option<Value<'s>>,
     digest: Option<Value<'s>>,
     /// Where a digest can be put that is not there yet: an empty value between quotes.
@@ -118,14 +123,18 @@ struct Reference<'s> {
     /// `registry/repository`, or the repository alone.
     base: String,
     /// `base` with tag and digest.
-    whole: String,
+    pub(in crate::rewrite) whole: String,
     /// Whether another mapping is merged in and may bring what lacks here.
     merged: bool,
 }
 
 impl<'s> Reference<'s> {
     /// `None` where the mapping has no repository.
-    fn new(entries: &'s Entries<'s>, group: &Group, document: &'s Document<'s>) -> Option<Reference<'s>> {
+    pub(in crate::rewrite) fn new(
+        entries: &'s Entries<'s>,
+        group: &Group,
+        document: &'s Document<'s>,
+    ) -> Option<Reference<'s>> {
         let value = |part: Part| {
             let node = &entries[*group.get(&part)?].1;
             Some((node, document.text(node)?.trim()))

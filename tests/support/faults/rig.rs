@@ -6,7 +6,7 @@ use super::server::Faults;
 use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
-use landfall::bundle::{self, PackOptions, Plan};
+use landfall::bundle::{self, Begun, PackOptions, Plan, Straight};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 use landfall::lock::{Lock, Locked, Pins, Resolver, lock};
 use landfall::model::{Digest, Limits};
@@ -15,9 +15,9 @@ use landfall::registry::{Keychain, Sessions};
 use landfall::report::{Item, Progress, Status};
 use landfall::rewrite::Mapping;
 use landfall::source::Upstreams;
-use landfall::store::{Disk, Local};
+use landfall::store::{Destination, Disk, Local, Nearby};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -168,10 +168,30 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk = Disk::open(&self.store(store)).unwrap();
+        let disk: Arc<dyn Destination> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
         let pulling = landfall::pull::pull(&self.lock, source, &disk, 8, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
+    }
+
+    /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
+    pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
+        let plan = Arc::new(Plan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let options = PackOptions { level: 1 };
+        let begun = Straight::begin(plan, None, out, options, None, &*self.notes).unwrap();
+        let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
+        let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
+        let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
+        let source = Arc::new(Nearby::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
+        let into: Arc<dyn Destination> = near;
+        let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let items = self.runtime.block_on(pulling).unwrap();
+        bundle.close();
+        squeezing.join().unwrap().unwrap();
+        if items.iter().all(|item| item.status != Status::Failed) {
+            bundle.finish().unwrap();
+        }
+        items
     }
 
     /// `landfall pack` of a store: the bundle's digest.

@@ -1,0 +1,40 @@
+//! How what an audit found is shown.
+
+use crate::manifest::{Wanting, Wish};
+use crate::rewrite::audit::{Placed, Verdict, dotted};
+
+/// One line: place, word, reference, why.
+pub(super) fn shown(word: &str, placed: &Placed) -> String {
+    let finding = &placed.finding;
+    let why = match &finding.verdict {
+        Verdict::Missing { why, .. } | Verdict::Undecided { why } => why,
+        Verdict::Held { item } => item,
+    };
+    let path = match finding.path.is_empty() {
+        true => String::new(),
+        false => format!("{}: ", dotted(&finding.path)),
+    };
+    let (file, line, column) = (&placed.file, finding.line, finding.column);
+    format!("{file}:{line}:{column}: {word} {path}{}: {why}", finding.reference)
+}
+
+/// What a draft is to hold of what was found: everything that is missing.
+pub(super) fn wishes<'p>(found: impl Iterator<Item = &'p Placed>) -> Vec<Wish> {
+    found.filter_map(wish).collect()
+}
+
+fn wish(placed: &Placed) -> Option<Wish> {
+    let finding = &placed.finding;
+    let at = format!("{}:{}", placed.file, finding.line);
+    let written = || finding.reference.clone();
+    let what = match &finding.verdict {
+        Verdict::Held { .. } => return None,
+        Verdict::Missing { name: Some(name), .. } => Wanting::Image(name.clone()),
+        Verdict::Missing { url: Some(url), .. } => Wanting::Url(url.clone()),
+        Verdict::Missing { why, .. } => {
+            Wanting::Unclear(written(), format!("{why}; write its name upstream"))
+        }
+        Verdict::Undecided { why } => Wanting::Unclear(written(), why.clone()),
+    };
+    Some(Wish { what, at })
+}

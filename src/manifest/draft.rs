@@ -1,0 +1,186 @@
+//! A manifest as landfall drafts it for people: what is pinned as entries, what is not as comments.
+
+use crate::model::{Digest, ImageRef};
+use crate::report::escape;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Something that a draft is to hold, with the place where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// What.
+    pub what: Wanting,
+    /// Where it was found.
+    pub at: String,
+}
+
+/// What a [`Wish`] is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanting {
+    /// An image.
+    Image(ImageRef),
+    /// A file.
+    Url(String),
+    /// Something of which it is not known what it is; why.
+    Unclear(String, String),
+}
+
+/// What is wrong with a tag that says nothing, or with none.
+const FLOATING: &str = "a tag that moves: write a version or a digest";
+const UNTAGGED: &str = "no tag: write a version or a digest";
+
+/// A manifest called `name` with these wishes, sorted; `title` is its first comment. What cannot be pinned
+/// stands in it as a comment, with the reason. Gives the text and how many entries it has.
+pub fn draft(name: &str, title: &str, wishes: &[Wish]) -> (String, usize) {
+    let mut images: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
+    let places = |map: &mut BTreeMap<String, Entry>, key: String, wish: &Wish| {
+        map.entry(key).or_default().places.insert(wish.at.clone());
+    };
+    for wish in wishes {
+        match &wish.what {
+            Wanting::Image(image) => {
+                let key = ImageRef { digest: None, ..image.clone() }.to_string();
+                let entry = images.entry(key.clone()).or_default();
+                entry.digests.extend(image.digest.clone());
+                entry.bare |= image.digest.is_none();
+                entry.places.insert(wish.at.clone());
+            }
+            Wanting::Url(url) => places(&mut urls, url.clone(), wish),
+            Wanting::Unclear(written, why) => {
+                places(&mut unclear, written.clone(), wish);
+                unclear.entry(written.clone()).or_default().why = Some(why.clone());
+            }
+        }
+    }
+    let (mut pinned, mut open) = (Vec::new(), Vec::new());
+    for (name, entry) in &images {
+        for (line, why) in entry.lines(name) {
+            match why {
+                None => pinned.push(format!("  - {}{}", quoted(&line), entry.comment(None))),
+                Some(why) => open.push(format!("  # - {line}{}", entry.comment(Some(why)))),
+            }
+        }
+    }
+    let unclear = unclear.iter().map(|(written, entry)| {
+        format!("  # - {}{}", escape(written).replace('\n', " "), entry.comment(entry.why.as_deref()))
+    });
+    open.extend(unclear);
+    let mut text =
+        format!("# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n", line(title));
+    text += if pinned.is_empty() { "\nimages: []\n" } else { "\nimages:\n" };
+    pinned.iter().chain(&open).for_each(|line| text.extend([line, "\n"]));
+    if !urls.is_empty() {
+        text += "\nfiles:\n";
+    }
+    for (url, entry) in &urls {
+        let _ = writeln!(text, "  - url: \"{}\"{}", url.replace(['"', '\\'], ""), entry.comment(None));
+    }
+    (text, pinned.len() + urls.len())
+}
+
+/// What is known of one name.
+#[derive(Debug, Default)]
+struct Entry {
+    digests: BTreeSet<Digest>,
+    /// It was also named without a digest.
+    bare: bool,
+    places: BTreeSet<String>,
+    why: Option<String>,
+}
+
+impl Entry {
+    /// The references to write for `name`, each with the reason why it is a comment only.
+    fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
+        let Ok(reference) = name.parse::<ImageRef>() else { return Vec::new() };
+        let fault = match &reference.tag {
+            None => Some(UNTAGGED),
+            Some(tag) if is_floating(tag) => Some(FLOATING),
+            Some(_) => None,
+        };
+        let by_digest = |digest| (reference.at_digest(digest).to_string(), None);
+        match (fault, self.digests.len()) {
+            (None, 0) => vec![(name.to_owned(), None)],
+            (None, 1) => self.digests.iter().map(|digest| (format!("{name}@{digest}"), None)).collect(),
+            (fault, _) => {
+                let bare = fault.filter(|_| self.bare).map(|why| (name.to_owned(), Some(why)));
+                self.digests.iter().map(by_digest).chain(bare).collect()
+            }
+        }
+    }
+
+    fn comment(&self, why: Option<&str>) -> String {
+        let first = self.places.first().map(String::as_str).unwrap_or_default();
+        let more = match self.places.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        format!("  # {}", line(&format!("{first}{more}{why}")))
+    }
+}
+
+/// One line of a comment.
+fn line(text: &str) -> String {
+    escape(text).replace('\n', " ")
+}
+
+/// Whether a tag names no version: there is no digit in it.
+fn is_floating(tag: &str) -> bool {
+    !tag.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+fn quoted(reference: &str) -> String {
+    // an IPv6 host would begin a list
+    if reference.starts_with('[') { format!("\"{reference}\"") } else { reference.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(text: &str, at: &str) -> Wish {
+        Wish { what: Wanting::Image(text.parse().unwrap()), at: at.into() }
+    }
+
+    #[test]
+    fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
+        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let (text, entries) = draft(
+            "missing",
+            "what\nlacks",
+            &[
+                image("quay.io/x/y:v1", "a.yaml:1"),
+                image("quay.io/x/y:v1", "b.yaml:2"),
+                image(&format!("quay.io/x/z:v1@{a}"), "pods"),
+                image("quay.io/x/z:v1", "c.yaml:3"),
+                image(&format!("quay.io/x/two:v1@{a}"), "pods"),
+                image(&format!("quay.io/x/two:v1@{b}"), "pods"),
+                image("nginx", "d.yaml:4"),
+                image("redis:latest", "d.yaml:5"),
+                image(&format!("redis:latest@{b}"), "pods"),
+                image("[::1]:5000/a:1", "e"),
+                Wish { what: Wanting::Url("https://dl.k8s.io/x".into()), at: "f.sh:1".into() },
+                Wish { what: Wanting::Unclear("{{ x }}".into(), "a template".into()), at: "g:1".into() },
+            ],
+        );
+        assert_eq!(
+            text,
+            format!(
+                "# what lacks\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: missing}}\n\nimages:\n  \
+                 - \"[::1]:5000/a:1\"  # e\n  \
+                 - docker.io/library/redis@{b}  # d.yaml:5 and 1 more\n  \
+                 - quay.io/x/two@{first}  # pods\n  - quay.io/x/two@{second}  # pods\n  \
+                 - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
+                 # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
+                 # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
+                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
+                first = a.clone().min(b.clone()),
+                second = a.clone().max(b.clone()),
+            )
+        );
+        assert_eq!(entries, 7);
+        assert!(draft("m", "t", &[]).0.ends_with("images: []\n"));
+    }
+}

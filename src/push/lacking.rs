@@ -1,0 +1,90 @@
+//! What a registry lacks of a lock: one HEAD for each manifest at each destination, and one for its tag.
+
+use super::PushError;
+use super::plan::{Delivery, deliveries, trimmed};
+use crate::http::Error;
+use crate::lock::Lock;
+use crate::model::Digest;
+use crate::registry::{Session, Sessions};
+use crate::rewrite::Mapping;
+use crate::source::Entry;
+use futures_util::StreamExt;
+use serde::Serialize;
+
+/// A locked item that does not stand whole at one of its destinations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lack {
+    /// Its name in the lock.
+    pub item: String,
+    /// The destination, with its tag.
+    pub at: String,
+    /// The digest that is not there.
+    pub digest: Digest,
+    /// What is there in its place.
+    pub why: String,
+}
+
+/// What was asked, and what is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// How many destinations were asked about.
+    pub destinations: usize,
+    /// What lacks, in the lock's order.
+    pub lacks: Vec<Lack>,
+}
+
+/// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and other
+/// referrers included, and for the tags. Blobs are not asked for: registries take no manifest without them.
+///
+/// # Errors
+/// When the registry cannot be reached, or cannot say.
+pub async fn lacking(
+    lock: &Lock,
+    mapping: &Mapping,
+    sessions: &Sessions,
+    jobs: usize,
+) -> Result<Lacking, PushError> {
+    let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
+    let (entries, deliveries) = deliveries(lock, mapping);
+    // collected first: a stream over borrowing closures would not be Send
+    let asking: Vec<_> =
+        deliveries.iter().map(|delivery| one(&session, &entries[delivery.entry], delivery)).collect();
+    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs).collect().await;
+    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
+    Ok(Lacking { destinations: deliveries.len(), lacks: answers.into_iter().flatten().collect() })
+}
+
+async fn one(session: &Session, entry: &Entry, delivery: &Delivery) -> Result<Vec<Lack>, Error> {
+    let repository = &delivery.place.repository;
+    let lack = |digest: &Digest, why: String| Lack {
+        item: entry.name.clone(),
+        at: format!("{}:{}", delivery.place, delivery.tag),
+        digest: digest.clone(),
+        why,
+    };
+    let top = &entry.top.digest;
+    let trimmed = trimmed(entry).map(|part| &part.descriptor.digest);
+    let mut lacks = Vec::new();
+    let manifests = entry.parts.iter().filter(|part| part.is_manifest()).map(|part| &part.descriptor.digest);
+    for digest in manifests.filter(|digest| Some(*digest) != trimmed) {
+        if session.head_manifest(repository, &digest.to_string(), false).await?.is_some() {
+            continue;
+        }
+        // the trimmed index stands in for the whole one
+        let stand_in = trimmed.filter(|_| digest == top);
+        let there = match stand_in {
+            Some(trimmed) => session.head_manifest(repository, &trimmed.to_string(), false).await?,
+            None => None,
+        };
+        if there.is_none() {
+            lacks.push(lack(digest, "it is not there".into()));
+        }
+    }
+    match session.head_manifest(repository, &delivery.tag, false).await? {
+        Some(found) if found == *top || Some(&found) == trimmed => {}
+        Some(found) => lacks.push(lack(top, format!("the tag stands at {found}"))),
+        None if lacks.iter().any(|lack| lack.digest == *top) => {}
+        None => lacks.push(lack(top, "the tag is not there".into())),
+    }
+    Ok(lacks)
+}

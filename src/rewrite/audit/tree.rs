@@ -1,0 +1,167 @@
+//! An audit of files and folders: which of them are looked at, and charts read as charts.
+
+use super::super::{Chart, ChartError, Content, Input, RewriteError, complete, inputs, read};
+use super::{Finding, Helm, Inventory, Placed, Verdict, audit};
+use crate::model::Limits;
+use serde::Serialize;
+use serde_yaml::Mapping;
+use std::path::{Path, PathBuf};
+
+/// What was found in a tree.
+#[derive(Debug, Default)]
+pub struct Audited {
+    /// How many files and charts were read.
+    pub read: usize,
+    /// What they name, in their order.
+    pub found: Vec<Placed>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// A file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// The file.
+    pub file: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Audits everything that `paths` name: files as they are, of folders what `rewrite` looks at.
+/// A chart's defaults are read together with those of its subcharts, as Helm does it.
+///
+/// # Errors
+/// When a path cannot be read. What cannot be read inside a folder is in the result.
+pub fn audit_tree(
+    paths: &[PathBuf],
+    inventory: &Inventory<'_>,
+    limits: &Limits,
+) -> Result<Audited, RewriteError> {
+    discover(paths, inventory, limits, None)
+}
+
+/// The same, with charts rendered by `helm` where there is one. A chart that it cannot render is read as
+/// it is, and stands among what could not be read.
+///
+/// # Errors
+/// As [`audit_tree`].
+pub fn discover(
+    paths: &[PathBuf],
+    inventory: &Inventory<'_>,
+    limits: &Limits,
+    helm: Option<&Helm>,
+) -> Result<Audited, RewriteError> {
+    let inputs = inputs(paths, None)?;
+    let charts = charts(&inputs);
+    let mut audited = Audited::default();
+    let mut rendered: Vec<&Path> = Vec::new();
+    for path in &charts {
+        let result = Chart::load(path, limits).map_err(|error| error.to_string());
+        if let Ok(true) = result.as_ref().map(|_| audited.render(helm, path, inventory)) {
+            rendered.push(path);
+            continue;
+        }
+        audited.add(path, result.and_then(|chart| of_chart(&chart, inventory)));
+    }
+    let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
+    for input in &inputs {
+        let path = &input.path;
+        if is_read_with(&charts, path) || is_rendered(path) {
+            continue;
+        }
+        let result = match read(input) {
+            Ok(Content::Other) => continue,
+            Ok(Content::Text(text)) => Ok(audit_text(&path.display().to_string(), &text, inventory)),
+            Ok(Content::Archive(_)) => match Chart::load(path, limits) {
+                Ok(_) if audited.render(helm, path, inventory) => continue,
+                Ok(chart) => of_chart(&chart, inventory),
+                // an archive of something else
+                Err(ChartError::NoChart(_)) if !input.named => continue,
+                Err(error) => Err(error.to_string()),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        audited.add(path, result);
+    }
+    Ok(audited)
+}
+
+/// What `text`, the content of `file`, names.
+pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<Placed> {
+    let placed = |finding| Placed { file: file.to_owned(), finding };
+    audit(Path::new(file), text, inventory).into_iter().map(placed).collect()
+}
+
+impl Audited {
+    /// Whether a helm rendered the chart at `path`; what it says otherwise is kept.
+    fn render(&mut self, helm: Option<&Helm>, path: &Path, inventory: &Inventory<'_>) -> bool {
+        let Some(helm) = helm else { return false };
+        match helm.template(path) {
+            Ok(text) => {
+                self.add(path, Ok(audit_text(&format!("{} (rendered)", path.display()), &text, inventory)));
+                true
+            }
+            Err(why) => {
+                let why = format!("helm cannot render it, so that its defaults were read: {why}");
+                self.unread.push(Unread { file: path.display().to_string(), why });
+                false
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, result: Result<Vec<Placed>, String>) {
+        match result {
+            Ok(found) => {
+                self.read += 1;
+                self.found.extend(found);
+            }
+            Err(why) => self.unread.push(Unread { file: path.display().to_string(), why }),
+        }
+    }
+}
+
+/// What the defaults and the other documents of a chart name.
+fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<Placed>, String> {
+    let mut values = chart.effective(&Mapping::new());
+    complete(chart, &mut values, inventory);
+    let text = serde_yaml::to_string(&values).map_err(|error| error.to_string())?;
+    let values = audit(Path::new("values.yaml"), &text, inventory)
+        .into_iter()
+        .map(|finding| in_chart(chart, &values, finding))
+        .collect::<Vec<_>>();
+    let documents = chart.documents().into_iter();
+    let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
+    Ok(values.into_iter().chain(others).collect())
+}
+
+/// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to
+/// a subchart that is switched off is not missing.
+pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> Placed {
+    if let (Verdict::Missing { .. }, Some(condition)) = (&finding.verdict, chart.off(&finding.path, values)) {
+        finding.verdict = Verdict::Undecided { why: format!("its chart is switched off by {condition}") };
+    }
+    let (file, line, column) = chart.place(&finding.path);
+    Placed { file, finding: Finding { line, column, ..finding } }
+}
+
+fn is_archive(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "tgz")
+}
+
+/// The folders of charts that are in no other chart.
+fn charts(inputs: &[Input]) -> Vec<PathBuf> {
+    let named = inputs.iter().filter(|input| input.path.file_name().is_some_and(|name| name == "Chart.yaml"));
+    let folders: Vec<PathBuf> = named.filter_map(|input| Some(input.path.parent()?.to_path_buf())).collect();
+    let inner = |folder: &PathBuf| folders.iter().any(|other| folder.starts_with(other.join("charts")));
+    folders.iter().filter(|folder| !inner(folder)).cloned().collect()
+}
+
+/// Whether a file is part of what is read of a chart as a whole.
+fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
+    const PARTS: [&str; 4] = ["Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml"];
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let in_chart = charts.iter().any(|chart| folder == chart || folder.starts_with(chart.join("charts")));
+    let is_part = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| PARTS.contains(&name));
+    let in_charts = folder.file_name().is_some_and(|name| name == "charts");
+    in_chart && ((is_part && folder.join("Chart.yaml").is_file()) || (is_archive(path) && in_charts))
+}
