@@ -192,8 +192,9 @@ fn key(before: &str) -> Option<&str> {
     let line = before.rsplit('\n').next()?;
     let line = line.trim_end_matches(['"', '\'', ' ', '\t']);
     let key = line.strip_suffix([':', '='])?.trim_end_matches(['"', '\'', ' ']);
-    let start = key.rfind(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c))).map_or(0, |at| at + 1);
-    Some(&key[start..]).filter(|key| !key.is_empty())
+    key.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        .next()
+        .filter(|key| !key.is_empty())
 }
 
 fn is_image_key(key: &str) -> bool {
