@@ -134,7 +134,7 @@ impl Site {
         let kubelet: Vec<u8> = (0..200_000u32).flat_map(|n| (n / 7).to_string().into_bytes()).collect();
         site.file("https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet", kubelet);
         site.file("https://example.com/cni-plugins.tgz", noise(4, 70_000));
-        site.fill("store", false);
+        site.fill("store", 0);
         site.lock();
         site
     }
@@ -143,11 +143,10 @@ impl Site {
         self.dir.path().join(name)
     }
 
-    fn fill(&self, store: &str, backwards: bool) {
+    /// Makes a store; the blobs come in an order of this number's.
+    fn fill(&self, store: &str, order: u64) {
         let mut blobs: Vec<_> = self.blobs.iter().collect();
-        if backwards {
-            blobs.reverse();
-        }
+        blobs.sort_by_key(|(digest, _)| Digest::sha256(format!("{order} {digest}").as_bytes()));
         for (digest, bytes) in blobs {
             let path = self.path(store).join(digest.layout_path());
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -216,16 +215,43 @@ fn tool(test: &str, name: &str, args: &[&str]) -> Option<Output> {
 fn the_same_lock_gives_the_same_bytes() {
     let site = Site::new();
     let first = fs::read(site.pack()).unwrap();
-    site.fill("other", true);
-    let strange = [("LANDFALL_STORE", "other"), ("TZ", "Asia/Kathmandu"), ("LC_ALL", "tr_TR.UTF-8")];
-    let output = site.run_with(&["pack", "--out", "C.tar.zst"], &strange);
-    assert_eq!(code(&output), 0, "{}", shown(&output));
-    assert!(fs::read(site.path("C.tar.zst")).unwrap() == first);
+    let zones = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"];
+    let locales = ["C", "C.UTF-8", "tr_TR.UTF-8", "de_DE@euro"];
+    // a process that may run on one core works with one thread
+    let one_core = support::which("taskset").is_some();
+    if !one_core {
+        support::skip(&support::test_name(), "this machine has no taskset, so every run has all threads");
+    }
+    for round in 0..support::rounds(20) {
+        let (store, out) = (format!("store-{round}"), format!("{round}.tar.zst"));
+        site.fill(&store, round as u64 + 1);
+        let mut command = match round % 2 {
+            0 if one_core => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", "0"]).arg(env!("CARGO_BIN_EXE_landfall"));
+                command
+            }
+            _ => Command::new(env!("CARGO_BIN_EXE_landfall")),
+        };
+        let (jobs, path) = ((1 + round % 16).to_string(), std::env::var_os("PATH").unwrap_or_default());
+        let command = command
+            .args(["pack", "--store", &store, "--out", &out, "--jobs", &jobs])
+            .env_clear()
+            .env("PATH", path)
+            .env("TZ", zones[round % zones.len()])
+            .env("LC_ALL", locales[round / 4 % locales.len()])
+            .current_dir(site.dir.path());
+        let output = command.output().unwrap();
+        assert_eq!(code(&output), 0, "{}", shown(&output));
+        assert!(fs::read(site.path(&out)).unwrap() == first, "round {round}");
+        fs::remove_file(site.path(&out)).unwrap();
+        fs::remove_dir_all(site.path(&store)).unwrap();
+    }
     let names: Vec<_> = fs::read_dir(site.dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().ends_with(".partial")), "{names:?}");
 
     let output = site.run(&["pack", "-o", "D.tar.zst", "--level", "9"]);
-    assert!(!shown(&output).contains(&digest_of(&site.run(&["verify", "C.tar.zst"]))));
+    assert!(!shown(&output).contains(&digest_of(&site.run(&["verify", "B.tar.zst"]))));
 }
 
 /// The bundle digest that a command prints.

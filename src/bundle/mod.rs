@@ -14,8 +14,12 @@ mod delta;
 mod error;
 mod form;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod ground;
 mod header;
+#[cfg(test)]
+mod hostile;
 mod journal;
 mod locator;
 mod medium;
@@ -26,6 +30,8 @@ mod plan;
 mod previous;
 mod read;
 mod rebuild;
+#[cfg(any(test, fuzzing))]
+mod sample;
 mod sign;
 mod squeeze;
 mod straight;

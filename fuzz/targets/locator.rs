@@ -1,0 +1,4 @@
+//! Any bytes as the frames of a locator.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| landfall::bundle::fuzz::locator(bytes));
