@@ -88,14 +88,17 @@ fn mutated(random: &mut Random, seeds: &[String]) -> String {
         match random.below(6) {
             0 => text.insert_str(start, random.one(&PIECES)),
             1 => text.replace_range(start..if end > start + 40 { start } else { end }, ""),
-            2 => text.insert_str(start, &text[start..end].to_owned()),
+            2 => text = format!("{}{}", &text[..end], &text[start..]),
             3 => {
                 let other = &seeds[random.below(seeds.len())];
                 let (c, d) = (random.place(other), random.place(other));
                 text.insert_str(start, &other[c.min(d)..c.max(d)]);
             }
             4 => text.truncate(end),
-            _ => text = text.replacen(random.one(&PIECES), random.one(&PIECES), 1),
+            _ => {
+                let (from, to) = (random.one(&PIECES), random.one(&PIECES));
+                text = text.replacen(from, to, 1);
+            }
         }
         let most = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
         text.truncate(most);

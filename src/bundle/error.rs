@@ -3,7 +3,7 @@
 use super::Lost;
 use crate::model::human_size;
 use crate::sign;
-use crate::store::{ContentError, StoreError};
+use crate::store::ContentError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -124,9 +124,6 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
-    /// The store beside a bundle that is being made cannot be used.
-    #[error(transparent)]
-    Spool(#[from] StoreError),
     /// The bundle would have too many volumes, or one of them no room for what cannot be cut.
     #[error(
         "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
@@ -174,7 +171,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// It cannot be signed.
     #[error("cannot sign {path}: {source}")]
@@ -182,7 +179,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: sign::Error,
+        source: Box<sign::Error>,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]

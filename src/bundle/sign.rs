@@ -30,7 +30,7 @@ pub(super) fn sign(signer: &Signer, contents: &Contents, out: &Path) -> Result<V
     let index =
         contents.to_bytes().map_err(|error| Error::Write { path: out.into(), source: error.into() })?;
     let text = signer.sign(NAMESPACE, &index);
-    text.map(String::into_bytes).map_err(|source| Error::Sign { path: out.into(), source })
+    text.map(String::into_bytes).map_err(|source| Error::Sign { path: out.into(), source: source.into() })
 }
 
 /// The contents of the frames of a signature's entry: tar header, text, padding.
@@ -77,7 +77,8 @@ impl Bundle {
             path: path.clone(),
             faults: vec![self.0.medium.place(fault)],
         })?;
-        check(text, &index, allowed, now).map_err(|source| Error::Signature { path: path.clone(), source })
+        check(text, &index, allowed, now)
+            .map_err(|source| Error::Signature { path: path.clone(), source: source.into() })
     }
 }
 

@@ -170,7 +170,7 @@ impl Straight {
             options,
             out: out.into(),
             journal: Journal::open(&journal_path, &of).map_err(failed)?,
-            spool: Disk::open(&work.join("spool"))?,
+            spool: Disk::open(&work.join("spool")).map_err(|error| failed(io::Error::other(error)))?,
             store,
             old,
             previous: Previous::open(&work),
@@ -243,8 +243,8 @@ fn written(digest: &Digest, bytes: u64, out: &Path) -> Written {
 
 /// Whether an index is of the same bundle as one that is still empty.
 fn same(one: &Contents, empty: &Contents) -> bool {
-    (&one.landfall, one.options, &one.locks, &one.partial)
-        == (&empty.landfall, empty.options, &empty.locks, &empty.partial)
+    (&one.landfall, one.options, &one.requires, &one.locks, &one.partial)
+        == (&empty.landfall, empty.options, &empty.requires, &empty.locks, &empty.partial)
 }
 
 impl Inner {

@@ -170,11 +170,9 @@ impl From<bundle::Error> for Failure {
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
-            Error::Space { .. }
-            | Error::Busy { .. }
-            | Error::Write { .. }
-            | Error::Sign { .. }
-            | Error::Spool(_) => Failure::new(Exit::Failed, message).on(Side::Destination),
+            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
+                Failure::new(Exit::Failed, message).on(Side::Destination)
+            }
         }
     }
 }

@@ -139,7 +139,8 @@ impl Pack {
     ) -> Outcome {
         report.extra.insert("bundle".into(), described(plan, out, written, key));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
-        text += &told(plan, written, key);
+        text += &told(plan, written);
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
@@ -196,16 +197,15 @@ pub(super) fn described(
 }
 
 /// The lines about a bundle that was made.
-pub(super) fn told(plan: &Plan, written: &Written, key: Option<&PublicKey>) -> String {
+pub(super) fn told(plan: &Plan, written: &Written) -> String {
     let content = plan.content_bytes();
     format!(
-        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
         written.digest,
         plan.fingerprint,
         human_size(written.bytes),
         written.bytes as f64 / content.max(1) as f64,
         human_size(content),
-        key.map(|key| format!("  signed by         {key}\n")).unwrap_or_default(),
     )
 }
 

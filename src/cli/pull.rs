@@ -97,7 +97,8 @@ impl Pull {
             let mut text = text(&report, out);
             match written {
                 Some(written) => {
-                    text += &pack::told(&plan, &written, key.as_ref());
+                    text += &pack::told(&plan, &written);
+                    text.extend(key.iter().map(|key| format!("  signed by         {key}\n")));
                     report.extra.insert("bundle".into(), pack::described(&plan, out, &written, key.as_ref()));
                 }
                 None => {
