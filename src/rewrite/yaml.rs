@@ -112,14 +112,6 @@ pub(super) fn documents(source: &str) -> Documents<'_> {
     Documents { parser: Parser::new_from_str_with_options(source, options), builder: Builder::default() }
 }
 
-/// Every document of the stream `source` at once.
-///
-/// # Errors
-/// When the text is no YAML.
-pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, NotYaml> {
-    documents(source).collect()
-}
-
 /// The documents of a stream.
 pub(super) struct Documents<'a> {
     parser: Parser<'a, StrInput<'a>>,
