@@ -80,7 +80,8 @@ impl Engine<'_> {
         {
             return findings;
         }
-        Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets: Vec::new() }
+        let secrets = text::secrets(text);
+        Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets }
     }
 
     /// What is in the value of a scalar, `depth` texts deep: a document, where it is a `block` or looks like one, or
