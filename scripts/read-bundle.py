@@ -3,6 +3,8 @@
 
     read-bundle.py BUNDLE            list entries
     read-bundle.py BUNDLE DIGEST     write that blob
+    read-bundle.py BUNDLE index      write the contents index
+    read-bundle.py BUNDLE signature  write the signature over it
 
 BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
 
@@ -78,10 +80,23 @@ def contents(file):
     frames = read(file, int(where["offset"]), int(where["length"]))
     index = content(check(frames, where["frames"], "the contents index"))
     check(index, where["sha256"], "the contents index")
-    index = json.loads(index)
-    if set(index["requires"]) - {"delta"}:
-        sys.exit(f"this script does not know {index['requires']}")
-    return where["sha256"], index
+    if set(json.loads(index)["requires"]) - {"delta"}:
+        sys.exit(f"this script does not know {json.loads(index)['requires']}")
+    return where, index
+
+
+def signature(file, where):
+    """The entry after the index and its padding, if it is one."""
+    size = int(where["size"])
+    offset = int(where["offset"]) + int(where["length"]) + stored(-size % 512)
+    header = read(file, offset, stored(512))
+    if int.from_bytes(header[6:10], "little") != 512:  # the end of the tar is longer
+        sys.exit("it is not signed")
+    header = content(header)
+    if header[:100].rstrip(b"\0") != b"landfall-contents.json.sig":
+        sys.exit("it is not signed")
+    size = int(header[124:135], 8)
+    return content(read(file, offset + stored(512), stored(size)))
 
 
 def blob(file, entry):
@@ -99,8 +114,13 @@ def blob(file, entry):
 
 name = sys.argv[1]
 bundle = Joined([name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]")))
-digest, index = contents(bundle)
-if len(sys.argv) > 2:
+where, text = contents(bundle)
+digest, index = where["sha256"], json.loads(text)
+if sys.argv[2:] == ["index"]:
+    sys.stdout.buffer.write(text)
+elif sys.argv[2:] == ["signature"]:
+    sys.stdout.buffer.write(signature(bundle, where))
+elif len(sys.argv) > 2:
     wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
     left_out = any(other["digest"] == sys.argv[2] for other in index.get("omitted", []))
     blob(bundle, wanted[0]) if wanted else sys.exit(f"{sys.argv[2]} is {'left out' if left_out else 'not there'}")

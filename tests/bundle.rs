@@ -469,7 +469,14 @@ fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     site.lock();
     let output = site.run(&["pack", "-o", "B", "--output", "json"]);
     assert_eq!((code(&output), &report(&output)["totals"]["skipped"]), (0, &json!(1)));
-    assert_eq!(code(&site.run(&["verify", "B"])), 0);
+    // it makes nothing partial, and everybody is told
+    for verb in ["verify", "ls"] {
+        let output = site.run(&[verb, "B", "--output", "json"]);
+        assert_eq!((code(&output), &report(&output)["totals"]["skipped"]), (0, &json!(1)));
+        let text = shown(&site.run(&[verb, "B"]));
+        let line = "accepted image quay.io/gone/app:v1: removed upstream (accepted until 9999-12-31)";
+        assert!(text.contains(line) && !text.contains("partial"), "{verb}: {text}");
+    }
 
     site.lock.missing.push(accepted("quay.io/gone/other:v1", "2020-01-01"));
     site.lock.unresolved =
@@ -484,7 +491,17 @@ fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     );
     assert_eq!(code(&site.run(&["pack", "-o", "C", "--allow-partial"])), 3);
     assert_eq!(code(&site.run(&["verify", "C"])), 4);
-    assert_eq!(code(&site.run(&["verify", "C", "--allow-partial"])), 0);
+    let output = site.run(&["verify", "C", "--allow-partial", "--output", "json"]);
+    assert_eq!((code(&output), &report(&output)["totals"]["missing"]), (0, &json!(2)));
+    let text = shown(&site.run(&["ls", "C"]));
+    for lost in ["missing  image quay.io/gone/other:v1: ", "missing  file https://h/f: 404"] {
+        assert!(text.contains("partial; it lacks") && text.contains(lost), "{text}");
+    }
+    // nobody of the far side takes it without being told to
+    for verb in [&["push", "C", "--to", "127.0.0.1:1"][..], &["serve", "C", "--listen", "127.0.0.1:0"]] {
+        let output = site.run(verb);
+        assert!(code(&output) == 4 && shown(&output).contains("--allow-partial"), "{}", shown(&output));
+    }
 }
 
 #[test]

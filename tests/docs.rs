@@ -101,7 +101,8 @@ fn stand_ins(place: &Place, network: &Network, registry: &str) {
 
 #[test]
 fn the_sessions_in_the_documents_happen() {
-    if !need(&["docker-registry", "skopeo", "curl", "gzip", "bash"]) {
+    if !need(&["docker-registry", "skopeo", "curl", "gzip", "bash", "ssh-keygen", "ssh-agent", "tar", "zstd"])
+    {
         return;
     }
     let Some(network) = Network::new() else { return };

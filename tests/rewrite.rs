@@ -337,6 +337,153 @@ fn a_run_that_knows_nothing_says_why() {
     }
 }
 
+const KUBELET: &str = "https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet";
+
+#[test]
+fn urls_of_mirrored_files_go_to_the_file_server() {
+    let script = format!(
+        "curl {KUBELET}\ncurl https://dl.k8s.io/$V/bin/linux/amd64/kubelet\ncurl https://x.example/y.tgz\n"
+    );
+    let place = Place::new(&[("s.sh", &script)]);
+    let files = format!("files: [{{name: '{KUBELET}', digest: {}, size: 1}}]\n", digest(KUBELET));
+    place.put("landfall.lock", &(lock(&IMAGES) + &files));
+    let output = place.run(&["s.sh", "--check", "--files", "http://172.20.0.2:8080/files/"], 4);
+    let to = KUBELET.replace("https://", "http://172.20.0.2:8080/files/");
+    assert!(out(&output).contains(&format!("s.sh:1:6: {KUBELET} -> {to}\n")), "{}", out(&output));
+    assert!(
+        out(&output).contains(&format!("/$V/bin/linux/amd64/kubelet (a prefix; it can become {KUBELET})\n"))
+    );
+    let report = place.json(&["s.sh", "--check", "--files", "http://172.20.0.2:8080/files"], 4);
+    assert_eq!(report["changes"][1]["reaches"], serde_json::json!([KUBELET]));
+    // the site names no file server
+    let none = place.run(&["s.sh", "--check"], 0);
+    assert!(out(&none).contains("s.sh:1:6: left") && out(&none).contains("--files"), "{}", out(&none));
+
+    place.run(&["s.sh", "-i", "--files", "http://172.20.0.2:8080/files"], 0);
+    place.run(&["s.sh", "-i", "--files", "http://172.20.0.2:8080/files", "--reverse"], 0);
+    assert_eq!(place.read("s.sh"), script);
+}
+
+#[test]
+fn there_and_back() {
+    let text = "a: quay.io/prometheus/node-exporter:v1.9.0\nb: k8s.gcr.io/pause:3.1\n";
+    let place = Place::new(&[("x.yaml", text)]);
+    place.run(&["x.yaml", "-i"], 0);
+    assert!(place.read("x.yaml").contains("b: 172.20.0.2:5000/kubernetes/pause:3.1"));
+    place.run(&["x.yaml", "-i", "--reverse"], 0);
+    assert_eq!(place.read("x.yaml"), text);
+    place.run(&["x.yaml", "--reverse", "--pin"], 2);
+    let pinned = out(&place.run(&["x.yaml", "--pin"], 0));
+    assert!(pinned.contains(&format!("pause:3.1@{}", digest("k8s.gcr.io/pause:3.1"))), "{pinned}");
+    let all = out(&place
+        .command(&["-", "--comments"])
+        .args(["--site", "site.yaml"])
+        .write_stdin("# nginx:1.27")
+        .output()
+        .unwrap());
+    assert_eq!(all, "# 172.20.0.2:5000/library/nginx:1.27");
+}
+
+#[test]
+fn the_digest_of_a_trimmed_index_is_taken_from_the_receipt() {
+    let (old, new) = (digest("quay.io/prometheus/node-exporter:v1.9.0"), digest("trimmed"));
+    let place = Place::new(&[("x.yaml", &format!("a: quay.io/prometheus/node-exporter@{old}\n"))]);
+    let receipt = format!(
+        r#"{{"version":1,"registry":"172.20.0.2:5000","lock":"{old}","items":[{{"name":"quay.io/prometheus/node-exporter:v1.9.0",
+        "at":"prometheus/node-exporter:v1.9.0","digest":"{new}","trimmedFrom":"{old}"}}],"blobs":{{}}}}"#
+    );
+    place.put("receipt.json", &receipt);
+    let output = place.run(&["x.yaml", "--receipt", "receipt.json"], 0);
+    assert_eq!(out(&output), format!("a: 172.20.0.2:5000/prometheus/node-exporter@{new}\n"));
+    place.put("receipt.json", "{}");
+    assert!(err(&place.run(&["x.yaml", "--receipt", "receipt.json"], 2)).contains("receipt.json"));
+}
+
+#[test]
+fn a_diff_hides_the_values_of_secrets() {
+    let secret = "kind: Secret\nstringData:\n  password: not-a-real-secret\n  values: |\n    key: hidden-too\n    image: nginx:1.27\n\
+                  metadata: {annotations: {a: nginx:1.27}}\n";
+    let place = Place::new(&[("s.yaml", secret)]);
+    let output = place.run(&["s.yaml", "--diff"], 0);
+    let said = out(&output) + &err(&output);
+    assert!(!said.contains("not-a-real") && !said.contains("hidden-too"), "{said}");
+    assert!(said.contains("-  values: |\n") || said.contains("-    ***"), "{said}");
+    assert!(
+        said.contains("+    *** (changed)") && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
+        "{said}"
+    );
+    let template = format!("{{{{ if x }}}}\n{secret}");
+    place.put("t.yaml", &template);
+    let said = out(&place.run(&["t.yaml", "--diff"], 0));
+    assert!(
+        !said.contains("not-a-real") && !said.contains("hidden-too") && said.contains("(changed)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_kustomize_component_for_what_kustomize_sees() {
+    let pod = "kind: Pod\nspec:\n  containers:\n  - image: nginx:1.27\n  - image: k8s.gcr.io/pause:3.1\n    args: [--x=nginx:1.27]\n\
+               \x20 - image: quay.io/prometheus/node-exporter:v1.9.0\n  - image: quay.io/prometheus/node-exporter:v0\n";
+    let place = Place::new(&[("t/pod.yaml", pod)]);
+    let output = place.run(&["t", "--kustomize"], 0);
+    let expected = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:\n\
+                    - name: \"k8s.gcr.io/pause\"\n  newName: \"172.20.0.2:5000/kubernetes/pause\"\n\
+                    - name: \"nginx\"\n  newName: \"172.20.0.2:5000/library/nginx\"\n";
+    assert_eq!(out(&output), expected);
+    assert!(err(&output).contains("t/pod.yaml:6:16: kustomize does not see nginx:1.27"), "{}", err(&output));
+    assert!(err(&output).contains("quay.io/prometheus/node-exporter is left out"));
+}
+
+#[test]
+fn charts_as_archives() {
+    let place = Place::new(&[
+        ("c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
+        ("c/values.yaml", KKP),
+        ("c/templates/d.yaml", "{{ if x }}\nimage: nginx:1.27\n{{ end }}\n"),
+        ("c/README.md", "nginx:1.27\n"),
+    ]);
+    let tar = |arguments: &[&str]| {
+        let done =
+            std::process::Command::new("tar").args(arguments).current_dir(place.path("")).status().unwrap();
+        assert!(done.success());
+    };
+    tar(&["czf", "charts.tgz", "c"]);
+    assert!(err(&place.run(&["charts.tgz"], 2)).contains("--out"));
+    let output = place.run(&["charts.tgz", "-o", "new"], 0);
+    assert!(out(&output).contains("charts.tgz/c/templates/d.yaml:2:8: nginx:1.27 -> "), "{}", out(&output));
+    place.run(&["charts.tgz", "-i"], 0);
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    assert_eq!(bytes("charts.tgz"), bytes("new/charts.tgz"));
+    fs::remove_dir_all(place.path("c")).unwrap();
+    tar(&["xzf", "charts.tgz"]);
+    assert_eq!(place.read("c/values.yaml"), rewritten_kkp());
+    assert_eq!(place.read("c/README.md"), "nginx:1.27\n");
+    place.run(&["charts.tgz", "--check"], 0);
+    place.put("bad.tgz", "x");
+    assert!(err(&place.run(&["bad.tgz", "--check"], 1)).contains("not a gzipped tar"));
+}
+
+#[test]
+fn which_files_of_a_folder_are_looked_at() {
+    let image = "nginx:1.27";
+    let names = ["Dockerfile", "a.sh", "b.toml", "c.ini", "d.tpl", "user-data", "e.yaml", "kustomization"];
+    let place = Place::new(&[]);
+    names.iter().for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
+    place.put("t/run", &format!("#!/bin/sh\nctr pull {image}\n"));
+    let others = ["README.md", "images.txt", "x.go", "plain"];
+    others.iter().for_each(|name| place.put(&format!("t/{name}"), &format!("FROM {image}\n")));
+    fs::write(place.path("t/binary.sh"), b"\0\x01nginx:1.27").unwrap();
+    place.run(&["t", "-i"], 0);
+    for name in names.iter().chain(&["run"]) {
+        assert!(place.read(&format!("t/{name}")).contains("172.20.0.2:5000/library/nginx:1.27"), "{name}");
+    }
+    others
+        .iter()
+        .for_each(|name| assert_eq!(place.read(&format!("t/{name}")), format!("FROM {image}\n"), "{name}"));
+    assert_eq!(out(&place.run(&["t/x.go"], 0)), "FROM 172.20.0.2:5000/library/nginx:1.27\n");
+}
+
 #[test]
 fn wrong_use_is_refused() {
     let place = Place::new(&[("t/d.yaml", DEPLOYMENT)]);

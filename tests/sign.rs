@@ -141,6 +141,17 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
             assert_eq!(std::fs::read(ours).unwrap(), std::fs::read(theirs).unwrap());
         }
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
+        if support::which("python3").is_some() {
+            // a reader written from the document alone finds it too
+            let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
+            for (what, name) in [("index", "landfall-contents.json"), ("signature", SIGNATURE)] {
+                let read = run(desk.place.clean("python3").arg(script).arg(&path).arg(what));
+                assert_eq!(read, std::fs::read(out.join(name)).unwrap());
+            }
+            let read =
+                desk.place.clean("python3").arg(script).arg(&unsigned).arg("signature").output().unwrap();
+            assert!(String::from_utf8_lossy(&read.stderr).contains("not signed"), "{}", shown(&read));
+        }
     }
     assert_eq!(std::fs::read(desk.pack("again", &[])).unwrap(), std::fs::read(unsigned).unwrap());
 }

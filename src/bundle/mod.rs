@@ -3,10 +3,10 @@
 //! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
 //! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
 //! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
-//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`].
+//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`]; and [`Straight`], which makes the same
+//! file as [`write`] from what comes over the network.
 //! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
 //! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
-//! [`Straight`] makes the same file as [`write`] from what comes over the network.
 
 mod arrive;
 mod contents;

@@ -10,7 +10,7 @@ use super::medium::Medium;
 use super::out::hash;
 use super::plan::{Content, Piece, Plan};
 use super::read::{find_locator, parse, read_index};
-use super::sums::{self, sums_path, with};
+use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, folder, name};
 use super::write::{open, read_error};
 use super::{Bundle, CONTENTS, Error, Form, frame, header, sign, tail};
@@ -41,13 +41,10 @@ pub fn rebuild(
     let base = volumes::base(like);
     let lost = name(&volumes::path(&base, number));
     let cannot = |why: String| Error::Rebuild { volume: lost.clone(), why };
-    let rest = Rest::find(&base, number).map_err(|error| match error {
-        Ok(why) => cannot(why),
-        Err(error) => error,
-    })?;
+    let rest = Rest::find(&base, number, cannot)?;
     let lock = match rest.lock() {
         Some(lock) => lock,
-        None => lock().map_err(cannot)?,
+        None => lock().map_err(&cannot)?,
     };
     let fingerprint = &rest.contents.locks[0].fingerprint;
     if lock.fingerprint() != *fingerprint {
@@ -64,7 +61,7 @@ pub fn rebuild(
     let written = File::create(&partial).map_err(failed).and_then(|file| {
         let mut window = Window { file, start: rest.start, end: rest.end, at: 0, progress };
         rest.write(&plan, blobs, &mut window).map_err(|error| match error {
-            Broken::Content(error) => error,
+            Broken::Content(error) => *error,
             Broken::Write(error) => failed(error),
             Broken::Other(why) => cannot(why),
         })?;
@@ -113,10 +110,9 @@ struct Rest {
 }
 
 impl Rest {
-    /// Reads the other volumes. The inner result is why the volume cannot be rebuilt.
-    fn find(base: &Path, number: usize) -> Result<Rest, Result<String, Error>> {
-        let numbers =
-            volumes::numbers(base).map_err(|source| Err(Error::Open { path: base.into(), source }))?;
+    /// Reads the other volumes; `cannot` tells why the lost one cannot be rebuilt.
+    fn find(base: &Path, number: usize, cannot: impl Fn(String) -> Error) -> Result<Rest, Error> {
+        let numbers = volumes::numbers(base).map_err(|source| Error::Open { path: base.into(), source })?;
         let listed = sums::read(base).iter().filter_map(|(path, _)| volumes::number_of(base, path)).max();
         let last = numbers.iter().copied().max().max(listed).unwrap_or(0);
         let others = |from: usize, to: usize| {
@@ -126,10 +122,10 @@ impl Rest {
             others(1, last.max(number)).filter(|path| !path.exists()).map(|path| name(&path)).collect();
         if !missing.is_empty() {
             let why = "the others are needed for it, and of these too are missing: ";
-            return Err(Ok(format!("{why}{}", missing.join(", "))));
+            return Err(cannot(format!("{why}{}", missing.join(", "))));
         }
-        let before = Medium::over(others(1, number - 1).collect(), true).map_err(Err)?;
-        let after = Medium::over(others(number + 1, last).collect(), true).map_err(Err)?;
+        let before = Medium::over(others(1, number - 1).collect(), true)?;
+        let after = Medium::over(others(number + 1, last).collect(), true)?;
         let locator = match before.length() {
             0 => None,
             // it may stand behind a very long lock
@@ -145,11 +141,11 @@ impl Rest {
             let why = "the contents index lies in it, or in a volume that is damaged, and without it nobody knows \
                        what was there; pack the bundle again with the same lock and --volume-size, which gives the \
                        same bytes";
-            return Err(Ok(why.into()));
+            return Err(cannot(why.into()));
         };
         let (medium, length) = if is_before { (&before, before.length()) } else { (&after, after.length()) };
         let read = frames(medium, at, length, index.len());
-        let (frames, sizes) = read.ok_or_else(|| Ok("the contents index cannot be read".into()))?;
+        let (frames, sizes) = read.ok_or_else(|| cannot("the contents index cannot be read".into()))?;
         let offset = |contents: &Contents| {
             let last = contents.entries.last()?;
             let length: u64 = last.frames.iter().map(|frame| u64::from(frame.0)).sum();
@@ -163,13 +159,17 @@ impl Rest {
             size: index.len() as u64,
             sha256: Digest::sha256(&index),
         };
-        let contents = parse(base, medium, &locator, &index).map_err(Err)?;
-        locator.offset = offset(&contents).ok_or_else(|| Ok("the contents index is damaged".into()))?;
-        contents.check(contents.locator, &locator).map_err(|fault| Ok(fault.to_string()))?;
+        let contents = parse(base, medium, &locator, &index)?;
+        locator.offset = offset(&contents).ok_or_else(|| cannot("the contents index is damaged".into()))?;
+        contents.check(contents.locator, &locator).map_err(|fault| cannot(fault.to_string()))?;
         let start = before.length();
         let padding = frame::stored_len(header::padding(locator.size) as u64);
         let signature =
-            sign::read(medium, at + locator.length + padding).map_err(|fault| Ok(fault.to_string()))?;
+            sign::read(medium, at + locator.length + padding).map_err(|fault| cannot(fault.to_string()))?;
+        let has_tail = at + locator.length + padding + frame::stored_len(header::BLOCK as u64) <= length;
+        if is_before && !has_tail && signature_path(base).exists() {
+            return Err(cannot(LOST_END.into()));
+        }
         let end = if is_before {
             let signed = signature.as_ref().map(|text| text.len() as u64);
             let tail = tail::tail_len(&contents, sizes.len(), locator.size, signed);
@@ -182,7 +182,7 @@ impl Rest {
             Some(end) if end > start => {
                 Ok(Rest { before, after, contents, locator, index: frames, sizes, signature, start, end })
             }
-            _ => Err(Ok("the other volumes hold the whole bundle, or are not of one bundle".into())),
+            _ => Err(cannot("the other volumes hold the whole bundle, or are not of one bundle".into())),
         }
     }
 
@@ -226,11 +226,11 @@ impl Rest {
                             let offset = (index as u64 - 1) * frame::CHUNK as u64;
                             let source = match &mut reader {
                                 Some(reader) => reader,
-                                none => none.insert(open_at(piece, blobs, offset).map_err(Broken::Content)?),
+                                none => none.insert(open_at(piece, blobs, offset).map_err(|error| Broken::Content(error.into()))?),
                             };
                             source.read_exact(&mut content).map_err(|source| {
                                 let source = read_error(piece, source);
-                                Broken::Content(Error::Content { item: piece.item.clone(), source })
+                                Broken::Content(Error::Content { item: piece.item.clone(), source }.into())
                             })?;
                             content
                         }
@@ -279,7 +279,7 @@ impl Rest {
 
 /// Why the frames of a volume cannot be made.
 enum Broken {
-    Content(Error),
+    Content(Box<Error>),
     Write(io::Error),
     Other(String),
 }

@@ -44,7 +44,7 @@ pub(super) struct Inner {
     out: PathBuf,
     pub path: PathBuf,
     pub file: Arc<File>,
-    signer: Option<Signer>,
+    signer: Option<Arc<Signer>>,
     pub journal: Journal,
     pub spool: Disk,
     pub store: Option<Disk>,
@@ -125,7 +125,7 @@ impl Straight {
         store: Option<Disk>,
         out: &Path,
         options: PackOptions,
-        signer: Option<Signer>,
+        signer: Option<Arc<Signer>>,
         progress: &dyn Progress,
     ) -> Result<Begun, Error> {
         let (path, mut file) = claim(out)?;

@@ -65,8 +65,8 @@ impl Pack {
         let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
-        let signer = signer(self.sign.as_deref())?.map(Arc::new);
         let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -78,7 +78,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(self.dry(&plan, &out, report(Status::Skipped)));
+                    return Ok(dry(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
                 let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
@@ -107,21 +107,6 @@ impl Pack {
         };
         let tools = self.include_self.iter();
         tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
-    }
-
-    fn dry(&self, plan: &Plan, out: &Path, mut report: Report) -> Outcome {
-        let needed = plan.needed_bytes();
-        report.extra.insert("needed_bytes".into(), json!(needed));
-        let text = format!(
-            "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{}",
-            table(plan.items.iter()),
-            count(&plan.items),
-            out.display(),
-            plan.fingerprint,
-            human_size(needed),
-            self.left_out(plan),
-        );
-        outcome(plan, report, &text)
     }
 
     /// What a delta leaves out, and what it needs.
@@ -155,11 +140,11 @@ impl Pack {
         report.extra.insert("bundle".into(), described(plan, out, written, key));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &told(plan, written);
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", ends(&names(&written.files)));
         }
-        text.extend(key.map(|key| format!("  signed by         {key}\n")));
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", names(&written.beside).join(", "));
         }
@@ -168,9 +153,9 @@ impl Pack {
 }
 
 /// Whoever signs with `--sign KEY`.
-pub(super) fn signer(key: Option<&str>) -> Result<Option<Signer>, Failure> {
+pub(super) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
     let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
-    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?)
+    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
 }
 
 /// The day by which accepted losses count.
@@ -178,12 +163,12 @@ pub(super) fn today() -> jiff::civil::Date {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
-/// What would be made, and how much room it needs.
-pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report) -> Outcome {
+/// What would be made, and how much room it needs; `more` lines about it.
+pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Outcome {
     let needed = plan.needed_bytes();
     report.extra.insert("needed_bytes".into(), json!(needed));
     let text = format!(
-        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n",
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
         table(plan.items.iter()),
         count(&plan.items),
         out.display(),

@@ -76,7 +76,7 @@ impl Pull {
         let signer = pack::signer(self.sign.as_deref())?;
         let key = signer.as_ref().map(|signer| signer.key().clone());
         if self.dry_run {
-            return Ok(pack::dry(&plan, out, pack::report(lock, &plan, Status::Skipped)));
+            return Ok(pack::dry(&plan, out, pack::report(lock, &plan, Status::Skipped), ""));
         }
         context.run(async {
             let sessions = context.sessions()?;

@@ -219,7 +219,10 @@ fn replace(to: &Path, bytes: &[u8], like: &Metadata, keep_owner: bool) -> io::Re
     }
     // after the owner: changing that clears set-id bits
     file.as_file().set_permissions(like.permissions())?;
-    file.as_file().sync_all()?;
+    if keep_owner {
+        // what it replaces would be lost with it
+        file.as_file().sync_all()?;
+    }
     file.persist(to)?;
     Ok(())
 }

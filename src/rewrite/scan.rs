@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, ReadAs};
 use super::known::Known;
-use super::{Options, text, walk, yaml};
+use super::{Options, text, walk};
 use crate::model::Limits;
 use std::path::Path;
 
@@ -76,12 +76,12 @@ impl Engine<'_> {
         }
         if kind == Kind::Document
             && depth < self.limits.embedded_depth
-            && let Ok(documents) = yaml::parse(text)
-            && documents.iter().any(yaml::Document::is_structured)
+            && let Some(findings) = walk::walk(self, text, depth)
         {
-            return walk::walk(self, text, &documents, depth);
+            return findings;
         }
-        Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets: Vec::new() }
+        let secrets = text::secrets(text);
+        Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets }
     }
 
     /// What is in the value of a scalar, `depth` texts deep: a document, where it is a `block` or looks like one, or

@@ -192,8 +192,9 @@ fn key(before: &str) -> Option<&str> {
     let line = before.rsplit('\n').next()?;
     let line = line.trim_end_matches(['"', '\'', ' ', '\t']);
     let key = line.strip_suffix([':', '='])?.trim_end_matches(['"', '\'', ' ']);
-    let start = key.rfind(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c))).map_or(0, |at| at + 1);
-    Some(&key[start..]).filter(|key| !key.is_empty())
+    key.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        .next()
+        .filter(|key| !key.is_empty())
 }
 
 fn is_image_key(key: &str) -> bool {
@@ -239,6 +240,31 @@ fn comments(text: &str) -> Vec<Range<usize>> {
         found.push(start..end);
     }
     found.sort_by_key(|range| range.start);
+    found
+}
+
+/// What may be the value of a Secret in a text that cannot be read: all that follows a key, in the documents that
+/// say they are one.
+pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for document in text.split_inclusive("\n---") {
+        let is_secret = document.lines().any(|line| {
+            let said: String = line.chars().filter(|c| !c.is_whitespace() && !"\"',".contains(*c)).collect();
+            said == "kind:Secret"
+        });
+        let mut start = at;
+        for line in document.split_inclusive('\n').filter(|_| is_secret) {
+            let body = line.trim_end_matches(['\n', '\r']);
+            let indent = body.len() - body.trim_start().len();
+            let from = body.find(": ").map_or(indent, |colon| colon + 2);
+            if !body.trim_start().starts_with("{{") && from < body.len() {
+                found.push(start + from..start + body.len());
+            }
+            start += line.len();
+        }
+        at += document.len();
+    }
     found
 }
 

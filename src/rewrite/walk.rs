@@ -6,7 +6,7 @@ use super::known::{Position, Verdict};
 use super::scan::{Engine, Lines};
 use super::shapes::{encoded, prefix, seeming, split};
 use super::spelling::Spelling;
-use super::yaml::{self, Document, Node, Scalar};
+use super::yaml::{self, Document, Node, Scalar, Trace};
 use super::{text, written};
 use granit_parser::ScalarStyle;
 use std::collections::BTreeMap;
@@ -55,15 +55,23 @@ pub(super) struct Walk<'e, 's> {
     changed: BTreeMap<usize, String>,
 }
 
-/// Everything in `documents`, which are those of `source`.
-pub(super) fn walk(engine: &Engine<'_>, source: &str, documents: &[Document<'_>], depth: usize) -> Findings {
-    let (mut found, mut secrets, mut changed) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for document in documents {
-        let Some(root) = document.root.as_ref().filter(|root| !seeming::is_our_own(root)) else { continue };
-        let mut walk = Walk { engine, source, document, depth, found, secrets, changed };
-        walk.node(root, Context::default());
-        Walk { found, secrets, changed, .. } = walk;
+/// Everything in `source`, which stands in `depth` other texts; `None` where it is no YAML with a mapping or list
+/// in it.
+pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Findings> {
+    let (mut found, mut secrets) = (Vec::new(), Vec::new());
+    let (mut structured, mut trace) = (false, Trace::default());
+    for document in yaml::documents(source) {
+        let document = document.ok()?;
+        structured |= document.is_structured();
+        let changed = BTreeMap::new();
+        let mut walk = Walk { engine, source, document: &document, depth, found, secrets, changed };
+        if let Some(root) = document.root.as_ref().filter(|root| !seeming::is_our_own(root)) {
+            walk.node(root, Context::default());
+        }
+        trace.add(&document, &walk.changed);
+        Walk { found, secrets, .. } = walk;
     }
+    structured.then_some(())?;
     if engine.options.comments {
         for span in yaml::comments(source) {
             found.extend(text::scan(engine, &source[span.clone()], Lines::One).into_iter().map(
@@ -78,25 +86,12 @@ pub(super) fn walk(engine: &Engine<'_>, source: &str, documents: &[Document<'_>]
         }
     }
     let mut findings = Findings { found, read_as: ReadAs::Yaml, secrets };
-    if !is_sound(source, documents, &findings, &changed) {
+    let changes = findings.found.iter().any(|finding| !finding.splices.is_empty());
+    if changes && !trace.is_of(&findings.apply(source)) {
         let changes = findings.found.iter_mut().filter(|finding| finding.is_change());
         changes.for_each(|finding| finding.leave("with it, the text around it would read differently"));
     }
-    findings
-}
-
-/// Whether the text reads as the old one with the changes made, once they are made.
-fn is_sound(
-    source: &str,
-    documents: &[Document<'_>],
-    findings: &Findings,
-    changed: &BTreeMap<usize, String>,
-) -> bool {
-    if findings.found.iter().all(|finding| finding.splices.is_empty()) {
-        return true;
-    }
-    let text = findings.apply(source);
-    yaml::parse(&text).is_ok_and(|again| yaml::is_mapped(documents, &again, changed))
+    Some(findings)
 }
 
 impl<'s> Walk<'_, 's> {

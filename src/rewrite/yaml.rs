@@ -1,8 +1,9 @@
 //! YAML with byte spans: documents as trees of nodes that know where their scalars stand.
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Tag};
+use granit_parser::{Event, Options, Parser, ScalarStyle, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 /// The text is no YAML.
@@ -40,7 +41,7 @@ pub(super) struct Scalar<'a> {
     pub(super) span: Range<usize>,
     /// The number of its anchor, 0 for none.
     anchor: usize,
-    tag: Option<Tag>,
+    tag: Option<Box<Tag>>,
 }
 
 impl<'a> Scalar<'a> {
@@ -103,39 +104,54 @@ impl Document<'_> {
     }
 }
 
-/// Every document of the stream `source`.
-///
-/// # Errors
-/// When the text is no YAML.
-pub(super) fn parse(source: &str) -> Result<Vec<Document<'_>>, NotYaml> {
+/// The documents of the stream `source`, one after the other, so that no more than one is held. The last
+/// item is an error where the text is no YAML.
+pub(super) fn documents(source: &str) -> Documents<'_> {
     // comments are not needed: no byte outside the scalars is touched
     let options: Options = granit_parser::options! { emit_comments: false };
-    let mut documents = Vec::new();
-    let mut builder = Builder::default();
-    for event in Parser::new_from_str_with_options(source, options) {
-        let (event, span) = event.map_err(|_| NotYaml)?;
-        match event {
-            Event::Scalar(value, style, anchor, tag) => {
-                let span = span.byte_range().unwrap_or_default();
-                let tag = tag.map(Cow::into_owned);
-                let scalar = Scalar { value, style, span, anchor, tag };
-                if let Some(text) = scalar.text().filter(|_| anchor != 0) {
-                    builder.document.anchors.insert(anchor, text.into());
+    Documents { parser: Parser::new_from_str_with_options(source, options), builder: Builder::default() }
+}
+
+/// The documents of a stream.
+pub(super) struct Documents<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    builder: Builder<'a>,
+}
+
+impl<'a> Iterator for Documents<'a> {
+    type Item = Result<Document<'a>, NotYaml>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let builder = &mut self.builder;
+        loop {
+            let (event, span) = match self.parser.next_event()? {
+                Ok(event) => event,
+                Err(_) => return Some(Err(NotYaml)),
+            };
+            match event {
+                Event::Scalar(value, style, anchor, tag) => {
+                    let span = span.byte_range().unwrap_or_default();
+                    let tag = tag.map(|tag| Box::new(tag.into_owned()));
+                    let scalar = Scalar { value, style, span, anchor, tag };
+                    if let Some(text) = scalar.text().filter(|_| anchor != 0) {
+                        builder.document.anchors.insert(anchor, text.into());
+                    }
+                    builder.add(Node::Scalar(scalar));
                 }
-                builder.add(Node::Scalar(scalar));
+                Event::Alias(id) => {
+                    builder.document.aliased.insert(id);
+                    builder.add(Node::Alias(id, span.byte_range().unwrap_or_default().start));
+                }
+                Event::SequenceStart(_, anchor, _) => builder.open.push(Open::Sequence(Vec::new(), anchor)),
+                Event::MappingStart(_, anchor, _) => {
+                    builder.open.push(Open::Mapping(Vec::new(), None, anchor))
+                }
+                Event::SequenceEnd | Event::MappingEnd => builder.close(),
+                Event::DocumentEnd => return Some(Ok(std::mem::take(&mut builder.document))),
+                _ => {}
             }
-            Event::Alias(id) => {
-                builder.document.aliased.insert(id);
-                builder.add(Node::Alias(id, span.byte_range().unwrap_or_default().start));
-            }
-            Event::SequenceStart(_, anchor, _) => builder.open.push(Open::Sequence(Vec::new(), anchor)),
-            Event::MappingStart(_, anchor, _) => builder.open.push(Open::Mapping(Vec::new(), None, anchor)),
-            Event::SequenceEnd | Event::MappingEnd => builder.close(),
-            Event::DocumentEnd => documents.push(std::mem::take(&mut builder.document)),
-            _ => {}
         }
     }
-    Ok(documents)
 }
 
 /// The bytes of the comments of `source`, which is YAML.
@@ -179,36 +195,111 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether `new` is `old` with the values at the starts of the spans in `changed` replaced. A changed
-/// plain scalar may have become a quoted one.
-pub(super) fn is_mapped(old: &[Document], new: &[Document], changed: &BTreeMap<usize, String>) -> bool {
-    old.len() == new.len()
-        && old.iter().zip(new).all(|(old, new)| match (&old.root, &new.root) {
-            (Some(old), Some(new)) => same(old, new, changed),
-            (old, new) => old.is_none() && new.is_none(),
-        })
+/// What a text reads as, with its changes made, boiled down: it is compared with what the changed text reads
+/// as, without holding the one or the other.
+#[derive(Default)]
+pub(super) struct Trace {
+    hasher: DefaultHasher,
+    nodes: usize,
+    /// Which scalars change, counted from the first: a plain one may become a quoted one.
+    changed: BTreeSet<usize>,
 }
 
-fn same(old: &Node, new: &Node, changed: &BTreeMap<usize, String>) -> bool {
-    match (old, new) {
-        (Node::Scalar(old), Node::Scalar(new)) => {
-            let value = match changed.get(&old.span.start) {
-                Some(value) => new.value == *value,
-                None => new.value == old.value && new.style == old.style,
-            };
-            value && old.tag == new.tag && old.anchor == new.anchor
+impl Trace {
+    /// Adds a document, the values at the starts of spans in `changed` replaced.
+    pub(super) fn add(&mut self, document: &Document<'_>, changed: &BTreeMap<usize, String>) {
+        if let Some(root) = &document.root {
+            self.node(root, changed);
         }
-        (Node::Sequence(old, a), Node::Sequence(new, b)) => {
-            a == b && old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new, changed))
+        self.mark('.', 0);
+    }
+
+    fn node(&mut self, node: &Node<'_>, changed: &BTreeMap<usize, String>) {
+        match node {
+            Node::Scalar(scalar) => match changed.get(&scalar.span.start) {
+                Some(value) => {
+                    self.changed.insert(self.nodes);
+                    self.scalar(value, None, scalar.anchor, scalar.tag.as_deref());
+                }
+                None => self.scalar(&scalar.value, Some(scalar.style), scalar.anchor, scalar.tag.as_deref()),
+            },
+            Node::Sequence(items, anchor) => {
+                self.mark('[', *anchor);
+                items.iter().for_each(|item| self.node(item, changed));
+                self.mark(']', 0);
+            }
+            Node::Mapping(entries, anchor) => {
+                self.mark('{', *anchor);
+                for (key, value) in entries {
+                    self.node(key, changed);
+                    self.node(value, changed);
+                }
+                self.mark('}', 0);
+            }
+            Node::Alias(id, _) => self.mark('*', *id),
         }
-        (Node::Mapping(old, a), Node::Mapping(new, b)) => {
-            a == b
-                && old.len() == new.len()
-                && old.iter().zip(new).all(|((old_key, old), (new_key, new))| {
-                    same(old_key, new_key, changed) && same(old, new, changed)
-                })
+    }
+
+    fn mark(&mut self, sign: char, id: usize) {
+        (sign, id).hash(&mut self.hasher);
+    }
+
+    fn scalar(&mut self, value: &str, style: Option<ScalarStyle>, anchor: usize, tag: Option<&Tag>) {
+        self.nodes += 1;
+        self.mark('a', anchor);
+        value.hash(&mut self.hasher);
+        style.map(|style| style as u8).hash(&mut self.hasher);
+        tag.map(|tag| (tag.handle(), tag.suffix())).hash(&mut self.hasher);
+    }
+
+    /// Whether `text` reads as what was added.
+    pub(super) fn is_of(&self, text: &str) -> bool {
+        let mut read = Trace::default();
+        let options: Options = granit_parser::options! { emit_comments: false };
+        for event in Parser::new_from_str_with_options(text, options) {
+            let Ok((event, _)) = event else { return false };
+            match event {
+                Event::Scalar(value, style, anchor, tag) => {
+                    let style = (!self.changed.contains(&read.nodes)).then_some(style);
+                    read.scalar(&value, style, anchor, tag.as_deref());
+                }
+                Event::Alias(id) => read.mark('*', id),
+                Event::SequenceStart(_, anchor, _) => read.mark('[', anchor),
+                Event::MappingStart(_, anchor, _) => read.mark('{', anchor),
+                Event::SequenceEnd => read.mark(']', 0),
+                Event::MappingEnd => read.mark('}', 0),
+                Event::DocumentEnd => read.mark('.', 0),
+                _ => {}
+            }
         }
-        (Node::Alias(old, _), Node::Alias(new, _)) => old == new,
-        _ => false,
+        read.hasher.finish() == self.hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_reads_otherwise_is_told() {
+        let source = "a: [b, b]\nc: d\n";
+        let reads = |bytes: &str, to: &str| {
+            let changed = BTreeMap::from([(4, to.to_owned())]);
+            let mut trace = Trace::default();
+            documents(source).for_each(|document| trace.add(&document.unwrap(), &changed));
+            trace.is_of(&source.replacen("b", bytes, 1))
+        };
+        assert!(reads("'x:1'", "x:1") && reads("x", "x"));
+        for (bytes, to) in [
+            ("x, y", "x, y"),
+            ("x]\nz: [", "x"),
+            ("[x", "[x"),
+            ("", ""),
+            ("x", "y"),
+            ("&b x", "x"),
+            ("!t x", "x"),
+        ] {
+            assert!(!reads(bytes, to), "{bytes}");
+        }
     }
 }

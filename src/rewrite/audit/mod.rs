@@ -183,7 +183,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding>
         false => match lines::list(text) {
             Some(list) => list,
             None if Kind::of(name) == Kind::Text => lines::template(text),
-            None => match yaml::parse(text) {
+            None => match yaml::documents(text).collect::<Result<Vec<_>, _>>() {
                 Ok(documents) => positions::mentions(&documents, &places, inventory, depth),
                 Err(_) => lines::template(text),
             },

@@ -245,7 +245,7 @@ impl<'d> Reader<'d, '_> {
         if around.key == Some(OUTDATED) || self.depth == 0 {
             return;
         }
-        let Ok(documents) = yaml::parse(&scalar.value) else { return };
+        let Ok(documents) = yaml::documents(&scalar.value).collect::<Result<Vec<_>, _>>() else { return };
         if !documents.iter().all(is_document) {
             return;
         }
