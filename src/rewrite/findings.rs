@@ -67,6 +67,19 @@ pub struct Splice {
     pub bytes: String,
 }
 
+impl Splice {
+    /// Whether a YAML scalar of any style goes on reading as it did but for this, wherever in it the bytes stand:
+    /// neither what goes nor what comes has a byte that means something else than itself.
+    pub(super) fn is_literal(&self, source: &str) -> bool {
+        let literal = |text: &str| {
+            let ends = [text.bytes().next(), text.bytes().next_back()];
+            ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
+        };
+        literal(&source[self.span.clone()]) && literal(&self.bytes)
+    }
+}
+
 /// How a text was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
