@@ -121,6 +121,16 @@ fn the_bytes_are_those_of_pull_and_pack() {
 }
 
 #[test]
+fn volumes_of_the_name_are_joined() {
+    let up = Upstream::new();
+    let pack = ["pack", "--store", "stores/first", "-o", "out.tar.zst", "--volume-size", "2M"];
+    up.rig.place.ok(&pack);
+    up.pull(0, "out.tar.zst", &[]);
+    assert!(fs::read(up.path("out.tar.zst")).unwrap() == up.wanted);
+    assert!(up.rig.up.seen().is_empty(), "{}", up.rig.up.shown());
+}
+
+#[test]
 fn it_is_signed_on_the_way() {
     if !need(&["ssh-keygen"]) {
         return;

@@ -134,6 +134,7 @@ impl Straight {
         let mut contents = empty_contents(&plan, options);
         let old = Bundle::open(out).ok();
         if let Some(old) = &old
+            && out.is_file()
             && same(old.contents(), &contents)
             && let key = old.signature().and_then(|text| Some(Signature::parse(text).ok()?.key().clone()))
             && signer.as_ref().is_none_or(|signer| key.as_ref() == Some(signer.key()))
