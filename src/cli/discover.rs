@@ -1,10 +1,10 @@
 //! `landfall discover`: a first manifest, from what is there already.
 
-use super::findings::{shown, wishes};
+use super::findings::{hand_over, shown, wishes};
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Lock, today};
 use crate::manifest::{Wanting, draft};
-use crate::report::{Item, Kind, Report, Side, Status, escape};
+use crate::report::{Item, Kind, Report, Status};
 use crate::rewrite::audit::{Helm, Inventory, Verdict, discover};
 use clap::Args;
 use serde_json::json;
@@ -99,19 +99,7 @@ impl Discover {
             }
             (false, _) => Exit::Partial,
         };
-        let text = match &self.out {
-            Some(path) => {
-                std::fs::write(path, &text).map_err(|error| {
-                    let message = format!("cannot write {}: {error}", path.display());
-                    Failure::new(Exit::Failed, message).on(Side::Destination)
-                })?;
-                lines.iter().map(|line| escape(line) + "\n").collect()
-            }
-            None => {
-                lines.iter().for_each(|line| context.progress.note(line));
-                text
-            }
-        };
+        let text = hand_over(text, self.out.as_deref(), &lines, context)?;
         Ok(Outcome { report, text, exit })
     }
 }

@@ -1,7 +1,32 @@
-//! How what an audit found is shown.
+//! How what was found in people's files is shown, and what is made of it handed over.
 
+use super::{Context, Exit, Failure};
 use crate::manifest::{Wanting, Wish};
+use crate::report::{Side, escape};
 use crate::rewrite::audit::{Placed, Verdict, dotted};
+use std::path::Path;
+
+/// Writes `made` to `out`, and gives what is then told on stdout: `lines`, or where there is no such file, what was
+/// made itself.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn hand_over(
+    made: String,
+    out: Option<&Path>,
+    lines: &[String],
+    context: &Context,
+) -> Result<String, Failure> {
+    let Some(path) = out else {
+        lines.iter().for_each(|line| context.progress.note(line));
+        return Ok(made);
+    };
+    std::fs::write(path, made).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(Exit::Failed, message).on(Side::Destination)
+    })?;
+    Ok(lines.iter().map(|line| escape(line) + "\n").collect())
+}
 
 /// One line: place, word, reference, why.
 pub(super) fn shown(word: &str, placed: &Placed) -> String {

@@ -1,6 +1,6 @@
 //! `landfall render`: configuration that makes others use the site. One variant a platform.
 
-use super::findings::shown;
+use super::findings::{hand_over, shown};
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome};
 use crate::lock::today;
@@ -112,19 +112,7 @@ impl HelmValues {
             let failure = Failure::new(Exit::Failed, message).on(Side::Input);
             return Err(Failure { report: report.into(), ..failure });
         }
-        let text = match &self.out {
-            Some(path) => {
-                std::fs::write(path, &values).map_err(|error| {
-                    let message = format!("cannot write {}: {error}", path.display());
-                    Failure::new(Exit::Failed, message).on(Side::Destination)
-                })?;
-                lines.iter().map(|line| escape(line) + "\n").collect()
-            }
-            None => {
-                lines.iter().for_each(|line| context.progress.note(line));
-                values
-            }
-        };
+        let text = hand_over(values, self.out.as_deref(), &lines, context)?;
         Ok(Outcome::of(report, text))
     }
 }

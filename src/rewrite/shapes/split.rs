@@ -19,15 +19,15 @@ pub(in crate::rewrite) enum Part {
 }
 
 const ENDINGS: [(&str, Part); 9] = [
+    // kustomize: what replaces the image that `name` says; before the `tag` that it ends in
+    ("newname", Part::Repository),
+    ("newtag", Part::Tag),
     ("registry", Part::Registry),
     ("repository", Part::Repository),
     ("repo", Part::Repository),
     ("tag", Part::Tag),
     ("digest", Part::Digest),
     ("sha", Part::Digest),
-    // kustomize: what replaces the image that `name` says
-    ("newname", Part::Repository),
-    ("newtag", Part::Tag),
     ("hub", Part::Registry),
 ];
 
