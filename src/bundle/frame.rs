@@ -40,15 +40,24 @@ pub(super) fn stored_place(content: u64) -> (u64, usize) {
 
 /// One frame of `content`, which is not longer than [`CHUNK`].
 pub(super) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+    encode_in(Vec::new(), form, level, content)
+}
+
+/// The same; a stored one in `buffer`, which is empty.
+pub(super) fn encode_in(buffer: Vec<u8>, form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     match form {
-        Form::Stored => Ok(stored(content)),
+        Form::Stored => Ok(stored_in(buffer, content)),
         Form::Compressed => compressed(level, content),
     }
 }
 
 /// A frame of raw blocks.
 pub(super) fn stored(content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(content.len() + content.len() / BLOCK * 3 + 32);
+    stored_in(Vec::new(), content)
+}
+
+fn stored_in(mut out: Vec<u8>, content: &[u8]) -> Vec<u8> {
+    out.reserve(content.len() + content.len() / BLOCK * 3 + 32);
     head(&mut out, content.len());
     for (index, block) in content.chunks(BLOCK).enumerate() {
         out.extend(block_header(content.len(), index * BLOCK));

@@ -1,12 +1,34 @@
 //! Work in order on several threads: pieces are made in order, worked on at once, and taken in order.
 //! What comes out never depends on the number of threads.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Pieces in flight. Each is at most 1 MiB before and after the work.
 const DEPTH: usize = 8;
+
+/// Buffers that are used again: the system clears fresh memory page by page, which takes as long as hashing.
+#[derive(Debug, Default)]
+pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+impl Buffers {
+    /// Smaller ones are cheap to make, in bytes.
+    const LEAST: usize = 128 << 10;
+
+    /// An empty buffer.
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Takes back a buffer that is done with.
+    pub(super) fn give(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() >= Buffers::LEAST {
+            buffer.clear();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        }
+    }
+}
 
 /// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one.
 ///

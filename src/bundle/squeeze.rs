@@ -2,6 +2,7 @@
 //! as its content and those before it are there. The spool's copy goes when the entry is on disk.
 
 use super::contents::{Frame, Record};
+use super::pipeline::Buffers;
 use super::plan::{Content, Piece};
 use super::straight::{Inner, Straight};
 use super::verify::check_frame;
@@ -42,23 +43,25 @@ impl Straight {
             (inner.compressed + squeezed.frames.len(), squeezed.end)
         };
         let (mut frames, mut batch, mut flushed) = (Vec::new(), Vec::new(), end);
+        let buffers = Buffers::default();
         let squeezed = pipeline::ordered_within(
             DEPTH,
             |hand| {
                 for (index, piece) in inner.plan.pieces.iter().enumerate().skip(first) {
-                    if !inner.wait_for(piece) || !make_piece(index, piece, self, hand)? {
+                    if !inner.wait_for(piece) || !make_piece(index, piece, self, &buffers, hand)? {
                         break;
                     }
                 }
                 Ok(())
             },
-            encode(inner.options.level),
+            encode(inner.options.level, &buffers),
             |done: Done| {
                 let Some(piece) = done.piece.map(|index| &inner.plan.pieces[index]) else { return Ok(()) };
                 let (frame, hash) = done.frame.map_err(failed)?;
                 inner.file.write_all_at(&frame, end).map_err(failed)?;
                 end += frame.len() as u64;
                 frames.push(Frame(frame.len() as u32, hash));
+                buffers.give(frame);
                 if frames.len() as u64 == Record::frame_count(piece.descriptor.size) {
                     let mut squeezed = inner.squeezed();
                     batch.push((&piece.descriptor.digest, (squeezed.end, end)));

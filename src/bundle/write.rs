@@ -4,6 +4,7 @@ use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
 use super::locator::{self, Locator};
 use super::out::Out;
 use super::parcel::{Parcel, publish};
+use super::pipeline::Buffers;
 use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
@@ -176,10 +177,10 @@ fn fill(
     progress: &dyn Progress,
 ) -> Result<Written, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
-    let mut contents = empty_contents(plan, options);
+    let (mut contents, buffers) = (empty_contents(plan, options), Buffers::default());
     pipeline::ordered(
-        |hand| make(plan, blobs, hand),
-        encode(options.level),
+        |hand| make(plan, blobs, &buffers, hand),
+        encode(options.level, &buffers),
         |done: Done| {
             let (frame, hash) = done.frame.map_err(failed)?;
             match done.piece.map(|piece| (piece >= contents.front_len(), &mut contents.entries[piece])) {
@@ -199,6 +200,7 @@ fn fill(
                 // its place is kept; the index is not known yet
                 out.put(&[0; locator::SPAN][frame.len()..]).map_err(failed)?;
             }
+            buffers.give(frame);
             Ok(())
         },
     )?;
@@ -210,14 +212,16 @@ fn fill(
 }
 
 /// Makes a frame of its content.
-pub(super) fn encode(level: i32) -> impl Fn(Work) -> Done + Sync {
+pub(super) fn encode(level: i32, buffers: &Buffers) -> impl Fn(Work) -> Done + Sync {
     move |work: Work| {
-        let frame = frame::encode(work.form, level, &work.content);
+        let frame = frame::encode_in(buffers.take(), work.form, level, &work.content);
         let frame = frame.map(|frame| {
             let hash = Hash::of(&frame);
             (frame, hash)
         });
-        Done { piece: work.piece, content: work.content.len(), frame }
+        let content = work.content.len();
+        buffers.give(work.content);
+        Done { piece: work.piece, content, frame }
     }
 }
 
@@ -247,10 +251,15 @@ pub(super) fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
 }
 
 /// Hands out the content of every frame before the index, in order.
-fn make(plan: &Plan, blobs: &dyn Blobs, hand: &mut dyn FnMut(Work) -> bool) -> Result<(), Error> {
+fn make(
+    plan: &Plan,
+    blobs: &dyn Blobs,
+    buffers: &Buffers,
+    hand: &mut dyn FnMut(Work) -> bool,
+) -> Result<(), Error> {
     let front_len = super::contents::FRONT.len() + 1;
     for (index, piece) in plan.pieces.iter().enumerate() {
-        if index == front_len && !hand(locator_work()) || !make_piece(index, piece, blobs, hand)? {
+        if index == front_len && !hand(locator_work()) || !make_piece(index, piece, blobs, buffers, hand)? {
             return Ok(());
         }
     }
@@ -265,6 +274,7 @@ pub(super) fn make_piece(
     index: usize,
     piece: &Piece,
     blobs: &dyn Blobs,
+    buffers: &Buffers,
     hand: &mut dyn FnMut(Work) -> bool,
 ) -> Result<bool, Error> {
     let at = Some(index);
@@ -276,8 +286,15 @@ pub(super) fn make_piece(
     let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
     let mut left = size;
     while left > 0 && go_on {
-        let mut content = vec![0; left.min(frame::CHUNK as u64) as usize];
-        source.read_exact(&mut content).map_err(|source| failed(read_error(piece, source)))?;
+        let mut content = buffers.take();
+        let length = left.min(frame::CHUNK as u64);
+        content.reserve(length as usize);
+        let read = source.by_ref().take(length).read_to_end(&mut content);
+        let whole = read.and_then(|read| match read as u64 == length {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        });
+        whole.map_err(|source| failed(read_error(piece, source)))?;
         hasher.update(&content);
         left -= content.len() as u64;
         go_on = hand(Work { piece: at, form: piece.form, content });

@@ -1,6 +1,6 @@
 //! Moving parts: a source that can be opened at any offset, and the way of one part into the store.
 
-use super::{Blobs, Destination, StoreError, Writer};
+use super::{Blobs, Destination, StoreError, Writer, read_blocking};
 use crate::http::{ByteStream, Error, ErrorKind, backoff};
 use crate::model::{Descriptor, Hasher, Limits};
 use crate::report::{Progress, Side};
@@ -8,7 +8,6 @@ use crate::source::{From, Part};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use std::io::Read;
 use std::sync::Arc;
 
 /// Where parts are read from: registries and web servers, or a store or bundle.
@@ -117,36 +116,6 @@ impl Source for Local {
 /// A stream of one piece.
 pub fn whole(bytes: Bytes) -> ByteStream {
     futures_util::stream::iter([Ok(bytes)]).boxed()
-}
-
-/// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads.
-pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
-    const PIECE: usize = 256 << 10;
-    futures_util::stream::unfold(Some(reader), |reader| async move {
-        let mut reader = reader?;
-        let reading = tokio::task::spawn_blocking(move || {
-            let mut piece = vec![0; PIECE];
-            let mut filled = 0;
-            while filled < PIECE {
-                match reader.read(&mut piece[filled..]) {
-                    Ok(0) => break,
-                    Ok(count) => filled += count,
-                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            piece.truncate(filled);
-            Ok((piece, reader))
-        });
-        let local = |error: String| Some((Err(Error::new(ErrorKind::Local, error)), None));
-        match reading.await {
-            Ok(Ok((piece, _))) if piece.is_empty() => None,
-            Ok(Ok((piece, reader))) => Some((Ok(piece.into()), Some(reader))),
-            Ok(Err(error)) => local(error.to_string()),
-            Err(error) => local(error.to_string()),
-        }
-    })
-    .boxed()
 }
 
 /// Brings one part where it belongs. A cut connection goes on at the last byte on disk; attempts count
