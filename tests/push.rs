@@ -127,3 +127,28 @@ fn an_unreachable_registry_is_the_destinations_fault() {
     let report = place.json(2, &["push", "b"]);
     assert!(report["error"]["message"].as_str().unwrap().contains("--to HOST[:PORT]"));
 }
+
+#[test]
+fn a_registry_is_mirrored_into_itself() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, registry) = (Place::new(), docker_registry());
+    let images = Images::new(place.path("layout"));
+    let layers: Vec<_> = (0..4).map(|n| images.layer(&[("layer", &noise(n, 300_000))])).collect();
+    images.push(&registry.address, "team/app", "v1", &images.image("linux/amd64", &layers));
+    let address = &registry.address;
+    let head = "apiVersion: landfall/v1\nkind";
+    place.write(
+        "m.yaml",
+        format!("{head}: Manifest\nmetadata: {{name: m}}\nimages: [\"{address}/team/app:v1\"]\n"),
+    );
+    // with one slot, an upload that waited for bytes in its own slot would wait for good
+    let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
+    place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
+    let to = format!("{address}/tested");
+    place.ok(&["mirror", "-f", "m.yaml", "--to", &to, "--site", "site.yaml", "--first-byte", "20s"]);
+    let [old, new] = ["team/app", "tested/team/app"].map(|name| http::manifest(address, name, "v1"));
+    assert_eq!((new.status, new.body), (200, old.body));
+    assert_eq!(registry.requests("\" 200 300"), 4, "each layer came once: {}", registry.log());
+}

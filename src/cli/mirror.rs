@@ -5,7 +5,7 @@ use super::{Context, Exit, Failure, Outcome};
 use crate::lock::{Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
 use crate::push::LeftOut;
-use crate::source::Upstreams;
+use crate::source::{Passing, Upstreams};
 use crate::store::{Disk, Keep, Through};
 use clap::Args;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Mirror {
                     told(locked)
                 }
             };
-            let source = Arc::new(Through::new(disk, Arc::new(Upstreams(sessions.clone())), keep));
+            let source = Arc::new(Through::new(disk, Arc::new(Passing(Upstreams(sessions.clone()))), keep));
             self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
         })
     }

@@ -5,7 +5,7 @@ mod foreign;
 mod image;
 mod upstream;
 
-pub use upstream::{Upstreams, expect_file, get};
+pub use upstream::{Passing, Upstreams, expect_file, get};
 
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest};

@@ -80,6 +80,36 @@ impl Source for Upstreams {
     }
 }
 
+/// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: there
+/// an upload holds a slot of its host while it waits for them.
+pub struct Passing(pub Upstreams);
+
+impl Source for Passing {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
+        Box::pin(async move {
+            match &part.from {
+                From::Blob { registry, repository } => {
+                    let session = self.0.0.upstream(registry).await?;
+                    session.blob_to_send(repository, &part.descriptor, offset).await
+                }
+                _ => self.0.open(part, offset).await,
+            }
+        })
+    }
+
+    fn is_checked(&self) -> bool {
+        self.0.is_checked()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
+        self.0.distrust_ranges(part)
+    }
+}
+
 /// Asks for a plain file, or for a range of it, with the account of its host where there is one.
 ///
 /// # Errors
