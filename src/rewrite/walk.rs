@@ -59,17 +59,15 @@ pub(super) struct Walk<'e, 's> {
 /// in it.
 pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Findings> {
     let (mut found, mut secrets) = (Vec::new(), Vec::new());
-    let (mut structured, mut trace) = (false, Trace::default());
+    let (mut structured, mut changed) = (false, BTreeMap::new());
     for document in yaml::documents(source) {
         let document = document.ok()?;
         structured |= document.is_structured();
-        let changed = BTreeMap::new();
         let mut walk = Walk { engine, source, document: &document, depth, found, secrets, changed };
         if let Some(root) = document.root.as_ref().filter(|root| !seeming::is_our_own(root)) {
             walk.node(root, Context::default());
         }
-        trace.add(&document, &walk.changed);
-        Walk { found, secrets, .. } = walk;
+        Walk { found, secrets, changed, .. } = walk;
     }
     structured.then_some(())?;
     if engine.options.comments {
@@ -88,11 +86,18 @@ pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Fi
     let mut findings = Findings { found, read_as: ReadAs::Yaml, secrets };
     // reading the whole once more takes as long as reading it did
     let doubtful = findings.splices().iter().any(|splice| !splice.is_literal(source));
-    if doubtful && !trace.is_of(&findings.apply(source)) {
+    if doubtful && !meant(source, &changed).is_of(&findings.apply(source)) {
         let changes = findings.found.iter_mut().filter(|finding| finding.is_change());
         changes.for_each(|finding| finding.leave("with it, the text around it would read differently"));
     }
     Some(findings)
+}
+
+/// What `source` is to read as, with the values of these scalars changed.
+fn meant(source: &str, changed: &BTreeMap<usize, String>) -> Trace {
+    let mut trace = Trace::default();
+    yaml::documents(source).flatten().for_each(|document| trace.add(&document, changed));
+    trace
 }
 
 impl<'s> Walk<'_, 's> {
