@@ -24,7 +24,7 @@ pub(super) struct Plan {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     from: u64,
-    pub(super) at: u64,
+    at: u64,
     pub(super) end: u64,
 }
 
@@ -94,6 +94,18 @@ impl Plan {
         Some((self.count, from))
     }
 
+    /// The first connection came to `at`. Where another took the second half meanwhile, `at` may lie past the end.
+    pub(super) fn first_at(&mut self, at: u64) {
+        self.first.0 = at.min(self.first.1);
+    }
+
+    /// A helper came to `at`, past its end maybe, as above.
+    pub(super) fn helper_at(&mut self, helper: u64, at: u64) {
+        if let Some(work) = self.helpers.get_mut(&helper) {
+            work.at = at.min(work.end);
+        }
+    }
+
     /// A helper came to its end, or broke off: what it brought is there, the rest is nobody's.
     pub(super) fn end(&mut self, helper: u64) {
         if let Some(work) = self.helpers.remove(&helper) {
@@ -133,11 +145,27 @@ mod tests {
         let (helper, from) = plan.take().unwrap();
         assert_eq!((from, plan.first.1), (32 * M, 32 * M));
         assert_eq!(plan.next(from), Next::Wait);
-        plan.helpers.get_mut(&helper).unwrap().at = 40 * M;
+        plan.helper_at(helper, 40 * M);
         assert_eq!(plan.next(from), Next::Absorb(40 * M));
         // it breaks off: what it brought stays, the rest is fetched
         plan.end(helper);
         assert_eq!(plan.next(from), Next::Absorb(40 * M));
         assert_eq!((plan.next(40 * M), plan.first), (Next::Fetch, (40 * M, 64 * M)));
+    }
+
+    /// A piece under way when another took the second half ends behind the new end.
+    #[test]
+    fn what_comes_after_the_end_was_moved_is_not_counted() {
+        let mut plan = Plan::new(64 * M, 0, vec![], 4 * M);
+        plan.next(0);
+        let (helper, from) = plan.take().unwrap();
+        let shares = [from, plan.take().unwrap().1, plan.take().unwrap().1];
+        assert_eq!(shares, [32 * M, 16 * M, 48 * M]);
+        plan.first_at(17 * M);
+        plan.helper_at(helper, 50 * M);
+        assert_eq!(plan.first, (16 * M, 16 * M));
+        assert_eq!(plan.share(), Some((56 * M, 64 * M)));
+        plan.end(helper);
+        assert_eq!(plan.next(32 * M), Next::Absorb(48 * M));
     }
 }

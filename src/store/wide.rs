@@ -217,7 +217,7 @@ impl Crew {
                 .min(usize::try_from(end.saturating_sub(writer.offset())).unwrap_or(usize::MAX))];
             writer.write(piece)?;
             self.came(piece.len());
-            self.plan().first.0 = writer.offset();
+            self.plan().first_at(writer.offset());
             if writer.offset() - recorded >= self.step {
                 recorded = writer.offset();
                 self.record(0, recorded);
@@ -255,9 +255,7 @@ impl Crew {
                 self.record(recorded, at);
                 recorded = at;
             }
-            if let Some(work) = self.plan().helpers.get_mut(&helper) {
-                work.at = at;
-            }
+            self.plan().helper_at(helper, at);
             if at >= end {
                 return Ok(());
             }
