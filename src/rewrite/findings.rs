@@ -133,9 +133,7 @@ impl Findings {
 
     /// What to change, in the order of the text.
     pub fn splices(&self) -> Vec<&Splice> {
-        let mut splices: Vec<_> = self.found.iter().flat_map(|finding| &finding.splices).collect();
-        splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
-        splices
+        splices(&self.found)
     }
 
     /// Sorts by place, and counts lines and columns in `text`.
@@ -156,16 +154,27 @@ impl Findings {
 
     /// `text` with everything changed that is to be changed.
     pub(super) fn apply(&self, text: &str) -> String {
-        let mut new = String::with_capacity(text.len() + 256);
-        let mut done = 0;
-        for splice in self.splices() {
-            new.push_str(&text[done..splice.span.start]);
-            new.push_str(&splice.bytes);
-            done = splice.span.end;
-        }
-        new.push_str(&text[done..]);
-        new
+        apply(&self.found, text, 0..text.len())
     }
+}
+
+fn splices(found: &[Finding]) -> Vec<&Splice> {
+    let mut splices: Vec<_> = found.iter().flat_map(|finding| &finding.splices).collect();
+    splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
+    splices
+}
+
+/// A part of `text`, in which all of `found` stands, with everything changed that is to be changed.
+pub(super) fn apply(found: &[Finding], text: &str, part: Range<usize>) -> String {
+    let mut new = String::with_capacity(part.len() + 256);
+    let mut done = part.start;
+    for splice in splices(found) {
+        new.push_str(&text[done..splice.span.start]);
+        new.push_str(&splice.bytes);
+        done = splice.span.end;
+    }
+    new.push_str(&text[done..part.end]);
+    new
 }
 
 /// Whether `stays_text` holds for a plain scalar after a change, if it held before.

@@ -71,7 +71,7 @@ impl Engine<'_> {
     /// What is in `text`, which stands in `depth` other texts. The result is proven: with the changes made, it
     /// reads as before but for these.
     pub(super) fn scan(&self, text: &str, kind: Kind, depth: usize) -> Findings {
-        if !self.all && !self.known.may_stand_in(text) {
+        if !self.may_stand_in(text) {
             return Findings::nothing();
         }
         if kind == Kind::Document
@@ -82,6 +82,11 @@ impl Engine<'_> {
         }
         let secrets = text::secrets(text);
         Findings { found: text::scan(self, text, Lines::Many), read_as: ReadAs::Text, secrets }
+    }
+
+    /// Whether `text` may have something in it that is to be told. What says no, is not read any further.
+    pub(super) fn may_stand_in(&self, text: &str) -> bool {
+        self.all || self.known.may_stand_in(text)
     }
 
     /// What is in the value of a scalar, `depth` texts deep: a document, where it is a `block` or looks like one, or

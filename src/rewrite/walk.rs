@@ -1,7 +1,7 @@
 //! The YAML engine: a walk over the documents of a text that asks each shape of reference what it sees, and the
 //! proof that a change of bytes is the change of values that was meant.
 
-use super::findings::{Finding, Findings, Meaning, ReadAs, Splice, stays_plain};
+use super::findings::{Finding, Findings, Meaning, ReadAs, Splice, apply, stays_plain};
 use super::known::{Position, Verdict};
 use super::scan::{Engine, Lines};
 use super::shapes::{encoded, prefix, seeming, split};
@@ -56,11 +56,38 @@ pub(super) struct Walk<'e, 's> {
 }
 
 /// Everything in `source`, which stands in `depth` other texts; `None` where it is no YAML with a mapping or list
-/// in it.
+/// in it. Parts of it in which nothing that is known may stand are not read.
 pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Findings> {
-    let (mut found, mut secrets) = (Vec::new(), Vec::new());
-    let (mut structured, mut changed) = (false, BTreeMap::new());
-    for document in yaml::documents(source) {
+    let mut findings = Findings { found: Vec::new(), read_as: ReadAs::Yaml, secrets: Vec::new() };
+    let parts = yaml::parts(source);
+    let (mut structured, mut passed) = (false, Vec::new());
+    for part in &parts {
+        if parts.len() > 1 && !engine.may_stand_in(&source[part.clone()]) {
+            passed.push(part);
+            continue;
+        }
+        structured |= walk_part(engine, source, part, depth, &mut findings)?;
+    }
+    for document in passed.into_iter().flat_map(|part| yaml::documents_in(source, part.clone())) {
+        if structured {
+            break;
+        }
+        structured = document.ok()?.is_structured();
+    }
+    structured.then_some(findings)
+}
+
+/// Adds everything in a part of `source`, and says whether there is a mapping or list in it.
+fn walk_part(
+    engine: &Engine<'_>,
+    source: &str,
+    part: &Range<usize>,
+    depth: usize,
+    findings: &mut Findings,
+) -> Option<bool> {
+    let mut secrets = std::mem::take(&mut findings.secrets);
+    let (mut found, mut structured, mut changed) = (Vec::new(), false, BTreeMap::new());
+    for document in yaml::documents_in(source, part.clone()) {
         let document = document.ok()?;
         structured |= document.is_structured();
         let mut walk = Walk { engine, source, document: &document, depth, found, secrets, changed };
@@ -69,9 +96,9 @@ pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Fi
         }
         Walk { found, secrets, changed, .. } = walk;
     }
-    structured.then_some(())?;
+    findings.secrets = secrets;
     if engine.options.comments {
-        for span in yaml::comments(source) {
+        for span in yaml::comments(source, part) {
             found.extend(text::scan(engine, &source[span.clone()], Lines::One).into_iter().map(
                 |mut finding| {
                     finding.at += span.start;
@@ -83,21 +110,31 @@ pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Fi
             ));
         }
     }
-    let mut findings = Findings { found, read_as: ReadAs::Yaml, secrets };
-    // reading the whole once more takes as long as reading it did
-    let doubtful = findings.splices().iter().any(|splice| !splice.is_literal(source));
-    if doubtful && !meant(source, &changed).is_of(&findings.apply(source)) {
-        let changes = findings.found.iter_mut().filter(|finding| finding.is_change());
+    // reading the part once more takes longer than reading it did
+    let doubtful = found.iter().flat_map(|finding| &finding.splices).any(|splice| !splice.is_literal(source));
+    if doubtful && !is_as_meant(source, part, &found, &changed) {
+        let changes = found.iter_mut().filter(|finding| finding.is_change());
         changes.for_each(|finding| finding.leave("with it, the text around it would read differently"));
     }
-    Some(findings)
+    findings.found.extend(found);
+    Some(structured)
 }
 
-/// What `source` is to read as, with the values of these scalars changed.
-fn meant(source: &str, changed: &BTreeMap<usize, String>) -> Trace {
+/// Whether a part of `source`, with everything changed that was found, reads as it did with the values of these
+/// scalars changed.
+fn is_as_meant(
+    source: &str,
+    part: &Range<usize>,
+    found: &[Finding],
+    changed: &BTreeMap<usize, String>,
+) -> bool {
     let mut trace = Trace::default();
-    yaml::documents(source).flatten().for_each(|document| trace.add(&document, changed));
-    trace
+    yaml::documents_in(source, part.clone()).flatten().for_each(|document| trace.add(&document, changed));
+    let mut new = apply(found, source, part.clone());
+    let end = new.len();
+    // what follows must still begin on a line of its own
+    new.push_str(&source[part.end..source.len().min(part.end + "---".len())]);
+    trace.is_of(&new, end)
 }
 
 impl<'s> Walk<'_, 's> {
