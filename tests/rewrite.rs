@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use assert_cmd::Command;
 use landfall::lock::Lock;
 use landfall::model::Digest;
@@ -291,6 +293,15 @@ fn the_diff_makes_the_rewritten_file() {
         (removed.iter().map(|l| (*l).to_owned()).collect(), added.iter().map(|l| (*l).to_owned()).collect())
     );
     assert_eq!(place.read("d.yaml"), deployment());
+    place.put("diff", &diff);
+    let mut git = std::process::Command::new("git");
+    // a repository around the temporary folder is none of its business
+    git.env("GIT_CEILING_DIRECTORIES", place.0.path().parent().unwrap()).current_dir(place.0.path());
+    let applied = git.args(["apply", "diff"]).status();
+    match applied {
+        Ok(status) => assert!(status.success() && place.read("d.yaml") == rewritten_deployment(), "{diff}"),
+        Err(_) => support::skip("rewrite::the_diff_makes_the_rewritten_file", "git is not there"),
+    }
 }
 
 #[test]

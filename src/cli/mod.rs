@@ -12,6 +12,7 @@ mod exit;
 mod export;
 mod findings;
 mod gc;
+mod hunks;
 mod like;
 mod listing;
 mod lock;

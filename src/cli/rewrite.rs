@@ -1,7 +1,7 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
 use super::locked::Locked;
-use super::{Context, Exit, Failure, Outcome, OutputMode, rewritten};
+use super::{Context, Exit, Failure, Outcome, OutputMode, hunks, rewritten};
 use crate::model::Digest;
 use crate::push::Receipt;
 use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError, Target};
@@ -93,16 +93,15 @@ impl Rewrite {
         }
         known = known.with_replaced(self.replaced()?);
         let options = Options { comments: self.comments, pin: self.pin };
-        let mut text = Vec::new();
-        let done = inputs.iter().filter_map(|input| self.one(input, &known, options, &mut text));
+        let mut text = String::new();
+        let coloured = rewritten::is_coloured(context);
+        let done = inputs.iter().filter_map(|input| self.one(input, &known, options, coloured, &mut text));
         let done: Vec<Done> = done.collect();
         if done.is_empty() {
             return Err(Failure::usage(
                 "there is no file to look at in what was named; docs/rewrite.md says which are",
             ));
         }
-        // what is no UTF-8 was refused where it was read
-        let text = String::from_utf8(text).unwrap_or_default();
         rewritten::outcome(context, self.modes.mode(), &done, text)
     }
 
@@ -143,32 +142,50 @@ impl Rewrite {
     }
 
     /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to `text`.
-    fn one(&self, input: &Input, known: &Known, options: Options, text: &mut Vec<u8>) -> Option<Done> {
+    fn one(
+        &self,
+        input: &Input,
+        known: &Known,
+        options: Options,
+        coloured: bool,
+        text: &mut String,
+    ) -> Option<Done> {
         let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
+        let mode = self.modes.mode();
+        let write = |old: &[u8], new: &[u8]| match mode {
+            Mode::Out(out) => rewrite::write(&input.path, &out.join(&input.relative), new),
+            Mode::InPlace if new != old => rewrite::write(&input.path, &input.path, new),
+            _ => Ok(()),
+        };
         let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
-            let (old, new, members) = match read(input)? {
+            let mut members = match read(input)? {
                 Content::Other => return Ok(None),
                 Content::Text(old) => {
                     let new = rewrite::rewrite(&old, Kind::of(&input.path), known, options);
-                    let (before, after) = (old.clone().into_bytes(), new.text.clone().into_bytes());
-                    (before, after, vec![Member { path: name.clone(), old, new }])
+                    write(old.as_bytes(), new.text.as_bytes())?;
+                    vec![Member { path: name.clone(), old, new }]
                 }
                 Content::Archive(old) => match rewrite::rewrite_chart(&old, known, options) {
                     // other archives lie in folders, too
                     Err(_) if !input.named => return Ok(None),
                     done => {
                         let done = done?;
+                        write(&old, &done.bytes)?;
                         let inside =
                             |member: Member| Member { path: format!("{name}/{}", member.path), ..member };
-                        (old, done.bytes, done.members.into_iter().map(inside).collect())
+                        done.members.into_iter().map(inside).collect()
                     }
                 },
             };
-            match self.modes.mode() {
-                Mode::Out(out) => rewrite::write(&input.path, &out.join(&input.relative), &new)?,
-                Mode::InPlace if new != old => rewrite::write(&input.path, &input.path, &new)?,
-                Mode::Stdout => text.extend(new),
-                Mode::InPlace | Mode::Check | Mode::Diff | Mode::Kustomize => {}
+            for member in &mut members {
+                // of a large file, no more than is needed is held
+                let new = std::mem::take(&mut member.new.text);
+                match mode {
+                    Mode::Stdout => *text = new,
+                    Mode::Diff => text.push_str(&hunks::diff(member, coloured)),
+                    Mode::Out(_) | Mode::InPlace | Mode::Check | Mode::Kustomize => {}
+                }
+                member.old = String::new();
             }
             Ok(Some(members))
         };

@@ -5,20 +5,14 @@ use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
 use crate::rewrite::{Finding, Meaning, Member, Position, RewriteError};
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::io::IsTerminal;
-use std::ops::Range;
 use std::path::Path;
 
 const NOTHING_KNOWN: &str = "\
 nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
 are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
 charts'; or rewrite what `helm template` prints.";
-
-/// What stands in a diff for the value of a Secret.
-const MASK: &str = "***";
 
 /// What is done with the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +28,7 @@ pub(super) enum Mode<'a> {
 /// What became of one input.
 pub(super) struct Done {
     pub(super) name: String,
-    /// Its texts: itself, or those of the archive that it is.
+    /// Its texts: itself, or those of the archive that it is. What they say is gone by now.
     pub(super) result: Result<Vec<Member>, RewriteError>,
 }
 
@@ -56,10 +50,8 @@ pub(super) fn outcome(
 
     let mut notes: Vec<String> =
         done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
-    match mode {
-        Mode::Diff => text = members().map(|member| diff(member, is_coloured(context))).collect(),
-        Mode::Kustomize => text = kustomize(members(), &mut notes),
-        Mode::Stdout | Mode::InPlace | Mode::Check | Mode::Out(_) => {}
+    if mode == Mode::Kustomize {
+        text = kustomize(members(), &mut notes);
     }
     let mut report = report(done);
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
@@ -125,80 +117,9 @@ fn leaving(name: &str, finding: &Finding) -> Option<String> {
     Some(format!("{}: left {}: {why}", place(name, finding), finding.written))
 }
 
-fn is_coloured(context: &Context) -> bool {
+pub(super) fn is_coloured(context: &Context) -> bool {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wanted && context.global.output == OutputMode::Text && std::io::stdout().is_terminal()
-}
-
-/// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
-fn diff(member: &Member, coloured: bool) -> String {
-    let (old, new) = masked(member);
-    let path = member.path.trim_start_matches("./").trim_start_matches('/');
-    let diff = TextDiff::from_lines(&old, &new);
-    if !coloured {
-        return diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
-    }
-    let mut text = String::new();
-    let mut line = |colour: &str, line: &str| {
-        // writing to a string cannot fail
-        let _ = writeln!(text, "\u{1b}[{colour}m{}\u{1b}[0m", line.trim_end_matches('\n'));
-    };
-    for (at, hunk) in diff.unified_diff().iter_hunks().enumerate() {
-        if at == 0 {
-            line("1", &format!("--- a/{path}"));
-            line("1", &format!("+++ b/{path}"));
-        }
-        line("36", &hunk.header().to_string());
-        for change in hunk.iter_changes() {
-            let (colour, sign) = match change.tag() {
-                ChangeTag::Delete => ("31", '-'),
-                ChangeTag::Insert => ("32", '+'),
-                ChangeTag::Equal => ("0", ' '),
-            };
-            line(colour, &format!("{sign}{}", escape(change.value().trim_end_matches(['\n', '\r']))));
-        }
-    }
-    text
-}
-
-/// The old text and the new one, the values of Secrets masked in both. A value that changes has another mask
-/// in the new one.
-fn masked(member: &Member) -> (String, String) {
-    let findings = &member.new.findings;
-    let mut secrets = findings.secrets.clone();
-    secrets.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
-    let mut end = 0;
-    secrets.retain(|range| {
-        range.start >= end && {
-            end = range.end;
-            true
-        }
-    });
-    let splices = findings.splices();
-    let mask = |range: &Range<usize>, sign: &str| {
-        // lines stay, so that those of the diff are the file's
-        (
-            range.clone(),
-            format!("{MASK}{sign}{}", "\n".repeat(member.old[range.clone()].matches('\n').count())),
-        )
-    };
-    let changed = |range: &Range<usize>| splices.iter().any(|splice| range.contains(&splice.span.start));
-    let old = secrets.iter().map(|range| mask(range, "")).collect();
-    let mut new: Vec<_> =
-        secrets.iter().map(|range| mask(range, if changed(range) { " (changed)" } else { "" })).collect();
-    let open =
-        splices.iter().filter(|splice| !secrets.iter().any(|range| range.contains(&splice.span.start)));
-    new.extend(open.map(|splice| (splice.span.clone(), splice.bytes.clone())));
-    (replaced(&member.old, old), replaced(&member.old, new))
-}
-
-fn replaced(text: &str, mut parts: Vec<(Range<usize>, String)>) -> String {
-    parts.sort_by_key(|(range, _)| range.start);
-    let mut text = text.to_owned();
-    for (range, new) in parts.into_iter().rev() {
-        text.replace_range(range, &new);
-    }
-    text
 }
 
 /// A kustomize component that does for containers and image volumes what rewriting does; what it cannot do

@@ -1,5 +1,6 @@
 //! Which locked item a written reference means, and what is written for it.
 
+mod names;
 mod prefix;
 #[cfg(test)]
 mod tests;
@@ -11,8 +12,9 @@ use super::{Destination, Mapping};
 use crate::lock::{Image, Lock};
 use crate::model::{Digest, ImageRef, names_host};
 use aho_corasick::AhoCorasick;
+use names::{Basenames, basename};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use urls::Urls;
 
 /// Hosts under which the same repositories are found.
@@ -36,7 +38,7 @@ pub struct Known {
     /// Names that the lock has without a digest, and why.
     lost: BTreeMap<String, String>,
     /// Last path components of all names above: most scalars of a document are told apart by them.
-    basenames: HashSet<String>,
+    basenames: Basenames,
     /// Old digest -> new digest, where a trimmed index was delivered.
     replaced: BTreeMap<Digest, Digest>,
     urls: Urls,
@@ -156,7 +158,7 @@ impl Known {
             .filter_map(|(name, why)| Some((name.parse::<ImageRef>().ok()?.to_string(), why)))
             .collect();
         let names = repositories.keys().chain(settled.keys()).chain(lost.keys());
-        let basenames = names.map(|name| basename(name).to_owned()).collect();
+        let basenames = Basenames::new(names);
         let mut known =
             Known { repositories, settled, lost, basenames, replaced: BTreeMap::new(), urls, words: None };
         known.words = known.automaton();
@@ -198,7 +200,7 @@ impl Known {
     /// What the reference written as `text` means at `position`, and with `pin` that it shall have its
     /// digest.
     pub(super) fn lookup(&self, text: &str, position: Position, pin: bool) -> Verdict {
-        if !self.basenames.contains(basename(text)) {
+        if !self.basenames.has(text) {
             return Verdict::Unknown;
         }
         let Ok(reference) = text.parse::<ImageRef>() else { return Verdict::Unknown };
@@ -283,7 +285,7 @@ impl Known {
     /// The repository whose path is `path`, whatever its host is, if there is one: its full name.
     pub(super) fn by_path(&self, path: &str) -> Option<&str> {
         let reference: ImageRef = format!("h.invalid/{path}").parse().ok()?;
-        self.basenames.contains(basename(path)).then_some(())?;
+        self.basenames.has(path).then_some(())?;
         let fits = |repository: &&Repository| {
             let rest = repository.name.strip_suffix(&reference.repository);
             rest.is_some_and(|host| host.ends_with('/') && host.find('/') == Some(host.len() - 1))
@@ -293,7 +295,7 @@ impl Known {
 
     /// The reference `name`, where it has neither tag nor digest and its last component is a known one.
     fn repository(&self, name: &str) -> Option<ImageRef> {
-        self.basenames.contains(basename(name)).then_some(())?;
+        self.basenames.has(name).then_some(())?;
         name.parse::<ImageRef>().ok().filter(|reference| !reference.is_pinned())
     }
 }
@@ -371,13 +373,6 @@ fn aliases(reference: &ImageRef) -> impl Iterator<Item = String> {
 /// Hosts under which the repositories of `host` are found too.
 pub(crate) fn other_hosts(host: &str) -> impl Iterator<Item = &'static str> {
     ALIASES.iter().filter(move |(known, _)| *known == host).map(|(_, alias)| *alias)
-}
-
-/// The last path component of a reference, without tag and digest.
-fn basename(text: &str) -> &str {
-    let name = text.split('@').next().unwrap_or(text);
-    let last = name.rsplit('/').next().unwrap_or(name);
-    last.split(':').next().unwrap_or(last)
 }
 
 /// The word by which a prefix of the reference `name` is known: its host, or what follows `docker.io`,

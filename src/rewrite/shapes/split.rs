@@ -57,12 +57,15 @@ pub(in crate::rewrite) fn split<'s>(
 
 /// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
 pub(in crate::rewrite) fn part(key: &str) -> Option<(String, Part)> {
-    ENDINGS.iter().find_map(|(ending, part)| {
+    let last = key.bytes().next_back()?.to_ascii_lowercase();
+    let ending = ENDINGS.iter().filter(|(ending, _)| ending.as_bytes().last() == Some(&last));
+    ending.into_iter().find_map(|(ending, part)| {
         let at = key.len().checked_sub(ending.len()).filter(|&at| key.is_char_boundary(at))?;
         let (beginning, end) = key.split_at(at);
+        end.eq_ignore_ascii_case(ending).then_some(())?;
         let stem = beginning.trim_end_matches(['_', '-', '.']);
         let word = stem.len() < beginning.len() || stem.is_empty() || end.starts_with(char::is_uppercase);
-        (word && end.eq_ignore_ascii_case(ending)).then(|| (stem.to_ascii_lowercase(), *part))
+        word.then(|| (stem.to_ascii_lowercase(), *part))
     })
 }
 
@@ -79,6 +82,9 @@ pub(in crate::rewrite) fn groups(
         if document.text(value).is_some() {
             groups.entry(stem).or_default().entry(part).or_insert(at);
         }
+    }
+    if groups.is_empty() {
+        return Vec::new();
     }
     let find = |name: &str| {
         let is_it = |key: &Node<'_>| key.scalar().is_some_and(|key| key.value == name);
