@@ -95,6 +95,10 @@ impl Engine<'_> {
         if block || value.trim().contains('\n') || value.trim_start().starts_with(['{', '[']) {
             return self.scan(value, Kind::Document, depth);
         }
+        // most are prose
+        if !self.may_stand_in(value) {
+            return Findings::nothing();
+        }
         Findings { found: text::scan(self, value, Lines::One), read_as: ReadAs::Text, secrets: Vec::new() }
     }
 }

@@ -136,18 +136,18 @@ fn decide(engine: &Engine<'_>, text: &str, span: Range<usize>) -> Option<Finding
     }
     let mut position = Position::Text;
     // in a template no tag beside it can be seen
-    let key = key(before);
+    let key = || key(before);
     let verdict = engine.known.lookup(word, position, engine.options.pin);
     let finding = |meaning| Finding::new(span.start, word, position, meaning);
     match verdict {
-        Verdict::Unknown => {
-            position = if key.is_some_and(is_image_key) { Position::Image } else { Position::Text };
-            (engine.all && looks_like_one(word))
-                .then(|| Finding::new(span.start, word, position, Meaning::Unknown))
+        Verdict::Unknown if engine.all && looks_like_one(word) => {
+            position = if key().is_some_and(is_image_key) { Position::Image } else { Position::Text };
+            Some(Finding::new(span.start, word, position, Meaning::Unknown))
         }
+        Verdict::Unknown => None,
         Verdict::Settled(item) => Some(finding(Meaning::Settled { item })),
         Verdict::Left(why) => Some(finding(Meaning::Left { why })),
-        Verdict::Known(_) if pin(word).is_empty() && key.is_some_and(has_tag_beside) => {
+        Verdict::Known(_) if pin(word).is_empty() && key().is_some_and(has_tag_beside) => {
             let why = "the text is no YAML by itself, so the tag that belongs to it cannot be seen";
             Some(finding(Meaning::Left { why: why.into() }))
         }

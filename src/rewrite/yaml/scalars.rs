@@ -40,17 +40,9 @@ impl<'a> Reader<'a> {
             Stop::Colon => {}
             Stop::Comment => self.end_line()?,
             Stop::Line => loop {
-                let (line, mut breaks) = (self.at, 0);
-                let spaces = loop {
-                    self.at = self.bytes.len().min(self.at + 1);
-                    breaks += 1;
-                    let spaces = self.skip_spaces();
-                    if self.byte() != Some(b'\n') {
-                        break spaces;
-                    }
-                };
-                let goes_on = isize::try_from(spaces).ok()? > parent
-                    && !matches!(self.byte(), None | Some(b'#' | b'\t'));
+                let line = self.at;
+                let (breaks, spaces) = self.breaks();
+                let goes_on = spaces > parent && !matches!(self.byte(), None | Some(b'#' | b'\t'));
                 if !goes_on {
                     self.at = line;
                     self.end_line()?;
@@ -59,10 +51,7 @@ impl<'a> Reader<'a> {
                 let from = self.at;
                 let (until, stop) = self.plain_rest()?;
                 let value = folded.get_or_insert_with(|| text[start..end].to_owned());
-                match breaks {
-                    1 => value.push(' '),
-                    _ => (1..breaks).for_each(|_| value.push('\n')),
-                }
+                fold(value, breaks);
                 value.push_str(&text[from..until]);
                 end = until;
                 match stop {
@@ -95,7 +84,7 @@ impl<'a> Reader<'a> {
         let first = self.byte()?;
         let may_begin = match first {
             b'-' | b'?' | b':' => !self.is_blank_at(self.at + 1),
-            _ => !b",[]{}#&*!|>'\"%@`\t".contains(&first),
+            _ => !is_sign(first) && !matches!(first, b'\'' | b'"'),
         };
         (may_begin && !self.is_marker()).then_some(())?;
         self.plain_rest()
@@ -136,38 +125,78 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A quoted scalar on one line that begins here.
-    pub(super) fn quoted(&mut self) -> Option<Scalar<'a>> {
+    /// From the end of a line to the first token of the next that is not empty: how many lines end before it, and how
+    /// far it is indented.
+    fn breaks(&mut self) -> (usize, isize) {
+        let mut breaks = 0;
+        loop {
+            self.at = self.bytes.len().min(self.at + 1);
+            breaks += 1;
+            let spaces = self.skip_spaces();
+            if self.byte() != Some(b'\n') {
+                // no text is that long
+                return (breaks, isize::try_from(spaces).unwrap_or(isize::MAX));
+            }
+        }
+    }
+
+    /// A quoted scalar that begins here; on one line, unless it stands below a column.
+    pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<Scalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
         let mut from = start + 1;
         self.at = from;
         let mut value = Cow::Borrowed("");
+        let mut lines = false;
         loop {
             let rest = &self.bytes[self.at..];
             let found = if single { memchr2(b'\'', b'\n', rest) } else { memchr3(b'"', b'\\', b'\n', rest) };
             self.at += found?;
             let text = &self.text[from..self.at];
-            let is_escape = match self.bytes[self.at] {
-                b'\n' => return None,
-                b'\\' => true,
-                _ => single && self.byte_at(self.at + 1) == Some(b'\''),
-            };
-            if !is_escape {
-                match &mut value {
-                    Cow::Owned(value) => value.push_str(text),
-                    value => *value = Cow::Borrowed(text),
+            let next = self.byte_at(self.at + 1);
+            match self.bytes[self.at] {
+                b'\n' => {
+                    value.to_mut().push_str(text.trim_end_matches([' ', '\t']));
+                    fold(value.to_mut(), self.go_on(below?)?);
+                    lines = true;
                 }
-                self.at += 1;
-                let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
-                return Some(Scalar::of(value, style, start..self.at));
+                b'\\' if next == Some(b'\n') => {
+                    value.to_mut().push_str(text);
+                    self.at += 1;
+                    // empty lines after it are left to the other reader
+                    (self.go_on(below?)? == 1).then_some(())?;
+                    lines = true;
+                }
+                b'\'' if next == Some(b'\'') && single => {
+                    value.to_mut().push_str(text);
+                    value.to_mut().push('\'');
+                    self.at += 2;
+                }
+                b'\\' => {
+                    let value = value.to_mut();
+                    value.push_str(text);
+                    value.push(self.escaped()?);
+                }
+                _ => {
+                    match &mut value {
+                        Cow::Owned(value) => value.push_str(text),
+                        value => *value = Cow::Borrowed(text),
+                    }
+                    self.at += 1;
+                    let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
+                    // a key stands on one line
+                    let is_key = self.byte() == Some(b':');
+                    return (!(lines && is_key)).then(|| Scalar::of(value, style, start..self.at));
+                }
             }
-            let value = value.to_mut();
-            value.push_str(text);
-            value.push(if single { '\'' } else { self.escaped()? });
-            self.at += if single { 2 } else { 0 };
             from = self.at;
         }
+    }
+
+    /// From the end of a line of a quoted scalar to where it goes on: how many lines end before that.
+    fn go_on(&mut self, below: isize) -> Option<usize> {
+        let (breaks, spaces) = self.breaks();
+        (spaces > below && self.byte() != Some(b'\t')).then_some(breaks)
     }
 
     /// What the escape that begins here means.
@@ -205,12 +234,12 @@ impl<'a> Reader<'a> {
     pub(super) fn flow_scalar(&mut self) -> Option<Scalar<'a>> {
         let start = self.at;
         match self.byte()? {
-            b'"' | b'\'' => return self.quoted(),
+            b'"' | b'\'' => return self.quoted(None),
             b'-' => {
                 let next = self.byte_at(start + 1)?;
                 (!self.is_blank_at(start + 1) && !is_flow(next)).then_some(())?;
             }
-            first => (!b",[]{}#&*!|>%@`?:\t".contains(&first)).then_some(())?,
+            first => (!is_sign(first) && !matches!(first, b'?' | b':')).then_some(())?,
         }
         (!self.is_marker()).then_some(())?;
         loop {
@@ -332,6 +361,19 @@ impl<'a> Reader<'a> {
         self.at += count;
         count
     }
+}
+
+/// Adds what is left of line breaks between words.
+fn fold(value: &mut String, breaks: usize) {
+    match breaks {
+        1 => value.push(' '),
+        _ => (1..breaks).for_each(|_| value.push('\n')),
+    }
+}
+
+/// Whether no plain scalar begins with `byte`, whatever follows it.
+fn is_sign(byte: u8) -> bool {
+    is_flow(byte) || matches!(byte, b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t')
 }
 
 fn is_flow(byte: u8) -> bool {

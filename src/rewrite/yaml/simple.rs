@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         let node = match self.byte()? {
             b'-' if self.is_blank_at(self.at + 1) => self.sequence(column)?,
             b'"' | b'\'' => {
-                let scalar = self.quoted()?;
+                let scalar = self.quoted(Some(parent))?;
                 match self.is_colon() {
                     true => self.mapping(column, scalar)?,
                     false => {
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
                 return (self.column < column).then_some(Node::Mapping(entries, 0));
             }
             key = match self.byte()? {
-                b'"' | b'\'' => self.quoted()?,
+                b'"' | b'\'' => self.quoted(None)?,
                 b'-' if self.is_blank_at(self.at + 1) => return None,
                 _ => self.plain_key()?,
             };
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
     /// A scalar or flow collection that begins here, below the column `parent`, and what follows on its line.
     fn value_here(&mut self, parent: isize) -> Option<Node<'a>> {
         let node = match self.byte()? {
-            b'"' | b'\'' => Node::Scalar(self.quoted()?),
+            b'"' | b'\'' => Node::Scalar(self.quoted(Some(parent))?),
             b'[' | b'{' => self.flow()?,
             style @ (b'|' | b'>') => return self.block_scalar(parent, style == b'|').map(Node::Scalar),
             _ => {
