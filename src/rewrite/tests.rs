@@ -267,3 +267,27 @@ fn what_is_no_yaml_is_taken_word_by_word() {
     becomes("a: 1\nb: [\nc: quay.io/a/b:v1\n", "a: 1\nb: [\nc: r:5/p/a/b:v1\n");
     becomes("a: *nobody\nx: \"nginx:1.27\"", "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"");
 }
+
+#[test]
+fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
+    use base64::Engine as _;
+    let hidden = base64::engine::general_purpose::STANDARD.encode("image: quay.io/a/b:v1\n");
+    let documents = [
+        "imageRegistry: docker.io\n".to_owned(),
+        format!("userData: {hidden}\n"),
+        format!("a: !!binary {hidden}\n"),
+        "a: \"ngin\\x78:1.27\"\n".to_owned(),
+        "{registry: \"quay\\x2eio\", repository: \"a/\\x62\", tag: v1}\n".to_owned(),
+    ];
+    for document in &documents {
+        let (text, _) = run(&format!("a: nginx:1.27\n---\n{document}---\nb: 1\n"));
+        assert!(!text.contains(document), "{text}");
+    }
+    let alias = at_site(&["registry.k8s.io/pause:3"], "", "a: x/pause\n---\nimageRepository: k8s.gcr.io\n");
+    assert_eq!(alias.0, "a: x/pause\n---\nimageRepository: r:5\n");
+    // what is passed over need not be YAML
+    becomes("a: [\n---\nb: nginx:1.27\n", "a: [\n---\nb: r:5/p/library/nginx:1.27\n");
+    let read_as = |text: &str| rewrite(text, Kind::Document, &known(), Options::default()).findings.read_as;
+    assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
+    assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
+}

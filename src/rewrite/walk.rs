@@ -62,7 +62,9 @@ pub(super) fn walk(engine: &Engine<'_>, source: &str, depth: usize) -> Option<Fi
     let parts = yaml::parts(source);
     let (mut structured, mut passed) = (false, Vec::new());
     for part in &parts {
-        if parts.len() > 1 && !engine.may_stand_in(&source[part.clone()]) {
+        let text = &source[part.clone()];
+        // escapes may hide any word
+        if parts.len() > 1 && !engine.may_stand_in(text) && !text.contains('\\') {
             passed.push(part);
             continue;
         }
@@ -228,7 +230,7 @@ impl<'s> Walk<'_, 's> {
         let value = &*scalar.value;
         if scalar.style == ScalarStyle::Plain
             && !value.bytes().any(|byte| b" =:\"'/{".contains(&byte))
-            && !context.encoded
+            && !(context.encoded || scalar.is_binary())
         {
             return Vec::new();
         }

@@ -25,7 +25,19 @@ const LISTED: usize = 4;
 
 /// What stands in a text that may hide references which its own bytes do not show: encoded content,
 /// and escapes.
-const HIDING: [&str; 5] = ["b64", "base64", "secret", "binarydata", "\\u"];
+const HIDING: [&str; 11] = [
+    "b64",
+    "base64",
+    "secret",
+    "binarydata",
+    "!!binary",
+    ":binary>",
+    "encoding",
+    "userdata",
+    "user_data",
+    "customdata",
+    "\\u",
+];
 
 /// The references that a lock knows, each with what is written for it: the destination that a mapping
 /// gives it or, in reverse, the locked name for a destination.
@@ -185,8 +197,16 @@ impl Known {
     fn automaton(&self) -> Option<AhoCorasick> {
         let names = self.repositories.keys().chain(self.settled.keys()).chain(self.lost.keys());
         let words: BTreeSet<&str> = names
-            .flat_map(|name| [basename(name), first(name)].into_iter().chain(first(name).split(':').take(1)))
-            .chain(self.urls.hosts())
+            .flat_map(|name| {
+                // a registry may stand by itself
+                let host = name.split('/').next().unwrap_or(name);
+                let parts = [basename(name), first(name), host];
+                parts
+                    .into_iter()
+                    .chain(first(name).split(':').take(1))
+                    .chain(other_hosts(host).map(|host| -> &str { host }))
+            })
+            .chain(self.urls.words())
             .chain(HIDING)
             .collect();
         AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()

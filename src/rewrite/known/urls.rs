@@ -60,9 +60,10 @@ impl Urls {
         self.base = Some(base.trim_end_matches('/').to_owned());
     }
 
-    /// Hosts without which no text has a known URL.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.hosts.iter().map(String::as_str)
+    /// Words without one of which no text has a known URL.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        let base = self.base.as_deref().map(|base| base.split_once("://").map_or(base, |(_, rest)| rest));
+        self.hosts.iter().map(String::as_str).chain(base)
     }
 
     /// `<host>/<path>` of a URL as texts have it before it is rewritten, and whether it stands at the file

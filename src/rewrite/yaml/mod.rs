@@ -67,7 +67,8 @@ impl<'a> Scalar<'a> {
 
     /// Whether its tag says that it is base64.
     pub(super) fn is_binary(&self) -> bool {
-        self.tag.as_ref().is_some_and(|tag| tag.is_yaml_core_schema_tag("binary"))
+        let name = self.tag.as_ref().and_then(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:"));
+        name.as_deref() == Some("binary")
     }
 }
 
