@@ -116,6 +116,37 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     }
 }
 
+/// Like those of a full bundle, but for the volume with the index, which nothing else tells.
+#[test]
+fn a_lost_volume_of_a_delta_is_packed_again() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let line = Line::new();
+    line.pack("1", "b1", &[]);
+    let to_2 = ["pack", "--lock", "2.lock", "--since", "b1", "-o", "d2", "--volume-size", "8k"];
+    line.place.json(0, &[&to_2, &STORE[..]].concat());
+    let mut rebuilt = 0;
+    for number in (1..=999).take_while(|number| line.place.path(format!("d2.{number:04}")).exists()) {
+        let (path, number) = (line.place.path(format!("d2.{number:04}")), number.to_string());
+        let good = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut run = line.place.command();
+        run.args(["pack", "--like", "d2", "--only-volume", &number, "--lock", "2.lock"]).args(STORE);
+        let output = run.output().unwrap();
+        if output.status.success() {
+            assert!(fs::read(&path).unwrap() == good, "{number}");
+            rebuilt += 1;
+        } else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(4) && said.contains("contents index"), "{number}: {said}");
+            fs::write(&path, good).unwrap();
+        }
+    }
+    assert!(rebuilt > 2, "{rebuilt}");
+    line.place.json(0, &["verify", "d2"]);
+}
+
 #[test]
 fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
     if !need(&NEEDS) {
