@@ -7,7 +7,7 @@ use granit_parser::ScalarStyle;
 use memchr::memchr;
 use std::ops::Range;
 
-/// How deep collections may nest here.
+/// How deep collections may nest here; what is deeper is read by the other reader, within its own bounds.
 const DEEPEST: usize = 64;
 /// The longest simple key that is read here, in bytes; the specification allows 1024 characters.
 const LONGEST_KEY: usize = 1000;
