@@ -171,6 +171,14 @@ impl Hasher {
     }
 }
 
+/// Text is hashed as it is written.
+impl fmt::Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.update(text.as_bytes());
+        Ok(())
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");

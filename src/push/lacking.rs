@@ -46,10 +46,10 @@ pub async fn lacking(
 ) -> Result<Lacking, PushError> {
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let (entries, deliveries) = deliveries(lock, mapping);
-    // collected first: a stream over borrowing closures would not be Send
-    let asking: Vec<_> =
-        deliveries.iter().map(|delivery| one(&session, &entries[delivery.entry], delivery)).collect();
-    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs).collect().await;
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let asking = futures_util::stream::iter(0..deliveries.len())
+        .map(|at| one(&session, &entries[deliveries[at].entry], &deliveries[at]));
+    let answers: Vec<_> = asking.buffered(jobs).collect().await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
     Ok(Lacking { destinations: deliveries.len(), lacks: answers.into_iter().flatten().collect() })
 }

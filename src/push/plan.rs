@@ -63,7 +63,9 @@ pub(super) async fn standings(
     deliveries: &[Delivery],
     jobs: usize,
 ) -> Vec<Result<Standing, Error>> {
-    let asking = deliveries.iter().map(|delivery| async {
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
+        let delivery = &deliveries[at];
         let entry = &entries[delivery.entry];
         if names::fault(&delivery.place).is_some() {
             return Ok(Standing::Nothing);
@@ -83,9 +85,7 @@ pub(super) async fn standings(
             false => standing,
         })
     });
-    // collected first: a stream over borrowing closures would not be Send
-    let asking: Vec<_> = asking.collect();
-    futures_util::stream::iter(asking).buffered(jobs).collect().await
+    asking.buffered(jobs).collect().await
 }
 
 /// The trimmed index of an entry, where it has one.
