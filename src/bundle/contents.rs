@@ -2,12 +2,12 @@
 
 use super::locator::{self, Locator};
 use super::{BaseName, Fault, Form, LOCATOR, LOCK, delta, frame, header};
-use crate::model::{Descriptor, Digest};
+use crate::model::{Descriptor, Digest, hex, unhex};
 use crate::report::Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 /// Names of the first two entries, which make the tar an OCI image layout.
@@ -111,11 +111,7 @@ impl Frame {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = self.0.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-        f.write_str(&hex)
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -129,20 +125,7 @@ impl FromStr for Hash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Hash, Self::Err> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err("a hash has 64 lower-case hex digits"),
-        };
-        let pairs: &[[u8; 2]] = text.as_bytes().as_chunks().0;
-        let mut hash = [0; 32];
-        if text.len() != 64 {
-            return Err("a hash has 64 lower-case hex digits");
-        }
-        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(Hash(hash))
+        unhex(text).map(Hash).ok_or("a hash has 64 lower-case hex digits")
     }
 }
 
