@@ -262,21 +262,27 @@ pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
 }
 
 /// What of an item counts in a comparison.
-struct Side {
+struct Side<'a> {
     digest: Digest,
-    whole: String,
+    whole: Whole<'a>,
     referrers: BTreeSet<Digest>,
 }
 
-impl Side {
-    fn all(lock: &Lock) -> BTreeMap<(Kind, String), Side> {
-        let image = |image: &Image| {
+#[derive(PartialEq)]
+enum Whole<'a> {
+    Image(&'a Image),
+    File(&'a File),
+}
+
+impl<'a> Side<'a> {
+    fn all(lock: &'a Lock) -> BTreeMap<(Kind, String), Side<'a>> {
+        let image = |image: &'a Image| {
             let referrers = image.referrers.iter().flatten().map(|one| one.digest.clone()).collect();
-            let side = Side { digest: image.digest.clone(), whole: format!("{image:?}"), referrers };
+            let side = Side { digest: image.digest.clone(), whole: Whole::Image(image), referrers };
             ((Kind::Image, image.name.to_string()), side)
         };
-        let file = |file: &File| {
-            let (digest, whole) = (file.digest.clone(), format!("{file:?}"));
+        let file = |file: &'a File| {
+            let (digest, whole) = (file.digest.clone(), Whole::File(file));
             ((Kind::File, file.name.clone()), Side { digest, whole, referrers: BTreeSet::new() })
         };
         lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()

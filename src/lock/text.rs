@@ -48,6 +48,7 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         lock.missing.extend(part.missing);
         lock.unresolved.extend(part.unresolved);
     }
+    lock.images.shrink_to_fit();
     let mut same = Same(text);
     (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
 }

@@ -4,6 +4,7 @@ use crate::model::{Descriptor, Digest, media_type};
 use crate::source::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of `oci-layout`.
@@ -69,8 +70,9 @@ impl LayoutIndex {
     }
 
     /// Adds or replaces the entries' names.
-    pub fn add<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) {
+    pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) {
         for entry in entries {
+            let entry = entry.borrow();
             let artifact =
                 (entry.kind == crate::report::Kind::File).then(|| media_type::LANDFALL_FILE.to_owned());
             self.names.insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
