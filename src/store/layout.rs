@@ -9,8 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of `oci-layout`.
 pub const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
-/// Annotation that carries a name in `index.json`.
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +27,13 @@ struct Named<'a> {
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_type: Option<&'a str>,
-    annotations: BTreeMap<&'a str, &'a str>,
+    annotations: Annotations<'a>,
+}
+
+#[derive(Serialize)]
+struct Annotations<'a> {
+    #[serde(rename = "org.opencontainers.image.ref.name")]
+    name: &'a str,
 }
 
 /// An entry as it is read; `None` where it has no name, or is no descriptor.
@@ -40,7 +44,8 @@ struct Child(Option<(String, (Descriptor, Option<String>))>);
 impl From<Value> for Child {
     fn from(child: Value) -> Child {
         let read = |child: Value| {
-            let name = child.get("annotations")?.get(REF_NAME)?.as_str()?.to_owned();
+            let name =
+                child.get("annotations")?.get("org.opencontainers.image.ref.name")?.as_str()?.to_owned();
             let artifact = child.get("artifactType").and_then(Value::as_str).map(str::to_owned);
             Some((name, (serde_json::from_value(child).ok()?, artifact)))
         };
@@ -91,7 +96,7 @@ impl LayoutIndex {
             digest: &top.digest,
             size: top.size,
             artifact_type: artifact.as_deref(),
-            annotations: BTreeMap::from([(REF_NAME, name.as_str())]),
+            annotations: Annotations { name },
         });
         let manifests = manifests.collect();
         let document = Document { schema_version: 2, media_type: media_type::OCI_INDEX, manifests };
