@@ -153,3 +153,14 @@ fn schemas_are_closed_and_name_the_required_keys() {
     assert!(site["properties"].get("registry").is_some());
     assert_eq!(landfall(&["schema", "lock"]).status.code(), Some(2));
 }
+
+#[test]
+fn variables_that_are_set_to_nothing_count_as_unset() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
+        command.args(arguments).env_clear().env("LANDFALL_SITE", "").env("LANDFALL_STORE", "");
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(run(&["schema"]), Some(0));
+    assert_eq!(run(&["schema", "--site", ""]), Some(2));
+}

@@ -107,7 +107,10 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
     let other = Authority::new(&registry.place, "Other CA");
     assert!(registry.fails(&format!(", ca: {:?}", other.pem)).contains("CN=Throw-away CA"));
     registry.place.write("conf/none.pem", "");
-    assert!(registry.fails(", ca: none.pem").contains("conf/none.pem holds no certificate"));
+    let (code, report, _) = registry.mirror(", ca: none.pem");
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(code == Some(2) && message.contains("conf/none.pem holds no certificate"), "{message}");
+    assert!(message.starts_with("conf/site.yaml: "), "{message}");
 
     // skipVerify: only where it is said, and never silently
     let said = registry.works(", skipVerify: true");

@@ -3,9 +3,10 @@
 
 use super::Form;
 use super::contents::{Frame, Hash};
+use super::draft::Draft;
 use sha2::{Digest as _, Sha256};
 use std::io;
-use xxhash_rust::xxh64::{Xxh64, xxh64};
+use xxhash_rust::xxh64::Xxh64;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, find_frame_compressed_size};
 
@@ -14,11 +15,11 @@ pub(super) const CHUNK: usize = 1 << 20;
 /// No frame is longer than this: content that does not shrink, and the block headers that zstd may add.
 pub(super) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
 /// Most content in one raw block (RFC 8878 §3.1.1.2.4).
-const BLOCK: usize = 128 << 10;
+pub(super) const BLOCK: usize = 128 << 10;
 /// Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
 const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
 /// Length of the frame header: the prefix and the content size.
-const HEAD: usize = PREFIX.len() + 4;
+pub(super) const HEAD: usize = PREFIX.len() + 4;
 /// What zstd writes itself for a frame with checksum and without content size: magic, descriptor, window.
 const ZSTD_HEAD: usize = 6;
 
@@ -40,35 +41,19 @@ pub(super) fn stored_place(content: u64) -> (u64, usize) {
 
 /// One frame of `content`, which is not longer than [`CHUNK`].
 pub(super) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
-    encode_in(Vec::new(), form, level, content)
-}
-
-/// The same; a stored one in `buffer`, which is empty.
-pub(super) fn encode_in(buffer: Vec<u8>, form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     match form {
-        Form::Stored => Ok(stored_in(buffer, content)),
+        Form::Stored => Ok(stored(content)),
         Form::Compressed => compressed(level, content),
     }
 }
 
 /// A frame of raw blocks.
 pub(super) fn stored(content: &[u8]) -> Vec<u8> {
-    stored_in(Vec::new(), content)
-}
-
-fn stored_in(mut out: Vec<u8>, content: &[u8]) -> Vec<u8> {
-    out.reserve(content.len() + content.len() / BLOCK * 3 + 32);
-    head(&mut out, content.len());
-    for (index, block) in content.chunks(BLOCK).enumerate() {
-        out.extend(block_header(content.len(), index * BLOCK));
-        out.extend(block);
-    }
-    out.extend(&(xxh64(content, 0) as u32).to_le_bytes());
-    out
+    Draft::of(Form::Stored, content).stored()
 }
 
 /// The header of the raw block that begins at `from` in a frame of `content` bytes.
-fn block_header(content: usize, from: usize) -> [u8; 3] {
+pub(super) fn block_header(content: usize, from: usize) -> [u8; 3] {
     let block = BLOCK.min(content - from);
     // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
     let [low, middle, high, _] = ((block as u32) << 3 | u32::from(from + block == content)).to_le_bytes();
@@ -110,9 +95,7 @@ impl Passing {
             let begin = self.at - inside as u64;
             let content = (self.size - begin).min(CHUNK as u64) as usize;
             if inside == 0 {
-                let mut start = Vec::with_capacity(HEAD);
-                head(&mut start, content);
-                self.hash.update(start);
+                self.hash.update(head(content));
             }
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
@@ -138,7 +121,7 @@ impl Passing {
         let blocks = (0..content).step_by(BLOCK).map(|from| {
             let mut before = Vec::new();
             if from == 0 {
-                head(&mut before, content);
+                before.extend(head(content));
             }
             before.extend(block_header(content, from));
             (stored_place(begin + from as u64).0 - before.len() as u64, before)
@@ -152,28 +135,30 @@ impl Passing {
 /// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on content,
 /// level and zstd's version alone. zstd leaves out the window where it writes a content size that
 /// fits into it; so its header goes without a size and is replaced by ours.
-fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut compressor = Compressor::new(level)?;
     compressor.set_parameter(CParameter::WindowLog(20))?;
     compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;
     let frame = compressor.compress(content)?;
     let mut out = Vec::with_capacity(frame.len() + HEAD - ZSTD_HEAD);
-    head(&mut out, content.len());
+    out.extend(head(content.len()));
     out.extend(&frame[ZSTD_HEAD..]);
     Ok(out)
 }
 
-fn head(out: &mut Vec<u8>, content: usize) {
-    out.extend(PREFIX);
-    out.extend((content as u32).to_le_bytes());
+/// The header of a frame of `content` bytes.
+pub(super) fn head(content: usize) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let (prefix, size) = head.split_at_mut(PREFIX.len());
+    prefix.copy_from_slice(&PREFIX);
+    size.copy_from_slice(&(content as u32).to_le_bytes());
+    head
 }
 
 /// The content of a frame that must hold `size` bytes of it, and nothing else.
 pub(super) fn decode(form: Form, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
-    let mut expected = Vec::with_capacity(HEAD);
-    head(&mut expected, size);
-    if size > CHUNK || !frame.starts_with(&expected) {
+    if size > CHUNK || !frame.starts_with(&head(size)) {
         return Err(format!("no frame of {size} bytes stands here"));
     }
     match form {

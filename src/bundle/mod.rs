@@ -11,6 +11,7 @@
 mod arrive;
 mod contents;
 mod delta;
+mod draft;
 mod error;
 mod form;
 mod frame;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// How many bytes are written before they are brought to disk.
-const FLUSH: u64 = 64 << 20;
+const FLUSH: u64 = 16 << 20;
 
 /// What frames are put into, one after the other.
 pub(super) struct Out {

@@ -16,15 +16,14 @@ impl Buffers {
     /// Smaller ones are cheap to make, in bytes.
     const LEAST: usize = 128 << 10;
 
-    /// An empty buffer.
+    /// A buffer, with whatever is in it.
     pub(super) fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// Takes back a buffer that is done with.
-    pub(super) fn give(&self, mut buffer: Vec<u8>) {
+    pub(super) fn give(&self, buffer: Vec<u8>) {
         if buffer.capacity() >= Buffers::LEAST {
-            buffer.clear();
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         }
     }

@@ -1,6 +1,7 @@
 //! Writing a bundle: into `OUT.partial` beside it, which gets its name when everything is on disk.
 
 use super::contents::{Contents, Frame, Hash, LockName, PackOptions, Record};
+use super::draft::Draft;
 use super::locator::{self, Locator};
 use super::out::Out;
 use super::parcel::{Parcel, publish};
@@ -38,8 +39,7 @@ pub struct Written {
 pub(super) struct Work {
     /// Which piece; `None` for the locator.
     piece: Option<usize>,
-    form: Form,
-    content: Vec<u8>,
+    draft: Draft,
 }
 
 pub(super) struct Done {
@@ -213,15 +213,13 @@ fn fill(
 
 /// Makes a frame of its content.
 pub(super) fn encode(level: i32, buffers: &Buffers) -> impl Fn(Work) -> Done + Sync {
-    move |work: Work| {
-        let frame = frame::encode_in(buffers.take(), work.form, level, &work.content);
-        let frame = frame.map(|frame| {
+    move |Work { piece, draft }: Work| {
+        let content = draft.size();
+        let frame = draft.frame(level, buffers).map(|frame| {
             let hash = Hash::of(&frame);
             (frame, hash)
         });
-        let content = work.content.len();
-        buffers.give(work.content);
-        Done { piece: work.piece, content, frame }
+        Done { piece, content, frame }
     }
 }
 
@@ -279,25 +277,19 @@ pub(super) fn make_piece(
 ) -> Result<bool, Error> {
     let at = Some(index);
     let size = piece.descriptor.size;
-    let content = header::encode(&piece.name, size);
-    let mut go_on = hand(Work { piece: at, form: Form::Stored, content });
+    let around = |content: &[u8]| Work { piece: at, draft: Draft::of(Form::Stored, content) };
+    let mut go_on = hand(around(&header::encode(&piece.name, size)));
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     let mut source = open(piece, blobs)?;
     let mut hasher = Hasher::new(piece.descriptor.digest.algorithm());
     let mut left = size;
     while left > 0 && go_on {
-        let mut content = buffers.take();
         let length = left.min(frame::CHUNK as u64);
-        content.reserve(length as usize);
-        let read = source.by_ref().take(length).read_to_end(&mut content);
-        let whole = read.and_then(|read| match read as u64 == length {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
-        });
-        whole.map_err(|source| failed(read_error(piece, source)))?;
-        hasher.update(&content);
-        left -= content.len() as u64;
-        go_on = hand(Work { piece: at, form: piece.form, content });
+        let mut draft = Draft::new(piece.form, length as usize, buffers.take());
+        let read = draft.fill(&mut source, |content| hasher.update(content));
+        read.map_err(|source| failed(read_error(piece, source)))?;
+        left -= length;
+        go_on = hand(Work { piece: at, draft });
     }
     if !go_on {
         return Ok(false);
@@ -307,12 +299,12 @@ pub(super) fn make_piece(
         return Err(failed(ContentError::Damaged { digest: piece.descriptor.digest.clone() }));
     }
     let padding = header::padding(size);
-    Ok(padding == 0 || hand(Work { piece: at, form: Form::Stored, content: vec![0; padding] }))
+    Ok(padding == 0 || hand(around(&vec![0; padding])))
 }
 
 fn locator_work() -> Work {
     let content = header::encode(super::LOCATOR, Locator::contents()[1] as u64);
-    Work { piece: None, form: Form::Stored, content }
+    Work { piece: None, draft: Draft::of(Form::Stored, &content) }
 }
 
 pub(super) fn read_error(piece: &Piece, source: io::Error) -> ContentError {

@@ -1,12 +1,13 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
 use super::{Exit, Failure, Global, Outcome, OutputMode};
-use crate::http::{Transport, TransportConfig};
+use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
 use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
 use crate::rewrite::{Mapping, Target, is_path};
 use crate::site::Site;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,6 +103,7 @@ impl Context {
         let site = self.site.as_ref();
         let get = |name: &str| std::env::var(name).ok();
         let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
+        self.check_trust(&keychain)?;
         let trust = certs_d(&certs_d_folders(get));
         let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);
         for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
@@ -110,7 +112,7 @@ impl Context {
         let transport = Transport::new(TransportConfig {
             limits: self.limits,
             proxies: proxy_rules(site, get)?,
-            proxy_ca: site.and_then(|site| Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))),
+            proxy_ca: self.proxy_ca(),
             hosts,
             progress: self.progress.clone(),
         });
@@ -125,6 +127,23 @@ impl Context {
     /// Whether the JSON document is asked for: what only it holds need not be made else.
     pub fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
+    }
+
+    fn proxy_ca(&self) -> Option<PathBuf> {
+        let site = self.site.as_ref()?;
+        Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
+    }
+
+    /// Reads the certificates and keys that the site names, before anything is asked for with them.
+    fn check_trust(&self, keychain: &Keychain) -> Result<(), Failure> {
+        let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
+        let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
+        let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
+        let site = || self.global.site.clone().unwrap_or_default();
+        profiles.try_for_each(|profile| match profile.check() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Failure::usage(format!("{}: {error}", site().display()))),
+        })
     }
 
     /// A report of these items with the traffic of `sessions`.
@@ -160,6 +179,7 @@ impl Context {
         runtime.shutdown_background();
         result
     }
+
     /// A runtime for a verb that ends otherwise than by [`Context::run`].
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub use context::Context;
 pub use exit::{Exit, Failure, Outcome};
 
 use crate::report::ProgressMode;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -169,9 +169,17 @@ fn seconds(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "that is too long".into())
 }
 
+/// The command line; variables that are set to nothing count as unset, as scripts and CI leave them.
+fn command() -> Command {
+    let is_empty = |name: &str| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let flags = [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")];
+    let empty = flags.into_iter().filter(|(_, name)| is_empty(name));
+    empty.fold(Cli::command(), |command, (flag, _)| command.mut_arg(flag, |flag| flag.env(None::<&str>)))
+}
+
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
         Err(failure) => return exit::finish("landfall", &cli.global, Err(failure)),

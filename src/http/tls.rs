@@ -27,6 +27,14 @@ impl TlsProfile {
         *self == TlsProfile::default()
     }
 
+    /// Whether the files that are named can be used.
+    ///
+    /// # Errors
+    /// Which file cannot be used, and why.
+    pub fn check(&self) -> Result<(), String> {
+        if self.is_default() { Ok(()) } else { self.config().map(drop) }
+    }
+
     /// The client side of TLS for this profile.
     ///
     /// # Errors

@@ -2,140 +2,21 @@
 //! has; refused by name where something is nowhere.
 #![allow(clippy::unwrap_used)]
 
+mod line;
+#[path = "../support/mod.rs"]
 mod support;
 
+use line::Line;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use support::images::noise;
 use support::middle::{Middle, Turn};
-use support::peers::{Server, docker_registry, landfall_serve, nginx};
+use support::peers::{docker_registry, landfall_serve};
 use support::{Images, Place, http, need};
 
 const NEEDS: [&str; 3] = ["docker-registry", "nginx", "gzip"];
 const STORE: [&str; 2] = ["--store", "store"];
-
-/// An upstream with three releases, each locked as `N.lock`; the store `store` has all of them.
-struct Line {
-    place: Place,
-    images: Images,
-    /// Layers by the name that the releases give them.
-    layers: Vec<(&'static str, Value)>,
-    tool: Vec<u8>,
-    _servers: [Server; 2],
-}
-
-impl Line {
-    fn new() -> Line {
-        let place = Place::new();
-        let (registry, files) = (docker_registry(), nginx(&place.path("www")));
-        let images = Images::new(place.path("layout"));
-        let names =
-            [("base", 300_000), ("a1", 3000), ("a2", 4000), ("a3", 5000), ("tool", 6000), ("new", 7000)];
-        let layers: Vec<(&str, Value)> = names
-            .iter()
-            .enumerate()
-            .map(|(seed, (name, size))| (*name, images.layer(&[(name, &noise(seed as u64 + 1, *size))])))
-            .collect();
-        let image = |wanted: &[&str]| {
-            let of = |name: &&str| layers.iter().find(|(known, _)| known == name).unwrap().1.clone();
-            images.image("linux/amd64", &wanted.iter().map(of).collect::<Vec<_>>())
-        };
-        let tool = noise(99, 80_000);
-        place.write("www/tool", &tool);
-        let host = &registry.address;
-        for (repository, tag, wanted) in [
-            ("one/app", "1", &["base", "a1"][..]),
-            ("one/app", "2", &["base", "a1", "a2"]),
-            ("one/app", "3", &["base", "a2", "a3"]),
-            ("two/tool", "1", &["base", "tool"]),
-            ("three/new", "1", &["base", "new"]),
-        ] {
-            images.push(host, repository, tag, &image(wanted));
-        }
-        let releases = [
-            ("1", &["one/app:1", "two/tool:1"][..]),
-            ("2", &["one/app:2", "two/tool:1", "three/new:1"]),
-            ("3", &["one/app:3", "three/new:1"]),
-        ];
-        for (release, list) in releases {
-            let images: String = list.iter().map(|name| format!("- {host}/{name}\n")).collect();
-            let manifest = format!(
-                "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages:\n{images}files:\n- {{url: \"{}/tool\", checksum: \"{}\"}}\n",
-                files.url(),
-                support::images::sha256(&tool)
-            );
-            let (manifest_file, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
-            place.write(&manifest_file, manifest);
-            place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
-            place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
-        }
-        Line { place, images, layers, tool, _servers: [registry, files] }
-    }
-
-    fn digest(&self, layer: &str) -> String {
-        let found = self.layers.iter().find(|(name, _)| *name == layer).unwrap();
-        found.1["digest"].as_str().unwrap().to_owned()
-    }
-
-    fn tool_digest(&self) -> String {
-        support::images::sha256(&self.tool)
-    }
-
-    /// Packs a release against bases, and gives what pack says of the bundle.
-    fn pack(&self, release: &str, out: &str, since: &[&str]) -> Value {
-        let lock = format!("{release}.lock");
-        let mut args = vec!["pack", "--lock", &lock, "-o", out, "--store", "store"];
-        args.extend(since.iter().flat_map(|base| ["--since", base]));
-        self.place.json(0, &args)["bundle"].clone()
-    }
-
-    /// The full bundle of release 1, and deltas of 2 since that and of 3 since the delta.
-    fn chain(&self) -> [Value; 3] {
-        [self.pack("1", "b1", &[]), self.pack("2", "d2", &["b1"]), self.pack("3", "d3", &["d2"])]
-    }
-
-    /// The names of what a bundle leaves out.
-    fn omitted(&self, bundle: &Value) -> BTreeSet<String> {
-        let tool = ("the file", self.tool_digest());
-        let names: Vec<(&str, String)> =
-            self.layers.iter().map(|(name, _)| (*name, self.digest(name))).chain([tool]).collect();
-        let name = |blob: &Value| {
-            let digest = blob["digest"].as_str().unwrap();
-            names.iter().find(|(_, known)| known == digest).map_or(digest, |(name, _)| name).to_owned()
-        };
-        bundle["omitted"].as_array().unwrap().iter().map(name).collect()
-    }
-
-    fn push(&self, exit: i32, files: &[&str], to: &str, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["push"], files, &["--to", to, "--plain-http", to], more].concat())
-    }
-
-    /// Whether all of a release stands at the registry: every tag, manifest, config and layer.
-    fn stands(&self, registry: &Server, release: &str) {
-        let lock = self.place.read(&format!("{release}.lock"));
-        let source = self._servers[0].address.as_str();
-        let prefix = format!("- name: \"{source}/");
-        let names = lock.lines().filter_map(|line| line.strip_prefix(&prefix)?.strip_suffix('"'));
-        let names: Vec<&str> = names.collect();
-        assert!(names.len() > 1, "{lock}");
-        for name in names {
-            let (repository, tag) = name.split_once(':').unwrap();
-            let (wanted, found) =
-                (http::manifest(source, repository, tag), http::manifest(&registry.address, repository, tag));
-            assert_eq!((wanted.status, found.status), (200, 200), "{name}");
-            assert_eq!(wanted.body, found.body, "{name}");
-            let manifest = found.json();
-            let layers = manifest["layers"].as_array().unwrap().iter();
-            for blob in layers.chain([&manifest["config"]]) {
-                let target = format!("/v2/{repository}/blobs/{}", blob["digest"].as_str().unwrap());
-                let answer = http::request("GET", &registry.address, &target, &[], b"");
-                assert_eq!(answer.status, 200, "{name} {target}");
-                assert_eq!(support::images::sha256(&answer.body), blob["digest"].as_str().unwrap());
-            }
-        }
-    }
-}
 
 fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -233,6 +114,37 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
         let report = place.json(exit, &["pack", "-o", "x", "--lock", "3.lock", "--since", since]);
         assert!(message(&report).contains(why), "{report:#}");
     }
+}
+
+/// Like those of a full bundle, but for the volume with the index, which nothing else tells.
+#[test]
+fn a_lost_volume_of_a_delta_is_packed_again() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let line = Line::new();
+    line.pack("1", "b1", &[]);
+    let to_2 = ["pack", "--lock", "2.lock", "--since", "b1", "-o", "d2", "--volume-size", "8k"];
+    line.place.json(0, &[&to_2, &STORE[..]].concat());
+    let mut rebuilt = 0;
+    for number in (1..=999).take_while(|number| line.place.path(format!("d2.{number:04}")).exists()) {
+        let (path, number) = (line.place.path(format!("d2.{number:04}")), number.to_string());
+        let good = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut run = line.place.command();
+        run.args(["pack", "--like", "d2", "--only-volume", &number, "--lock", "2.lock"]).args(STORE);
+        let output = run.output().unwrap();
+        if output.status.success() {
+            assert!(fs::read(&path).unwrap() == good, "{number}");
+            rebuilt += 1;
+        } else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(4) && said.contains("contents index"), "{number}: {said}");
+            fs::write(&path, good).unwrap();
+        }
+    }
+    assert!(rebuilt > 2, "{rebuilt}");
+    line.place.json(0, &["verify", "d2"]);
 }
 
 #[test]

@@ -1,130 +1,19 @@
 //! Bundles in volumes: packed, joined, checked, damaged, rebuilt; and the program beside them.
 #![allow(clippy::unwrap_used)]
 
+mod site;
+#[path = "../support/mod.rs"]
 mod support;
 
-use landfall::lock::{File, Image, Lock};
-use landfall::model::{Descriptor, Digest};
+use landfall::model::Digest;
 use serde_json::{Value, json};
+use site::Site;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, noise};
-use support::{Images, Place, need, rounds, run};
-
-/// A store and the lock of what is in it: an image of three layers, and files that shrink and do not.
-struct Site {
-    place: Place,
-    files: Vec<(String, Vec<u8>)>,
-}
-
-impl Site {
-    /// With a layer of more than one frame.
-    fn new() -> Site {
-        Site::of(0, &[1_200_000, 7_000, 300])
-    }
-
-    /// With short frames only, so that there can be many volumes.
-    fn small() -> Site {
-        Site::of(0, &[9_000, 7_000, 300])
-    }
-
-    /// With so many layers of this size.
-    fn wide(layers: usize, size: usize) -> Site {
-        Site::of(0, &vec![size; layers])
-    }
-
-    fn of(seed: u64, layers: &[usize]) -> Site {
-        let place = Place::new();
-        let images = Images::new(place.path("home/.cache/landfall/store"));
-        let read = |value: &Value| serde_json::from_value::<Descriptor>(value.clone()).unwrap();
-        let layers = layers.iter().zip(seed + 100..);
-        let layers = layers.map(|(length, seed)| images.blob(OCI_GZIP, &noise(seed, *length)));
-        let layers: Vec<Value> = layers.collect();
-        let config = images.blob(
-            OCI_CONFIG,
-            br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#,
-        );
-        let manifest =
-            json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers});
-        let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
-        let mut blobs: Vec<Descriptor> = layers.iter().chain([&config]).map(read).collect();
-        blobs.sort();
-        let image = Image {
-            name: "quay.io/example/app:v1".parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest: top.digest,
-            media_type: top.media_type,
-            size: top.size,
-            platform: None,
-            manifests: vec![],
-            blobs,
-            trimmed: None,
-            referrers: None,
-            referrer_blobs: vec![],
-        };
-        let mut lock = Lock { version: 1, images: vec![image], ..Lock::default() };
-        let mut contents = Vec::new();
-        for number in seed..seed + 40 {
-            let (name, bytes) = if number % 4 == 0 {
-                (format!("plain-{number:04}"), format!("{number} is a number. ").repeat(900).into_bytes())
-            } else {
-                (format!("dense-{number:04}.tgz"), noise(number, 6_000))
-            };
-            let url = format!("https://files.example/{name}");
-            images.blob("application/octet-stream", &bytes);
-            lock.files.push(File {
-                name: url.clone(),
-                digest: Digest::sha256(&bytes),
-                size: bytes.len() as u64,
-                checksum: None,
-                sidecars: vec![],
-                also: vec![],
-                mode: None,
-            });
-            contents.push((name, bytes));
-        }
-        lock.files.sort_by(|a, b| a.name.cmp(&b.name));
-        place.write("landfall.lock", lock.to_text());
-        Site { place, files: contents }
-    }
-
-    fn pack(&self, name: &str, more: &[&str]) -> Value {
-        let args = [&["pack", "-o", name], more].concat();
-        self.place.json(0, &args)
-    }
-
-    /// Packs volumes of this size, and gives their paths.
-    fn split(&self, name: &str, size: &str) -> Vec<PathBuf> {
-        self.pack(name, &["--volume-size", size]);
-        self.volumes(name)
-    }
-
-    fn volumes(&self, name: &str) -> Vec<PathBuf> {
-        (1..)
-            .map(|number| self.place.path(format!("{name}.{number:04}")))
-            .take_while(|path| path.exists())
-            .collect()
-    }
-
-    fn names(&self) -> BTreeSet<String> {
-        let entries = fs::read_dir(self.place.dir()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    /// What a refusal says.
-    fn refused(&self, args: &[&str]) -> String {
-        let report = self.place.json(4, args);
-        assert_eq!(report["status"], "refused", "{report}");
-        report["error"]["message"].as_str().unwrap().to_owned()
-    }
-
-    fn sh(&self, script: &str) -> String {
-        String::from_utf8(run(self.place.clean("sh").args(["-euc", script]))).unwrap()
-    }
-}
+use support::images::{OCI_MANIFEST, noise};
+use support::{need, rounds, run};
 
 fn joined(volumes: &[PathBuf]) -> Vec<u8> {
     volumes.iter().flat_map(|path| fs::read(path).unwrap()).collect()

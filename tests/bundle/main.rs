@@ -1,20 +1,22 @@
 //! `landfall pack`, `verify` and `ls` as a user runs them, and the bundle as other tools read it.
 #![allow(clippy::unwrap_used)]
 
+mod site;
+#[path = "../support/mod.rs"]
 mod support;
 
-use landfall::lock::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
-use landfall::model::{Algorithm, Descriptor, Digest, media_type, trim_index};
+use landfall::lock::{Accepted, Lock, Unresolved};
+use landfall::model::Digest;
 use landfall::report::Kind;
 use landfall::store::Blobs;
 use serde_json::{Value, json};
+use site::Site;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 const GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// Bytes that do not shrink, the same every time.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
@@ -26,162 +28,6 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
         state
     };
     (0..len.div_ceil(8)).flat_map(|_| next().to_le_bytes()).take(len).collect()
-}
-
-/// A store and a lock that are made by hand.
-struct Site {
-    dir: tempfile::TempDir,
-    blobs: Vec<(Digest, Vec<u8>)>,
-    lock: Lock,
-}
-
-impl Site {
-    fn put(&mut self, algorithm: Algorithm, bytes: Vec<u8>, kind: &str) -> Descriptor {
-        let digest = Digest::of(algorithm, &bytes);
-        let descriptor =
-            Descriptor { digest: digest.clone(), size: bytes.len() as u64, media_type: kind.into() };
-        self.blobs.push((digest, bytes));
-        descriptor
-    }
-
-    fn manifest(&mut self, architecture: &str, layers: &[Descriptor]) -> (Descriptor, Descriptor) {
-        let config = json!({"os": "linux", "architecture": architecture,
-            "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|l| &l.digest).collect::<Vec<_>>()}});
-        let config = self.put(Algorithm::Sha256, config.to_string().into_bytes(), media_type::OCI_CONFIG);
-        let manifest = json!({"schemaVersion": 2, "mediaType": media_type::OCI_MANIFEST,
-            "config": config, "layers": layers});
-        let bytes = serde_json::to_vec_pretty(&manifest).unwrap();
-        (self.put(Algorithm::Sha256, bytes, media_type::OCI_MANIFEST), config)
-    }
-
-    fn image(&mut self, name: &str, arches: &[(&str, Vec<Descriptor>)], keep: usize) {
-        let mut children = Vec::new();
-        let (mut manifests, mut blobs) = (Vec::new(), Vec::new());
-        for (n, (arch, layers)) in arches.iter().enumerate() {
-            let (manifest, config) = self.manifest(arch, layers);
-            let mut child = json!(manifest);
-            child["platform"] = json!({"os": "linux", "architecture": arch});
-            children.push(child);
-            if n < keep {
-                manifests.push(LockedManifest {
-                    digest: manifest.digest,
-                    size: manifest.size,
-                    media_type: manifest.media_type,
-                    platform: Some(format!("linux/{arch}")),
-                });
-                blobs.push(config);
-                blobs.extend(layers.iter().cloned());
-            }
-        }
-        blobs.sort();
-        blobs.dedup();
-        let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": children});
-        let index = index.to_string().into_bytes();
-        let kept = manifests.iter().map(|manifest| manifest.digest.clone()).collect();
-        let trimmed = trim_index(&index, &kept).unwrap();
-        let trimmed = (keep < arches.len())
-            .then(|| Trimmed { digest: Digest::sha256(&trimmed), size: trimmed.len() as u64 });
-        let top = self.put(Algorithm::Sha256, index, media_type::OCI_INDEX);
-        self.lock.images.push(Image {
-            name: name.parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest: top.digest,
-            media_type: top.media_type,
-            size: top.size,
-            platform: None,
-            manifests,
-            blobs,
-            trimmed,
-            referrers: None,
-            referrer_blobs: vec![],
-        });
-    }
-
-    fn file(&mut self, url: &str, bytes: Vec<u8>) {
-        let content = self.put(Algorithm::Sha256, bytes, media_type::OCTETS);
-        let sum = format!("{}  {url}\n", content.digest.hex());
-        let sidecar = self.put(Algorithm::Sha256, sum.into_bytes(), media_type::OCTETS);
-        self.lock.files.push(File {
-            name: url.into(),
-            digest: content.digest,
-            size: content.size,
-            checksum: Some(format!("{url}.sha256")),
-            sidecars: vec![Sidecar {
-                url: format!("{url}.sha256"),
-                digest: sidecar.digest,
-                size: sidecar.size,
-            }],
-            also: vec![],
-            mode: Some("0755".into()),
-        });
-    }
-
-    /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty one,
-    /// a stored and a compressed blob of several frames.
-    fn new() -> Site {
-        let lock = Lock { version: 1, ..Lock::default() };
-        let mut site = Site { dir: tempfile::tempdir().unwrap(), blobs: vec![], lock };
-        let shared = site.put(Algorithm::Sha256, noise(1, (2 << 20) + 4321), GZIP);
-        let plain = site.put(Algorithm::Sha256, b"layer ".repeat(2000), TAR);
-        let sha512 = site.put(Algorithm::Sha512, noise(2, 5000), GZIP);
-        let empty = site.put(Algorithm::Sha256, vec![], TAR);
-        let (amd, arm) = (vec![shared.clone(), plain.clone()], vec![shared.clone()]);
-        site.image("quay.io/example/app:v1", &[("amd64", amd), ("arm64", arm)], 2);
-        let other = site.put(Algorithm::Sha256, noise(3, 512), GZIP);
-        let wide = [("amd64", vec![shared, empty, sha512]), ("s390x", vec![other])];
-        site.image("docker.io/library/tool:2.0", &wide, 1);
-        let kubelet: Vec<u8> = (0..200_000u32).flat_map(|n| (n / 7).to_string().into_bytes()).collect();
-        site.file("https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet", kubelet);
-        site.file("https://example.com/cni-plugins.tgz", noise(4, 70_000));
-        site.fill("store", 0);
-        site.lock();
-        site
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// Makes a store; the blobs come in an order of this number's.
-    fn fill(&self, store: &str, order: u64) {
-        let mut blobs: Vec<_> = self.blobs.iter().collect();
-        blobs.sort_by_key(|(digest, _)| Digest::sha256(format!("{order} {digest}").as_bytes()));
-        for (digest, bytes) in blobs {
-            let path = self.path(store).join(digest.layout_path());
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, bytes).unwrap();
-        }
-    }
-
-    fn lock(&self) {
-        fs::write(self.path("landfall.lock"), self.lock.to_text()).unwrap();
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.run_with(args, &[])
-    }
-
-    fn run_with(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_landfall"))
-            .args(args)
-            .env_clear()
-            .env("LANDFALL_STORE", self.path("store"))
-            .envs(env.iter().copied())
-            .current_dir(self.dir.path())
-            .output()
-            .unwrap()
-    }
-
-    fn pack(&self) -> PathBuf {
-        let output = self.run(&["pack", "-o", "B.tar.zst"]);
-        assert_eq!(code(&output), 0, "{}", shown(&output));
-        self.path("B.tar.zst")
-    }
-
-    fn without(&self, digest: &Digest) {
-        fs::remove_file(self.path("store").join(digest.layout_path())).unwrap();
-    }
 }
 
 fn code(output: &Output) -> i32 {
