@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::fmt;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 /// Names of the first two entries, which make the tar an OCI image layout.
@@ -203,6 +204,14 @@ impl Contents {
         Ok(bytes)
     }
 
+    /// The same, [`frame::CHUNK`] bytes at a time.
+    pub(super) fn chunks(&self, hand: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut chunks = Chunks { chunk: Vec::with_capacity(frame::CHUNK), hand };
+        serde_json::to_writer(&mut chunks, self)?;
+        chunks.write_all(b"\n")?;
+        chunks.flush()
+    }
+
     /// Checks that the entries are those of a bundle and lie in the file without a gap, up to the index.
     pub(super) fn check(&self, locator_at: u64, locator: &Locator) -> Result<(), Fault> {
         let fault = |why: &str| Fault::new(super::CONTENTS, locator.offset, why);
@@ -247,6 +256,31 @@ impl Contents {
     /// How many entries stand before the locator.
     pub(super) fn front_len(&self) -> usize {
         (FRONT.len() + self.locks.len()).min(self.entries.len())
+    }
+}
+
+/// Hands on what is written in pieces of one size, and at last the rest.
+struct Chunks<F> {
+    chunk: Vec<u8>,
+    hand: F,
+}
+
+impl<F: FnMut(&[u8]) -> io::Result<()>> Write for Chunks<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(frame::CHUNK - self.chunk.len());
+        self.chunk.extend_from_slice(&bytes[..taken]);
+        if self.chunk.len() == frame::CHUNK {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.chunk.is_empty() {
+            (self.hand)(&self.chunk)?;
+            self.chunk.clear();
+        }
+        Ok(())
     }
 }
 

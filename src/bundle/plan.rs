@@ -4,7 +4,7 @@ use super::contents::{FRONT, ItemName};
 use super::{Base, BaseName, Error, Form, LOCK, delta, frame, header, locator};
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::report::Kind;
+use crate::report::{Item, Kind};
 use crate::source::{self, Entry, From};
 use crate::store::{Blobs, LayoutIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,7 +17,7 @@ pub(super) const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 #[derive(Debug)]
 pub struct Plan {
     /// Items that will be in it, each whole: images by name, then files by name.
-    pub items: Vec<Entry>,
+    pub items: Vec<Item>,
     /// Items that should be in it and will not.
     pub lost: Vec<Lost>,
     /// The bases of a delta. Empty where nothing is left out.
@@ -173,6 +173,7 @@ impl Plan {
             blob_pieces(&items).into_iter().partition(|piece| piece.form == Form::Stored);
         pieces.extend(stored);
         pieces.extend(compressed);
+        let items = items.iter().map(Entry::item).collect();
         Plan { items, lost: Vec::new(), bases: Vec::new(), omitted: Vec::new(), fingerprint, pieces }
     }
 

@@ -254,8 +254,7 @@ impl Outcome<'_> {
                 }
             }
         }
-        let digest = Some(entry.digest.clone());
-        Item { kind: entry.kind, name: entry.name.clone(), digest, bytes: Some(entry.size()), status, reason }
+        Item { status, reason, ..entry.item() }
     }
 }
 

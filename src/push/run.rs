@@ -13,7 +13,7 @@ use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
 use crate::rewrite::{Collision, Mapping};
 use crate::site::IndexPolicy;
-use crate::source::{Entry, each, entry};
+use crate::source::{each, entry};
 use crate::store::{Source, TransferError};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -248,15 +248,7 @@ impl<'a> Run<'a> {
 
     fn finish(self, mapping: &Mapping, carrier: &Carrier) -> Pushed {
         let lock = self.lock;
-        let item = |entry: Entry| Item {
-            kind: entry.kind,
-            bytes: Some(entry.size()),
-            name: entry.name,
-            digest: Some(entry.digest),
-            status: Status::Present,
-            reason: None,
-        };
-        let mut items: Vec<Item> = each(lock).map(item).collect();
+        let mut items: Vec<Item> = each(lock).map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {

@@ -9,7 +9,7 @@ pub use upstream::{Passing, Upstreams, expect_file, get};
 
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest};
-use crate::report::Kind;
+use crate::report::{Item, Kind, Status};
 use std::sync::Arc;
 
 /// A lock entry taken apart: everything that must be there for it to be whole.
@@ -115,6 +115,18 @@ impl Entry {
     /// its index.
     pub fn only_refers(&self, digest: &Digest) -> bool {
         self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
+    }
+
+    /// It as an item of a report, that is there.
+    pub fn item(&self) -> Item {
+        Item {
+            kind: self.kind,
+            name: self.name.clone(),
+            digest: Some(self.digest.clone()),
+            bytes: Some(self.size()),
+            status: Status::Present,
+            reason: None,
+        }
     }
 
     /// Size in bytes of all parts, each digest once.
