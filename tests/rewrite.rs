@@ -50,7 +50,7 @@ fn lock(names: &[&str]) -> String {
 }
 
 fn deployment() -> String {
-    DEPLOYMENT.replace("DIGEST", digest("quay.io/prometheus/node-exporter:v1.9.0").hex())
+    DEPLOYMENT.replace("DIGEST", &digest("quay.io/prometheus/node-exporter:v1.9.0").hex())
 }
 
 /// A folder with a lock, a site and some files.

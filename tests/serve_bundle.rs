@@ -214,7 +214,7 @@ fn skopeo_copies_from_a_served_bundle() {
     // and a file as an artifact
     let file = &carried.lock.files[0];
     let repository = landfall::rewrite::file_repository(&file.name);
-    let artifact = manifest(&server.address, &repository, file.digest.short(12));
+    let artifact = manifest(&server.address, &repository, &file.digest.short(12));
     assert_eq!(artifact.json()["artifactType"], media_type::LANDFALL_FILE);
     let layer = artifact.json()["layers"][0]["digest"].as_str().unwrap().to_owned();
     assert!(get(&server.address, &format!("/v2/{repository}/blobs/{layer}")).body == noise(2, 2_500_000));

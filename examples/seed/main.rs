@@ -7,6 +7,7 @@
 //! seed bench ADDRESS            40 images with shared bases and 940 MB of blobs that do not compress
 //! seed small ADDRESS COUNT      COUNT one-platform images of some 100 kB on ten shared bases
 //! seed big ADDRESS MB           one image with a layer of so many MB
+//! seed large ADDRESS GB         images with one layer of 500 MB each, so many GB in all
 //! seed wan LISTEN TARGET MS MBIT   a proxy at LISTEN for TARGET: MS milliseconds late each way, MBIT/s a
 //!                               connection
 //! seed read REFERENCE           pulls everything under a reference and checks every digest
@@ -26,8 +27,8 @@ mod wan;
 
 use anyhow::{Context, Result, bail, ensure};
 use content::{
-    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_MANIFEST, Programs, layer,
-    noise, sha256,
+    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_LAYER, OCI_MANIFEST, Programs,
+    layer, noise, sha256,
 };
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
 use oci_client::secrets::RegistryAuth::Anonymous;
@@ -52,6 +53,7 @@ async fn main() -> Result<()> {
         ["bench", address] => seed.bench(address).await,
         ["small", address, count] => seed.small(address, count.parse()?).await,
         ["big", address, megabytes] => seed.big(address, megabytes.parse()?).await,
+        ["large", address, gigabytes] => seed.large(address, gigabytes.parse()?).await,
         ["wan", listen, target, ms, mbit] => {
             let (ms, mbit): (u64, f64) = (ms.parse()?, mbit.parse()?);
             wan::wan(listen, target, std::time::Duration::from_millis(ms), mbit * 1e6 / 8.0).await
@@ -63,7 +65,7 @@ async fn main() -> Result<()> {
         }
         _ => bail!(
             "usage: seed put ADDRESS MANIFEST | bench ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
-             wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB"
+             large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB"
         ),
     }
 }
@@ -143,6 +145,17 @@ impl Seed {
     async fn big(&mut self, address: &str, megabytes: usize) -> Result<()> {
         self.tagged(&format!("{address}/big/app"), &[random(1, megabytes * 1_000_000)?]).await?;
         println!("1 image, {} MB", self.bytes / 1_000_000);
+        Ok(())
+    }
+
+    /// What is big is made fast: the layers are a short noise again and again, and no tars.
+    async fn large(&mut self, address: &str, gigabytes: u64) -> Result<()> {
+        for image in 0..2 * gigabytes {
+            let bytes = noise(1_000_000 + image, 1_000_000).repeat(500);
+            let layer = Layer { bytes, diff_id: sha256(&image.to_le_bytes()), media_type: OCI_LAYER };
+            self.tagged(&format!("{address}/large/app-{image}"), &[layer]).await?;
+        }
+        println!("{} images, {} MB", 2 * gigabytes, self.bytes / 1_000_000);
         Ok(())
     }
 

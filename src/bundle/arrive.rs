@@ -131,7 +131,7 @@ impl Destination for Straight {
         self.0.arrivals.1.notify_all();
     }
 
-    fn name(&self, _: &[&Entry]) -> Result<(), StoreError> {
+    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -2,12 +2,13 @@
 
 use super::locator::{self, Locator};
 use super::{BaseName, Fault, Form, LOCATOR, LOCK, delta, frame, header};
-use crate::model::{Descriptor, Digest};
+use crate::model::{Descriptor, Digest, hex, unhex};
 use crate::report::Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 /// Names of the first two entries, which make the tar an OCI image layout.
@@ -111,11 +112,7 @@ impl Frame {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = self.0.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-        f.write_str(&hex)
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -129,20 +126,7 @@ impl FromStr for Hash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Hash, Self::Err> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err("a hash has 64 lower-case hex digits"),
-        };
-        let pairs: &[[u8; 2]] = text.as_bytes().as_chunks().0;
-        let mut hash = [0; 32];
-        if text.len() != 64 {
-            return Err("a hash has 64 lower-case hex digits");
-        }
-        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(Hash(hash))
+        unhex(text).map(Hash).ok_or("a hash has 64 lower-case hex digits")
     }
 }
 
@@ -220,6 +204,14 @@ impl Contents {
         Ok(bytes)
     }
 
+    /// The same, [`frame::CHUNK`] bytes at a time.
+    pub(super) fn chunks(&self, hand: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut chunks = Chunks { chunk: Vec::with_capacity(frame::CHUNK), hand };
+        serde_json::to_writer(&mut chunks, self)?;
+        chunks.write_all(b"\n")?;
+        chunks.flush()
+    }
+
     /// Checks that the entries are those of a bundle and lie in the file without a gap, up to the index.
     pub(super) fn check(&self, locator_at: u64, locator: &Locator) -> Result<(), Fault> {
         let fault = |why: &str| Fault::new(super::CONTENTS, locator.offset, why);
@@ -264,6 +256,31 @@ impl Contents {
     /// How many entries stand before the locator.
     pub(super) fn front_len(&self) -> usize {
         (FRONT.len() + self.locks.len()).min(self.entries.len())
+    }
+}
+
+/// Hands on what is written in pieces of one size, and at last the rest.
+struct Chunks<F> {
+    chunk: Vec<u8>,
+    hand: F,
+}
+
+impl<F: FnMut(&[u8]) -> io::Result<()>> Write for Chunks<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(frame::CHUNK - self.chunk.len());
+        self.chunk.extend_from_slice(&bytes[..taken]);
+        if self.chunk.len() == frame::CHUNK {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.chunk.is_empty() {
+            (self.hand)(&self.chunk)?;
+            self.chunk.clear();
+        }
+        Ok(())
     }
 }
 

@@ -177,16 +177,18 @@ pub(super) fn check(contents: &Contents) -> Result<(), String> {
     }
 }
 
-/// What is wrong with what `bundle` leaves out of `plan`, the plan of the whole.
-pub(super) fn faults(bundle: &Bundle, plan: &Plan) -> Vec<String> {
+/// What is wrong with what `bundle` leaves out of `plan`, the plan of the whole of `lock`.
+pub(super) fn faults(bundle: &Bundle, lock: &Lock, plan: &Plan) -> Vec<String> {
     if bundle.omitted().is_empty() {
         return Vec::new();
     }
     let asked: HashMap<&Digest, &Descriptor> =
         plan.pieces.iter().map(|piece| (&piece.descriptor.digest, &piece.descriptor)).collect();
     let (mut all_kept, mut faults) = (HashSet::new(), Vec::new());
-    for item in &plan.items {
-        match kept(item, bundle) {
+    let is_held =
+        |entry: &Entry| plan.items.iter().any(|item| (item.kind, &item.name) == (entry.kind, &entry.name));
+    for entry in source::each(lock).filter(is_held) {
+        match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => faults.push(error.to_string()),
         }

@@ -114,7 +114,7 @@ impl Out {
         cut.counting |= length > cut.size || is_full && cut.starts.len() == MAX_VOLUMES;
         if is_full && !cut.counting {
             let hasher = std::mem::replace(&mut cut.hasher, Hasher::new(Algorithm::Sha256));
-            cut.sums.push(Some(hasher.finish().hex().to_owned()));
+            cut.sums.push(Some(hasher.finish().hex()));
             cut.starts.push(self.end);
             let next = File::create(volumes::path(&cut.base, cut.starts.len()))?;
             self.flush();
@@ -197,7 +197,7 @@ pub(super) fn hash(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 1 << 20];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finish().hex().to_owned()),
+            0 => return Ok(hasher.finish().hex()),
             count => hasher.update(&buffer[..count]),
         }
     }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(files.concat(), bytes);
         let sums = out.sums().unwrap();
         for (file, sum) in files.iter().zip(&sums) {
-            assert_eq!(sum, crate::model::Digest::sha256(file).hex());
+            assert_eq!(*sum, crate::model::Digest::sha256(file).hex());
         }
         assert_eq!((sums.len(), out.smallest()), (3, None));
         // a frame that is longer than a volume may be

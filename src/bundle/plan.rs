@@ -4,10 +4,9 @@ use super::contents::{FRONT, ItemName};
 use super::{Base, BaseName, Error, Form, LOCK, delta, frame, header, locator};
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::report::Kind;
+use crate::report::{Item, Kind};
 use crate::source::{self, Entry, From};
-use crate::store::Blobs;
-use serde_json::json;
+use crate::store::{Blobs, LayoutIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub(super) const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 #[derive(Debug)]
 pub struct Plan {
     /// Items that will be in it, each whole: images by name, then files by name.
-    pub items: Vec<Entry>,
+    pub items: Vec<Item>,
     /// Items that should be in it and will not.
     pub lost: Vec<Lost>,
     /// The bases of a delta. Empty where nothing is left out.
@@ -160,18 +159,21 @@ impl Plan {
         let mut items = source::entries(lock);
         items.retain(|item| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
         items.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        let mut layout = LayoutIndex::default();
+        layout.add(&items);
         let text = lock.to_text();
+        let fingerprint = Digest::sha256(text.as_bytes());
         let front = [
             (FRONT[0], "application/vnd.oci.layout.header.v1+json", OCI_LAYOUT.to_vec()),
-            (FRONT[1], media_type::OCI_INDEX, layout_index(&items)),
-            (LOCK, "application/vnd.landfall.lock.v1+yaml", text.clone().into_bytes()),
+            (FRONT[1], media_type::OCI_INDEX, layout.to_bytes()),
+            (LOCK, "application/vnd.landfall.lock.v1+yaml", text.into_bytes()),
         ];
         let mut pieces: Vec<Piece> = front.map(|(name, kind, bytes)| front_piece(name, kind, bytes)).into();
         let (stored, compressed): (Vec<_>, Vec<_>) =
             blob_pieces(&items).into_iter().partition(|piece| piece.form == Form::Stored);
         pieces.extend(stored);
         pieces.extend(compressed);
-        let fingerprint = Digest::sha256(text.as_bytes());
+        let items = items.iter().map(Entry::item).collect();
         Plan { items, lost: Vec::new(), bases: Vec::new(), omitted: Vec::new(), fingerprint, pieces }
     }
 
@@ -263,22 +265,4 @@ fn blob_pieces(items: &[Entry]) -> Vec<Piece> {
         });
     }
     pieces
-}
-
-/// `index.json` of the layout: one descriptor an item, by reference name (image-layout.md).
-fn layout_index(items: &[Entry]) -> Vec<u8> {
-    let by_name: BTreeMap<&str, &Entry> =
-        items.iter().map(|item| (item.layout_name.as_str(), item)).collect();
-    let descriptor = |(name, item): (&&str, &&Entry)| {
-        let mut descriptor =
-            json!({"mediaType": item.top.media_type, "digest": item.top.digest, "size": item.top.size});
-        if item.kind == Kind::File {
-            descriptor["artifactType"] = json!(media_type::LANDFALL_FILE);
-        }
-        descriptor["annotations"] = json!({"org.opencontainers.image.ref.name": name});
-        descriptor
-    };
-    let manifests: Vec<_> = by_name.iter().map(descriptor).collect();
-    let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
-    index.to_string().into_bytes()
 }

@@ -3,9 +3,9 @@
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
 use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
-use crate::lock::disagreements;
+use crate::lock::{Lock, disagreements};
 use crate::model::{Digest, Hasher};
-use crate::report::Progress;
+use crate::report::{Kind, Progress};
 use crate::source;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,9 +169,9 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
     let plan = Plan::without(&lock, &without);
-    let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
     let at_index = |why: String| Fault::new(CONTENTS, bundle.0.locator.offset, why);
-    let mut faults: Vec<Fault> = delta::faults(bundle, &plan).into_iter().map(at_index).collect();
+    let mut faults: Vec<Fault> = delta::faults(bundle, &lock, &plan).into_iter().map(at_index).collect();
+    let expected: BTreeMap<_, _> = plan.pieces.iter().map(|piece| (&piece.name, piece)).collect();
     let mut found: BTreeSet<String> = bundle.omitted().iter().map(|blob| blob.digest.layout_path()).collect();
     for entry in &bundle.contents().entries {
         found.insert(entry.name.clone());
@@ -193,14 +193,14 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
         let why = format!("{name} is not there, which {} needs", piece.item);
         Fault::new(CONTENTS, bundle.0.locator.offset, why)
     }));
+    drop(plan);
     if faults.is_empty() {
-        faults.extend(lock_against_manifests(bundle)?);
+        faults = lock_against_manifests(bundle, &lock, &without);
     }
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
-    let known: BTreeSet<ItemName> = source::entries(&lock)
-        .into_iter()
+    let known: BTreeSet<ItemName> = source::each(&lock)
         .map(|entry| named(entry.kind, entry.name))
         .chain(lock.missing.iter().map(|item| named(item.kind, item.name.clone())))
         .chain(unresolved.iter().cloned())
@@ -217,13 +217,16 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
 }
 
 /// Whether what the lock says of each image is what the image's manifests say.
-fn lock_against_manifests(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
+fn lock_against_manifests(bundle: &Bundle, lock: &Lock, without: &BTreeSet<ItemName>) -> Vec<Fault> {
     let contents = bundle.contents();
     let at = contents.entries[contents.front_len() - contents.locks.len()].offset;
-    let mut faults = Vec::new();
-    for image in &bundle.held()?.images {
-        let told = disagreements(image, bundle);
-        faults.extend(told.into_iter().map(|why| Fault::new(LOCK, at, format!("{}: {why}", image.name))));
-    }
-    Ok(faults)
+    let held = lock
+        .images
+        .iter()
+        .filter(|image| !without.contains(&ItemName { kind: Kind::Image, name: image.name.to_string() }));
+    let faults = held.flat_map(|image| {
+        let told = disagreements(image, bundle).into_iter();
+        told.map(move |why| Fault::new(LOCK, at, format!("{}: {why}", image.name)))
+    });
+    faults.collect()
 }

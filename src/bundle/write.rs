@@ -10,10 +10,11 @@ use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
 use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, straight, tail};
-use crate::model::{Digest, Hasher, trim_index};
+use crate::model::{Algorithm, Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::sign::Signer;
 use crate::store::{Blobs, ContentError};
+use sha2::{Digest as _, Sha256};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -331,22 +332,23 @@ pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Se
 
 /// Writes the contents index and the tail; gives the locator, which has its place at the front.
 pub(super) fn finish(contents: &Contents, signature: Option<&[u8]>, out: &mut Out) -> io::Result<Locator> {
-    let index = contents.to_bytes()?;
-    out.put(&frame::stored(&header::encode(CONTENTS, index.len() as u64)))?;
+    // twice, as its size stands before it: the whole text would take more memory than the index
+    let (mut index, mut size) = (Hasher::new(Algorithm::Sha256), 0);
+    contents.chunks(|chunk| {
+        index.update(chunk);
+        size += chunk.len() as u64;
+        Ok(())
+    })?;
+    out.put(&frame::stored(&header::encode(CONTENTS, size)))?;
     let offset = out.end;
-    let (mut sizes, mut frames) = (Vec::new(), Vec::new());
-    for chunk in index.chunks(frame::CHUNK) {
+    let (mut sizes, mut frames) = (Vec::new(), Sha256::new());
+    contents.chunks(|chunk| {
         let frame = frame::encode(Form::Compressed, contents.options.level, chunk)?;
         sizes.push((frame.len() as u32, chunk.len() as u32));
-        frames.extend(frame);
-    }
-    out.put(&frames)?;
-    out.put(&tail::tail(contents, &sizes, index.len() as u64, signature))?;
-    Ok(Locator {
-        offset,
-        length: frames.len() as u64,
-        frames: Hash::of(&frames),
-        size: index.len() as u64,
-        sha256: Digest::sha256(&index),
-    })
+        frames.update(&frame);
+        out.put(&frame)
+    })?;
+    let length = out.end - offset;
+    out.put(&tail::tail(contents, &sizes, size, signature))?;
+    Ok(Locator { offset, length, frames: Hash(frames.finalize().into()), size, sha256: index.finish() })
 }

@@ -1,6 +1,6 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
-use super::{Exit, Failure, Global, Outcome};
+use super::{Exit, Failure, Global, Outcome, OutputMode};
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
 use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
@@ -122,6 +122,11 @@ impl Context {
         let upstreams = site.iter().flat_map(|site| &site.upstreams);
         plain.extend(upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone()));
         Ok(Arc::new(Sessions::new(transport, Arc::new(keychain), site, plain)?))
+    }
+
+    /// Whether the JSON document is asked for: what only it holds need not be made else.
+    pub fn has_document(&self) -> bool {
+        self.global.output == OutputMode::Json || self.global.report.is_some()
     }
 
     fn proxy_ca(&self) -> Option<PathBuf> {

@@ -66,7 +66,11 @@ impl Delivery {
             let report = Box::new(context.report(sessions, Vec::new()));
             Failure { report, ..Failure::from(error) }
         })?;
-        let mut report = self.told(context.report(sessions, pushed.items.clone()), &pushed, mapping);
+        let items = std::mem::take(&mut pushed.items);
+        let mut report = self.told(context.report(sessions, items), &pushed, mapping);
+        if context.has_document() {
+            report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+        }
         if let Some(fingerprint) = fingerprint {
             // a partial bundle's lock is delivered less what it lacks, and yet is that lock
             pushed.receipt.lock = fingerprint.clone();
@@ -75,10 +79,10 @@ impl Delivery {
         if !pushed.problems.is_empty() {
             return Err(refused(report, &pushed, mapping));
         }
-        let mut text = self.text(context, sessions, &pushed, mapping);
+        let mut text = self.text(&report, &pushed, mapping);
         text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
         let mut outcome = Outcome::of(report, text);
-        if self.dry_run && outcome.exit == Exit::Failed && pushed.items.iter().any(planned) {
+        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned) {
             outcome.exit = Exit::Partial;
         }
         if let Some(path) = self.receipt.as_ref().filter(|_| !self.dry_run) {
@@ -100,11 +104,10 @@ impl Delivery {
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
         report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
-        report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         report
     }
 
-    fn text(&self, context: &Context, sessions: &Sessions, pushed: &Pushed, mapping: &Mapping) -> String {
+    fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping) -> String {
         let mut text = String::new();
         for moved in &pushed.moved {
             let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
@@ -117,7 +120,7 @@ impl Delivery {
                 replaced.name
             );
         }
-        for item in pushed.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
         {
             let _ = match (item.status, self.dry_run) {
                 (Status::Skipped, true) => {
@@ -126,13 +129,12 @@ impl Delivery {
                 _ => writeln!(text, "{}", super::lock::lost(item)),
             };
         }
-        let report = context.report(sessions, pushed.items.clone());
         let totals = report.totals();
         let _ = writeln!(
             text,
             "{} {} to {}: {} new, {} there{}, {} in {} requests",
             if self.dry_run { "would deliver" } else { "delivered" },
-            count_kinds(&pushed.items),
+            count_kinds(&report.items),
             mapping.target(),
             if self.dry_run { totals.skipped } else { totals.done },
             totals.present,

@@ -1,12 +1,12 @@
 //! `landfall diff`: how two locks or bundles differ, and how much of the newer one is new.
 
-use super::listing::{count_of, item};
+use super::listing::count_of;
 use super::lock::shown;
 use super::together::Given;
 use super::{Exit, Failure, Outcome};
 use crate::lock::{self, Lock};
 use crate::model::{Digest, human_size};
-use crate::report::{Report, Status, escape};
+use crate::report::{Report, escape};
 use crate::source::{self, Entry};
 use clap::Args;
 use serde_json::json;
@@ -57,7 +57,7 @@ impl Diff {
             human_size(bytes),
             human_size(all),
         );
-        let items = entries.iter().map(|entry| item(entry, Status::Present)).collect();
+        let items = entries.iter().map(Entry::item).collect();
         let mut report = Report { items, ..Report::default() };
         report.extra.insert("changes".into(), changes.into());
         report

@@ -2,22 +2,10 @@
 
 use crate::lock::Lock;
 use crate::model::{Platform, human_size};
-use crate::report::{Item, Kind, Status};
+use crate::report::{Item, Kind};
 use crate::source::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-
-/// The entry as an item of a report.
-pub(super) fn item(entry: &Entry, status: Status) -> Item {
-    Item {
-        kind: entry.kind,
-        name: entry.name.clone(),
-        digest: Some(entry.digest.clone()),
-        bytes: Some(entry.size()),
-        status,
-        reason: None,
-    }
-}
 
 /// `1 blob`, `2 blobs`.
 pub(super) fn count_of(count: usize, what: &str) -> String {
@@ -25,9 +13,9 @@ pub(super) fn count_of(count: usize, what: &str) -> String {
 }
 
 /// `3 images and 1 file`.
-pub(super) fn count(entries: &[Entry]) -> String {
+pub(super) fn count(items: &[Item]) -> String {
     let counted = |kind: Kind| {
-        let count = entries.iter().filter(|entry| entry.kind == kind).count();
+        let count = items.iter().filter(|item| item.kind == kind).count();
         count_of(count, &kind.to_string())
     };
     format!("{} and {}", counted(Kind::Image), counted(Kind::File))
@@ -40,15 +28,16 @@ pub(super) fn unique_bytes(entries: &[Entry]) -> u64 {
     unique.values().sum()
 }
 
-/// One line an entry: kind, name, short digest, size.
-pub(super) fn table<'a>(entries: impl Iterator<Item = &'a Entry>) -> String {
-    entries.map(|entry| line(entry, "")).collect()
+/// One line an item: kind, name, short digest, size.
+pub(super) fn table(items: &[Item]) -> String {
+    items.iter().map(|item| line(item, "")).collect()
 }
 
 /// As [`table`], with the platforms at the end.
-pub(super) fn line(entry: &Entry, platforms: &str) -> String {
-    let (digest, size) = (entry.digest.short(12), human_size(entry.size()));
-    let line = format!("{:<6} {digest}  {size:>8}  {}  {platforms}", entry.kind.to_string(), entry.name);
+pub(super) fn line(item: &Item, platforms: &str) -> String {
+    let digest = item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default();
+    let size = human_size(item.bytes.unwrap_or_default());
+    let line = format!("{:<6} {digest}  {size:>8}  {}  {platforms}", item.kind.to_string(), item.name);
     format!("{}\n", line.trim_end())
 }
 

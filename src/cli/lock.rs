@@ -89,9 +89,8 @@ impl LockVerb {
 
 /// One line for a change.
 pub(super) fn shown(change: &Change) -> String {
-    let short = |digest: &Option<crate::model::Digest>| {
-        digest.as_ref().map_or(String::new(), |d| d.short(12).to_owned())
-    };
+    let short =
+        |digest: &Option<crate::model::Digest>| digest.as_ref().map_or(String::new(), |d| d.short(12));
     let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
         "changed" if new + gone > 0 => {

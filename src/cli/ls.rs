@@ -1,13 +1,13 @@
 //! `landfall ls`: what is in a bundle or a lock.
 
-use super::listing::{count, item, line, lines, platforms, unique_bytes};
+use super::listing::{count, line, lines, platforms, unique_bytes};
 use super::lock::lost;
 use super::together::{Given, needs, omitted, unreadable};
 use super::{Exit, Failure, Outcome, carried};
 use crate::bundle::Bundle;
 use crate::model::human_size;
 use crate::pull::losses;
-use crate::report::{Report, Status, escape};
+use crate::report::{Item, Report, Status, escape};
 use crate::source::{self, Entry};
 use crate::store::lacking;
 use clap::Args;
@@ -45,8 +45,9 @@ impl Ls {
             let platforms = platforms.get(name).into_iter().flatten();
             platforms.cloned().collect::<Vec<_>>().join(",")
         };
-        let listed: String = entries.iter().map(|entry| line(entry, &platforms_of(&entry.name))).collect();
-        let mut text = format!("{listed}{}, {}\n", count(&entries), human_size(unique_bytes(&entries)));
+        let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
+        let listed: String = items.iter().map(|item| line(item, &platforms_of(&item.name))).collect();
+        let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
         let fingerprint = lock.fingerprint();
         let mut extra = json!({"lock": fingerprint, "platforms": platforms});
         if let Some(bundle) = &bundle {
@@ -64,7 +65,7 @@ impl Ls {
         if losses.iter().any(|item| item.status == Status::Missing) {
             text += &format!("partial; it lacks\n{}", told(Status::Missing));
         }
-        let items = entries.iter().map(|entry| item(entry, Status::Present)).chain(losses).collect();
+        items.extend(losses);
         let mut report = Report { items, ..Report::default() };
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;

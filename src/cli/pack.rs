@@ -1,7 +1,7 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
 use super::like::Like;
-use super::listing::{count, count_of, item, lines, table};
+use super::listing::{count, count_of, lines, table};
 use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
@@ -169,7 +169,7 @@ pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Ou
     report.extra.insert("needed_bytes".into(), json!(needed));
     let text = format!(
         "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
-        table(plan.items.iter()),
+        table(&plan.items),
         count(&plan.items),
         out.display(),
         plan.fingerprint,
@@ -232,7 +232,7 @@ fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
 
 /// Every item, with this status where nothing is lost.
 pub(super) fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
-    let mut items: Vec<Item> = plan.items.iter().map(|entry| item(entry, status)).collect();
+    let mut items: Vec<Item> = plan.items.iter().map(|item| Item { status, ..item.clone() }).collect();
     items.extend(plan.lost.iter().map(|lost| Item {
         kind: lost.item.kind,
         name: lost.item.name.clone(),

@@ -1,6 +1,5 @@
 //! `landfall pull`.
 
-use super::listing::item;
 use super::lock::not_there;
 use super::pack;
 use super::{Context, Exit, Failure, Outcome};
@@ -10,7 +9,7 @@ use crate::model::{Descriptor, human_size};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
-use crate::source::{Upstreams, entries};
+use crate::source::{Upstreams, each};
 use crate::store::{Destination, Disk, Nearby};
 use clap::Args;
 use serde_json::json;
@@ -85,8 +84,7 @@ impl Pull {
             let begin = move || Straight::begin(planned, store, &to, options, signer, &*progress);
             let (items, written, key) = match blocking(begin).await? {
                 Begun::There(written, key) => {
-                    let there = plan.items.iter().map(|entry| item(entry, Status::Present));
-                    (there.chain(losses(lock)).collect(), Some(written), key)
+                    (plan.items.iter().cloned().chain(losses(lock)).collect(), Some(written), key)
                 }
                 Begun::Open(bundle) => {
                     let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
@@ -156,7 +154,7 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
 /// What a pull into the store would do.
 fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path) -> Result<Outcome, Failure> {
     let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
-    for entry in entries(lock) {
+    for entry in each(lock) {
         let mut status = Status::Present;
         for Descriptor { digest, size, .. } in entry.parts.iter().map(|part| &part.descriptor) {
             if !store.map_or(Ok(false), |store| store.has(digest, *size))? {
@@ -164,7 +162,7 @@ fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path) -> Result<Outcome, Failure
                 wanted.insert(digest.clone(), *size);
             }
         }
-        items.push(item(&entry, status));
+        items.push(Item { status, ..entry.item() });
     }
     items.extend(losses(lock));
     let bytes = wanted.values().sum();

@@ -1,7 +1,7 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
 use super::carried::{self, Carried, Demands};
-use super::listing::{count, item, lines, unique_bytes};
+use super::listing::{count, lines, unique_bytes};
 use super::lock::lost;
 use super::together::{Together, needs, omitted};
 use super::{Context, Exit, Failure, Outcome};
@@ -9,7 +9,8 @@ use crate::bundle::{self, Bundle};
 use crate::lock::Lock;
 use crate::model::{Digest, human_size};
 use crate::pull::losses;
-use crate::report::{Report, Status, escape};
+use crate::report::{Report, escape};
+use crate::source::Entry;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,10 +73,8 @@ impl Verify {
     fn outcome(&self, carried: &Carried) -> Result<Outcome, Failure> {
         let bundle = &carried.bundle;
         let entries = bundle.entries()?;
-        let mut report = Report {
-            items: entries.iter().map(|entry| item(entry, Status::Present)).collect(),
-            ..Report::default()
-        };
+        let mut report = Report { items: entries.iter().map(Entry::item).collect(), ..Report::default() };
+        let count = count(&report.items);
         let losses = losses(&bundle.held()?);
         let told: Vec<String> = losses.iter().map(lost).collect();
         report.items.extend(losses);
@@ -97,7 +96,7 @@ impl Verify {
             bundle.digest(),
             bundle.fingerprint(),
             self.delta(bundle),
-            count(&entries),
+            count,
             human_size(unique_bytes(&entries)),
             lines(&told),
         );

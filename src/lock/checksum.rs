@@ -60,7 +60,7 @@ mod tests {
     fn all_forms() {
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         let url = "https://x.test/d/cni.tgz?sig=1";
-        let of = |text: &str| find(text, url).map(|digest| digest.hex().to_owned());
+        let of = |text: &str| find(text, url).map(|digest| digest.hex());
         assert_eq!(of(&a), Ok(a.clone()));
         assert_eq!(of(&format!("{}\r\n", a.to_uppercase())), Ok(a.clone()));
         assert_eq!(of(&format!("{a}  cni.tgz\n")), Ok(a.clone()));

@@ -9,6 +9,8 @@ mod image;
 mod referrers;
 mod resolve;
 mod run;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use agree::disagreements;

@@ -5,7 +5,7 @@ use super::{Accepted, File, Image, Lock, Unresolved, file, image, referrers};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
 use crate::report::{Item, Kind, Status};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,27 +73,21 @@ pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Re
     let old_files: BTreeMap<_, _> =
         old.iter().flat_map(|lock| &lock.files).map(|file| (&file.name, file)).collect();
     let jobs = resolver.limits().jobs;
-    let images = wanted.images.iter().map(|wanted| {
-        let old = old_images.get(&wanted.name).copied();
-        async move {
-            let found = find_image(resolver, wanted, old, pins).await;
-            progress.item(&wanted.name.to_string());
-            found
-        }
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let images = stream::iter(0..wanted.images.len()).map(async |at: usize| {
+        let wanted = &wanted.images[at];
+        let found = find_image(resolver, wanted, old_images.get(&wanted.name).copied(), pins).await;
+        progress.item(&wanted.name.to_string());
+        found
     });
-    // collected first: a stream over borrowing closures would not be Send
-    let images: Vec<_> = images.collect();
-    let images: Vec<Found<Image>> = futures_util::stream::iter(images).buffered(jobs).collect().await;
-    let files = wanted.files.iter().map(|wanted| {
-        let old = old_files.get(&wanted.url).copied();
-        async move {
-            let found = find_file(resolver, wanted, old, pins).await;
-            progress.item(&wanted.url);
-            found
-        }
+    let images: Vec<Found<Image>> = images.buffered(jobs).collect().await;
+    let files = stream::iter(0..wanted.files.len()).map(async |at: usize| {
+        let wanted = &wanted.files[at];
+        let found = find_file(resolver, wanted, old_files.get(&wanted.url).copied(), pins).await;
+        progress.item(&wanted.url);
+        found
     });
-    let files: Vec<_> = files.collect();
-    let files: Vec<Found<File>> = futures_util::stream::iter(files).buffered(jobs).collect().await;
+    let files: Vec<Found<File>> = files.buffered(jobs).collect().await;
     progress.end();
 
     let mut sorting = Sorting::new(wanted);
@@ -268,21 +262,27 @@ pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
 }
 
 /// What of an item counts in a comparison.
-struct Side {
+struct Side<'a> {
     digest: Digest,
-    whole: String,
+    whole: Whole<'a>,
     referrers: BTreeSet<Digest>,
 }
 
-impl Side {
-    fn all(lock: &Lock) -> BTreeMap<(Kind, String), Side> {
-        let image = |image: &Image| {
+#[derive(PartialEq)]
+enum Whole<'a> {
+    Image(&'a Image),
+    File(&'a File),
+}
+
+impl<'a> Side<'a> {
+    fn all(lock: &'a Lock) -> BTreeMap<(Kind, String), Side<'a>> {
+        let image = |image: &'a Image| {
             let referrers = image.referrers.iter().flatten().map(|one| one.digest.clone()).collect();
-            let side = Side { digest: image.digest.clone(), whole: format!("{image:?}"), referrers };
+            let side = Side { digest: image.digest.clone(), whole: Whole::Image(image), referrers };
             ((Kind::Image, image.name.to_string()), side)
         };
-        let file = |file: &File| {
-            let (digest, whole) = (file.digest.clone(), format!("{file:?}"));
+        let file = |file: &'a File| {
+            let (digest, whole) = (file.digest.clone(), Whole::File(file));
             ((Kind::File, file.name.clone()), Side { digest, whole, referrers: BTreeSet::new() })
         };
         lock.images.iter().map(image).chain(lock.files.iter().map(file)).collect()

@@ -1,113 +1,170 @@
-//! The lock as text: sorted, one fact a line, small diffs.
+//! The lock as text, and back: sorted, one fact a line, small diffs.
 
 use super::{File, Image, Lock};
 use crate::model::{Descriptor, Platform};
-use std::fmt::Write as _;
+use std::cmp::Ordering;
+use std::fmt::{self, Write};
 
-/// The lock as text. Equal locks give equal text.
-pub(super) fn write(lock: &Lock) -> String {
-    let mut lock = lock.clone();
-    lock.images.sort_by(|a, b| a.name.cmp(&b.name));
-    lock.files.sort_by(|a, b| a.name.cmp(&b.name));
-    lock.missing.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    lock.unresolved.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    let mut out = String::from("# landfall.lock, written by `landfall lock`\nversion: 1\n");
-    section(&mut out, "images", &lock.images, write_image);
-    section(&mut out, "files", &lock.files, write_file);
-    section(&mut out, "missing", &lock.missing, |out, lost| {
-        let _ = writeln!(
-            out,
-            "- {{kind: {}, name: {}, reason: {}, until: {}}}",
-            lost.kind,
-            quoted(&lost.name),
-            quoted(&lost.reason),
-            quoted(&lost.until)
-        );
-    });
-    section(&mut out, "unresolved", &lock.unresolved, |out, item| {
+/// What every lock begins with.
+const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
+
+/// How much text is read at once, in bytes. A YAML parser takes ten times as much memory.
+const PIECE: usize = 16 << 10;
+
+/// Writes the lock. Equal locks give equal text.
+///
+/// # Errors
+/// Those of `out`.
+pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
+    out.write_str(HEAD)?;
+    section(out, "images", sorted(&lock.images, |a, b| a.name.cmp(&b.name)), write_image)?;
+    section(out, "files", sorted(&lock.files, |a, b| a.name.cmp(&b.name)), write_file)?;
+    let missing = sorted(&lock.missing, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    section(out, "missing", missing, |out, lost| {
+        let (name, reason, until) = (quoted(&lost.name), quoted(&lost.reason), quoted(&lost.until));
+        writeln!(out, "- {{kind: {}, name: {name}, reason: {reason}, until: {until}}}", lost.kind)
+    })?;
+    let unresolved = sorted(&lock.unresolved, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    section(out, "unresolved", unresolved, |out, item| {
         let (name, cause) = (quoted(&item.name), quoted(&item.cause));
-        let _ = writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind);
-    });
-    out
+        writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind)
+    })
 }
 
-fn section<T>(out: &mut String, title: &str, items: &[T], write: impl Fn(&mut String, &T)) {
-    if !items.is_empty() {
-        let _ = writeln!(out, "{title}:");
-        items.iter().for_each(|item| write(out, item));
+/// Reads a lock of which [`write()`] makes exactly `text`, a few items at a time. `None` for every other text, good
+/// or bad.
+pub(super) fn read(text: &str) -> Option<Lock> {
+    let mut lock = Lock { version: 1, ..Lock::default() };
+    let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?);
+    while !rest.is_empty() {
+        if !rest.starts_with("- ") {
+            (title, rest) = rest.split_once('\n')?;
+        }
+        let few: &str;
+        (few, rest) = rest.split_at(few_items(rest));
+        let part: Lock = serde_yaml::from_str(&format!("version: 1\n{title}\n{few}")).ok()?;
+        lock.images.extend(part.images);
+        lock.files.extend(part.files);
+        lock.missing.extend(part.missing);
+        lock.unresolved.extend(part.unresolved);
+    }
+    lock.images.shrink_to_fit();
+    let mut same = Same(text);
+    (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
+}
+
+/// The length of the first items of a section.
+fn few_items(text: &str) -> usize {
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let is_item = line.starts_with("- ");
+        if !is_item && !line.starts_with(' ') || is_item && end >= PIECE {
+            break;
+        }
+        end += line.len();
+    }
+    end
+}
+
+/// Takes the text that is expected, and no other.
+struct Same<'a>(&'a str);
+
+impl Write for Same<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(text).ok_or(fmt::Error)?;
+        Ok(())
     }
 }
 
-fn write_image(out: &mut String, image: &Image) {
-    let _ = writeln!(out, "- name: {}", quoted(&image.name.to_string()));
+fn sorted<T>(items: &[T], order: impl Fn(&T, &T) -> Ordering) -> Vec<&T> {
+    let mut items: Vec<&T> = items.iter().collect();
+    items.sort_by(|a, b| order(a, b));
+    items
+}
+
+fn section<T>(
+    out: &mut dyn Write,
+    title: &str,
+    items: Vec<&T>,
+    write: impl Fn(&mut dyn Write, &T) -> fmt::Result,
+) -> fmt::Result {
+    if !items.is_empty() {
+        writeln!(out, "{title}:")?;
+    }
+    items.into_iter().try_for_each(|item| write(out, item))
+}
+
+fn write_image(out: &mut dyn Write, image: &Image) -> fmt::Result {
+    writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
     if !image.platforms.is_empty() {
         let platforms: Vec<String> = image.platforms.iter().map(Platform::to_string).collect();
-        let _ = writeln!(out, "  platforms: [{}]", platforms.join(", "));
+        writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
     }
     if let Some(pin) = &image.pin {
-        let _ = writeln!(out, "  pin: {pin}");
+        writeln!(out, "  pin: {pin}")?;
     }
-    let _ = writeln!(out, "  digest: {}", image.digest);
-    let _ = writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size);
+    writeln!(out, "  digest: {}", image.digest)?;
+    writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size)?;
     if let Some(platform) = &image.platform {
-        let _ = writeln!(out, "  platform: {platform}");
+        writeln!(out, "  platform: {platform}")?;
     }
     if !image.manifests.is_empty() {
-        let _ = writeln!(out, "  manifests:");
+        writeln!(out, "  manifests:")?;
     }
     for child in &image.manifests {
         let kind = quoted(&child.media_type);
-        let _ = write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size);
+        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size)?;
         let platform = child.platform.as_ref().map(|platform| format!(", platform: {}", quoted(platform)));
-        let _ = writeln!(out, "{}}}", platform.unwrap_or_default());
+        writeln!(out, "{}}}", platform.unwrap_or_default())?;
     }
-    write_blobs(out, "blobs", &image.blobs);
+    write_blobs(out, "blobs", &image.blobs)?;
     if let Some(trimmed) = &image.trimmed {
-        let _ = writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size);
+        writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size)?;
     }
     if let Some(referrers) = &image.referrers {
-        let _ = writeln!(out, "  referrers:{}", if referrers.is_empty() { " []" } else { "" });
+        writeln!(out, "  referrers:{}", if referrers.is_empty() { " []" } else { "" })?;
     }
     for referrer in image.referrers.iter().flatten() {
         let kind = quoted(&referrer.media_type);
-        let _ = write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", referrer.digest, referrer.size);
+        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", referrer.digest, referrer.size)?;
         let tag = referrer.tag.as_ref().map(|tag| format!(", tag: {}", quoted(tag))).unwrap_or_default();
         let subject = referrer.subject.as_ref().map(|of| format!(", subject: {of}")).unwrap_or_default();
-        let _ = writeln!(out, "{tag}{subject}}}");
+        writeln!(out, "{tag}{subject}}}")?;
     }
-    write_blobs(out, "referrerBlobs", &image.referrer_blobs);
+    write_blobs(out, "referrerBlobs", &image.referrer_blobs)
 }
 
-fn write_blobs(out: &mut String, title: &str, blobs: &[Descriptor]) {
+fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
     if !blobs.is_empty() {
-        let _ = writeln!(out, "  {title}:");
+        writeln!(out, "  {title}:")?;
     }
-    for blob in blobs {
+    blobs.iter().try_for_each(|blob| {
         let line = format!("{} {} {}", blob.digest, blob.size, blob.media_type);
-        let _ = writeln!(out, "  - {}", quoted(&line));
-    }
+        writeln!(out, "  - {}", quoted(&line))
+    })
 }
 
-fn write_file(out: &mut String, file: &File) {
-    let _ = writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size);
+fn write_file(out: &mut dyn Write, file: &File) -> fmt::Result {
+    writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size)?;
     if let Some(checksum) = &file.checksum {
-        let _ = writeln!(out, "  checksum: {}", quoted(checksum));
+        writeln!(out, "  checksum: {}", quoted(checksum))?;
     }
     if !file.sidecars.is_empty() {
-        let _ = writeln!(out, "  sidecars:");
+        writeln!(out, "  sidecars:")?;
     }
     for sidecar in &file.sidecars {
         let url = quoted(&sidecar.url);
-        let _ = writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size);
+        writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size)?;
     }
     if !file.also.is_empty() {
-        let _ = writeln!(out, "  also:");
+        writeln!(out, "  also:")?;
     }
     for url in &file.also {
-        let _ = writeln!(out, "  - {}", quoted(url));
+        writeln!(out, "  - {}", quoted(url))?;
     }
-    if let Some(mode) = &file.mode {
-        let _ = writeln!(out, "  mode: {}", quoted(mode));
+    match &file.mode {
+        Some(mode) => writeln!(out, "  mode: {}", quoted(mode)),
+        None => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -32,12 +32,16 @@ impl Algorithm {
     }
 }
 
-/// A digest that was parsed or computed; it is always well formed and lower case.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// A digest that was parsed or computed; it is always well formed, and shown in lower case.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Digest {
-    algorithm: Algorithm,
-    hex: Arc<str>,
+pub struct Digest(Value);
+
+/// There are many of the first: they take no room elsewhere.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Value {
+    Sha256([u8; 32]),
+    Sha512(Arc<[u8; 64]>),
 }
 
 /// Why a text is no digest.
@@ -69,33 +73,51 @@ impl Digest {
 
     /// Which algorithm made it.
     pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
+        match self.0 {
+            Value::Sha256(_) => Algorithm::Sha256,
+            Value::Sha512(_) => Algorithm::Sha512,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Value::Sha256(bytes) => bytes,
+            Value::Sha512(bytes) => &bytes[..],
+        }
     }
 
     /// The hex digits without the algorithm.
-    pub fn hex(&self) -> &str {
-        &self.hex
+    pub fn hex(&self) -> String {
+        hex(self.bytes())
     }
 
     /// The first `n` hex digits (all of them if there are fewer).
-    pub fn short(&self, n: usize) -> &str {
-        &self.hex[..n.min(self.hex.len())]
+    pub fn short(&self, n: usize) -> String {
+        let mut hex = self.hex();
+        hex.truncate(n);
+        hex
     }
 
     /// The path below an OCI layout: `blobs/<algorithm>/<hex>` (image-layout.md, "Blobs").
     pub fn layout_path(&self) -> String {
-        format!("blobs/{}/{}", self.algorithm.as_str(), self.hex)
+        format!("blobs/{}/{}", self.algorithm().as_str(), self.hex())
     }
 
     /// Whether `bytes` have this digest.
     pub fn matches(&self, bytes: &[u8]) -> bool {
-        Digest::of(self.algorithm, bytes) == *self
+        Digest::of(self.algorithm(), bytes) == *self
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.algorithm.as_str(), self.hex)
+        write!(f, "{}:{}", self.algorithm().as_str(), self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -110,11 +132,11 @@ impl FromStr for Digest {
             "" => return Err(DigestError::Form(text.into())),
             _ => return Err(DigestError::Algorithm(text.into())),
         };
-        let good = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if hex.len() != algorithm.hex_len() || !hex.bytes().all(good) {
-            return Err(DigestError::Hex(text.into(), algorithm.hex_len()));
-        }
-        Ok(Digest { algorithm, hex: hex.into() })
+        let value = match algorithm {
+            Algorithm::Sha256 => unhex(hex).map(Value::Sha256),
+            Algorithm::Sha512 => unhex(hex).map(|bytes| Value::Sha512(Arc::new(bytes))),
+        };
+        value.map(Digest).ok_or_else(|| DigestError::Hex(text.into(), algorithm.hex_len()))
     }
 }
 
@@ -160,22 +182,40 @@ impl Hasher {
 
     /// The digest of all bytes fed.
     pub fn finish(self) -> Digest {
-        match self.0 {
-            State::Sha256(state) => {
-                Digest { algorithm: Algorithm::Sha256, hex: hex(&state.finalize()).into() }
-            }
-            State::Sha512(state) => {
-                Digest { algorithm: Algorithm::Sha512, hex: hex(&state.finalize()).into() }
-            }
-        }
+        Digest(match self.0 {
+            State::Sha256(state) => Value::Sha256(state.finalize().into()),
+            State::Sha512(state) => Value::Sha512(Arc::new(state.finalize().into())),
+        })
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+/// Text is hashed as it is written.
+impl fmt::Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Bytes as lower-case hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Exactly `N` bytes from lower-case hex digits.
+pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let pairs: &[[u8; 2]] = text.as_bytes().as_chunks().0;
+    let mut bytes = [0; N];
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    (text.len() == 2 * N).then_some(bytes)
 }
 
 #[cfg(test)]

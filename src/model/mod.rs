@@ -10,6 +10,7 @@ mod referrer;
 mod size;
 
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
+pub(crate) use digest::{hex, unhex};
 pub use limits::Limits;
 pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
 pub use platform::{Platform, PlatformError};

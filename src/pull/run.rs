@@ -2,11 +2,11 @@
 
 use crate::http::ErrorKind;
 use crate::lock::{Accepted, Lock};
-use crate::model::{Digest, trim_index};
+use crate::model::{Descriptor, Digest, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
-use crate::source::{Entry, From, Part, entries};
+use crate::source::{Entry, From, Part, each, entry};
 use crate::store::{Destination, Lanes, Source, StoreError, TransferError, fetch_wide};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -36,17 +36,14 @@ pub async fn pull(
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
-    let entries = entries(lock);
-    let plan = Plan::new(&entries, &**into, rehash)?;
-    progress.begin("pull", entries.len() as u64, plan.bytes());
-    let mut watch = Watch::new(&entries, &plan);
-    let mut outcome = Outcome::of(&plan);
+    let Plan { tasks, mut outcome, bytes } = Plan::new(lock, &**into, rehash)?;
+    progress.begin("pull", outcome.open.len() as u64, bytes);
     let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
     let (all_begun, begun) = tokio::sync::watch::channel(false);
     let lanes = Lanes::new(blobs.clone(), begun);
-    let mut tasks = JoinSet::new();
+    let mut running = JoinSet::new();
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
-    let (mut small, mut large) = plan.tasks.into_iter().partition::<VecDeque<_>, _>(Task::is_manifest);
+    let (mut small, mut large) = tasks.into_iter().partition::<VecDeque<_>, _>(|task| task.is_manifest);
     while !(small.is_empty() && large.is_empty()) {
         for (queue, lane) in [(&mut small, &manifests), (&mut large, &blobs)] {
             while !queue.is_empty()
@@ -55,34 +52,32 @@ pub async fn pull(
             {
                 let (source, into, progress, lanes) =
                     (source.clone(), into.clone(), progress.clone(), lanes.clone());
-                tasks.spawn(async move {
-                    let result = fetch_any(&source, &into, &task.parts, &progress, &lanes).await;
+                let parts = outcome.origins(&task.digest);
+                running.spawn(async move {
+                    let result = fetch_any(&source, &into, &parts, &progress, &lanes).await;
                     drop(slot);
-                    let digest = task.parts[0].descriptor.digest.clone();
                     if result.is_ok() {
-                        into.settled(&digest);
+                        into.settled(&task.digest);
                     }
-                    (digest, result)
+                    (task.digest, result)
                 });
             }
         }
         if !(small.is_empty() && large.is_empty())
-            && let Some(done) = tasks.join_next().await
+            && let Some(done) = running.join_next().await
         {
-            watch.settle(done, &mut outcome, &*progress);
+            outcome.settle(done, &*progress);
         }
     }
     let _ = all_begun.send(true);
-    while let Some(done) = tasks.join_next().await {
-        watch.settle(done, &mut outcome, &*progress);
+    while let Some(done) = running.join_next().await {
+        outcome.settle(done, &*progress);
     }
-    for entry in &entries {
-        outcome.compute_trimmed(entry, &**into);
-    }
+    each(lock).for_each(|entry| outcome.compute_trimmed(&entry, &**into));
     progress.end();
-    let items: Vec<Item> = entries.iter().map(|entry| outcome.item(entry)).collect();
-    let whole = entries.iter().zip(&items).filter(|(_, item)| item.status != Status::Failed);
-    into.name(&whole.map(|(entry, _)| entry).collect::<Vec<_>>())?;
+    let items: Vec<Item> = each(lock).map(|entry| outcome.item(&entry)).collect();
+    let whole = each(lock).zip(&items).filter(|(_, item)| item.status != Status::Failed);
+    into.name(&mut whole.map(|(entry, _)| entry))?;
     Ok(items.into_iter().chain(losses(lock)).collect())
 }
 
@@ -107,48 +102,51 @@ pub fn losses(lock: &Lock) -> Vec<Item> {
     unresolved.chain(accepted).collect()
 }
 
-/// One digest to fetch, with the places that it can come from.
+/// One digest to fetch.
 struct Task {
-    parts: Vec<Part>,
+    digest: Digest,
+    rank: u64,
+    is_manifest: bool,
 }
 
-impl Task {
-    fn is_manifest(&self) -> bool {
-        self.parts[0].is_manifest()
-    }
-}
-
-struct Plan {
+struct Plan<'a> {
     tasks: Vec<Task>,
+    outcome: Outcome<'a>,
+    bytes: u64,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(entries: &[Entry], into: &dyn Destination, rehash: bool) -> Result<Plan, StoreError> {
-        let mut wanted: BTreeMap<&Digest, Vec<&Part>> = BTreeMap::new();
-        for part in entries.iter().flat_map(|entry| &entry.parts) {
-            if rehash && matches!(part.from, From::Trimmed { .. } | From::Computed(_)) {
+    fn new(lock: &'a Lock, into: &dyn Destination, rehash: bool) -> Result<Plan<'a>, StoreError> {
+        for part in each(lock).flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
+            if rehash {
                 into.holds(&part.descriptor, true)?;
             }
-            match &part.from {
-                From::Trimmed { .. } => {}
-                From::Computed(bytes) => into.take(&part.descriptor, bytes)?,
-                _ => wanted.entry(&part.descriptor.digest).or_default().push(part),
+            if let From::Computed(bytes) = &part.from {
+                into.take(&part.descriptor, bytes)?;
             }
         }
-        let mut tasks = Vec::new();
-        for mut parts in wanted.into_values() {
-            if !into.holds(&parts[0].descriptor, rehash)? {
-                parts.dedup_by(|a, b| a.from == b.from);
-                tasks.push(Task { parts: parts.into_iter().take(ORIGINS).cloned().collect() });
+        let (mut tasks, mut bytes, mut there) = (Vec::new(), 0, HashSet::new());
+        let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new() };
+        for (at, entry) in each(lock).enumerate() {
+            outcome.open.push(0);
+            for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
+                let Descriptor { digest, size, .. } = &part.descriptor;
+                if !outcome.parts.contains_key(digest) {
+                    if there.contains(digest) || into.holds(&part.descriptor, rehash)? {
+                        there.insert(digest.clone());
+                        continue;
+                    }
+                    let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
+                    tasks.push(Task { digest: digest.clone(), rank, is_manifest });
+                    bytes += size;
+                }
+                outcome.parts.entry(digest.clone()).or_default().wanted.push((at, index));
+                outcome.open[at] += 1;
             }
         }
-        tasks.sort_by_key(|task| into.rank(&task.parts[0].descriptor));
-        Ok(Plan { tasks })
-    }
-
-    fn bytes(&self) -> u64 {
-        self.tasks.iter().map(|task| task.parts[0].descriptor.size).sum()
+        tasks.sort_by_key(|task| task.rank);
+        Ok(Plan { tasks, outcome, bytes })
     }
 }
 
@@ -175,62 +173,47 @@ async fn fetch_any(
     }
 }
 
-/// Which entries still wait for which digests, so that an item is shown done when it is.
-struct Watch<'a> {
-    waiting: HashMap<Digest, Vec<usize>>,
+/// What came of everything that was not there.
+struct Outcome<'a> {
+    lock: &'a Lock,
+    parts: HashMap<Digest, Fetch>,
+    /// How many parts each entry still waits for, so that an item is shown done when it is.
     open: Vec<usize>,
-    entries: &'a [Entry],
 }
 
-impl<'a> Watch<'a> {
-    fn new(entries: &'a [Entry], plan: &Plan) -> Watch<'a> {
-        let planned: std::collections::HashSet<&Digest> =
-            plan.tasks.iter().map(|task| &task.parts[0].descriptor.digest).collect();
-        let mut waiting: HashMap<Digest, Vec<usize>> = HashMap::new();
-        let mut open = vec![0; entries.len()];
-        for (at, entry) in entries.iter().enumerate() {
-            let mut seen = std::collections::HashSet::new();
-            for digest in entry.parts.iter().map(|part| &part.descriptor.digest) {
-                if planned.contains(digest) && seen.insert(digest) {
-                    waiting.entry(digest.clone()).or_default().push(at);
-                    open[at] += 1;
-                }
-            }
-        }
-        Watch { waiting, open, entries }
+#[derive(Default)]
+struct Fetch {
+    /// Who waits for it: entry, and part of it.
+    wanted: Vec<(usize, usize)>,
+    /// The bytes that came, or why it failed. A task that panicked leaves nothing.
+    result: Option<Result<u64, Box<TransferError>>>,
+}
+
+impl Outcome<'_> {
+    /// The part by each place that it can come from.
+    fn origins(&self, digest: &Digest) -> Vec<Part> {
+        let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
+        let mut parts: Vec<Part> =
+            wanted.map(|(at, part)| entry(self.lock, *at).parts.swap_remove(*part)).collect();
+        parts.dedup_by(|a, b| a.from == b.from);
+        parts.truncate(ORIGINS);
+        parts
     }
 
     fn settle(
         &mut self,
         done: Result<(Digest, Result<u64, TransferError>), tokio::task::JoinError>,
-        outcome: &mut Outcome,
         progress: &dyn Progress,
     ) {
-        // a task that panicked stays failed in the outcome
         let Ok((digest, result)) = done else { return };
-        for at in self.waiting.remove(&digest).unwrap_or_default() {
+        let fetch = self.parts.entry(digest).or_default();
+        fetch.result = Some(result.map_err(Box::new));
+        for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
-                progress.item(&self.entries[at].name);
+                progress.item(&entry(self.lock, at).name);
             }
         }
-        outcome.parts.insert(digest, result);
-    }
-}
-
-struct Outcome {
-    parts: HashMap<Digest, Result<u64, TransferError>>,
-}
-
-impl Outcome {
-    /// Everything planned counts as failed until it is settled.
-    fn of(plan: &Plan) -> Outcome {
-        let open = |task: &Task| {
-            let message = "its transfer ended without a result".to_owned();
-            let error = TransferError::new(Side::Source, ErrorKind::Local, message);
-            (task.parts[0].descriptor.digest.clone(), Err(error))
-        };
-        Outcome { parts: plan.tasks.iter().map(open).collect() }
     }
 
     fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Destination) {
@@ -247,7 +230,7 @@ impl Outcome {
                     .and_then(|index| trim_index(&index, keep).map_err(|error| local(error.to_string())))
                     .and_then(|bytes| Ok(into.take(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
-                    self.parts.insert(digest.clone(), Err(error));
+                    self.parts.entry(digest.clone()).or_default().result = Some(Err(Box::new(error)));
                 }
             }
         }
@@ -257,18 +240,21 @@ impl Outcome {
         let mut status = Status::Present;
         let mut reason = None;
         for part in &entry.parts {
-            match self.parts.get(&part.descriptor.digest) {
+            match self.parts.get(&part.descriptor.digest).map(|fetch| &fetch.result) {
                 None => {}
-                Some(Ok(1..)) if status == Status::Present => status = Status::Done,
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
+                Some(Some(Ok(1..))) if status == Status::Present => status = Status::Done,
+                Some(Some(Ok(_))) => {}
+                Some(Some(Err(error))) => {
                     status = Status::Failed;
                     reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
                 }
+                Some(None) => {
+                    status = Status::Failed;
+                    reason.get_or_insert_with(|| "source: its transfer ended without a result".into());
+                }
             }
         }
-        let digest = Some(entry.digest.clone());
-        Item { kind: entry.kind, name: entry.name.clone(), digest, bytes: Some(entry.size()), status, reason }
+        Item { status, reason, ..entry.item() }
     }
 }
 

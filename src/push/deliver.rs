@@ -20,6 +20,9 @@ use tokio::sync::Semaphore;
 /// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
 type Turn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
+/// The repositories in which a digest is known to stand; held by who brings it to one.
+type Place = Arc<tokio::sync::Mutex<Vec<Arc<str>>>>;
+
 /// What all deliveries of a run share.
 pub(super) struct Carrier {
     pub(super) session: Arc<Session>,
@@ -40,7 +43,7 @@ pub(super) struct Carrier {
     /// Projects that have no room for more, and the name that the registry said it of.
     full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
-    places: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Vec<String>>>>>,
+    places: Mutex<HashMap<Digest, Place>>,
 }
 
 impl Carrier {
@@ -66,9 +69,18 @@ impl Carrier {
         }
     }
 
-    fn places(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Vec<String>>> {
+    fn places(&self, digest: &Digest) -> Place {
         let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         places.entry(digest.clone()).or_default().clone()
+    }
+
+    /// Forgets what came of a turn, unless somebody waits for it or has it.
+    fn forget(&self, repository: &str, reference: &str) {
+        let mut turns = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (repository.to_owned(), reference.to_owned());
+        if turns.get(&key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&key);
+        }
     }
 
     /// The turn to write what stands at a tag or digest, and what came of the last one.
@@ -79,21 +91,22 @@ impl Carrier {
 
     /// The blobs of an entry that stands whole in `repository` can be mounted from there.
     pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
+        let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            self.stands_in(&part.descriptor.digest, repository).await;
+            self.stands_in(&part.descriptor.digest, &repository).await;
         }
     }
 
     /// The blob can be mounted from `repository`.
-    pub(super) async fn stands_in(&self, digest: &Digest, repository: &str) {
-        self.places(digest).lock().await.push(repository.to_owned());
+    pub(super) async fn stands_in(&self, digest: &Digest, repository: &Arc<str>) {
+        self.places(digest).lock().await.push(repository.clone());
     }
 
     /// Where each digest is known to stand, for the receipt.
-    pub(super) fn known_places(&self) -> Vec<(Digest, String)> {
+    pub(super) fn known_places(&self) -> BTreeMap<Digest, String> {
         let places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = |(digest, list): (&Digest, &Arc<tokio::sync::Mutex<Vec<String>>>)| {
-            Some((digest.clone(), list.try_lock().ok()?.first()?.clone()))
+        let first = |(digest, list): (&Digest, &Place)| {
+            Some((digest.clone(), list.try_lock().ok()?.first()?.to_string()))
         };
         places.iter().filter_map(first).collect()
     }
@@ -176,11 +189,21 @@ impl Carrier {
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
         let turn = self.turn(repository, reference);
-        let mut listed = turn.lock().await;
-        match *listed {
-            Some(listed) if reference.contains(':') => Ok(listed),
-            _ => Ok(*listed.insert(self.put_now(repository, reference, kind, bytes).await?)),
+        let is_digest = reference.contains(':');
+        let result = {
+            let mut listed = turn.lock().await;
+            match *listed {
+                Some(listed) if is_digest => Ok(listed),
+                _ => {
+                    self.put_now(repository, reference, kind, bytes).await.inspect(|now| *listed = Some(*now))
+                }
+            }
+        };
+        drop(turn);
+        if !is_digest {
+            self.forget(repository, reference);
         }
+        result
     }
 
     async fn put_now(
@@ -191,9 +214,14 @@ impl Carrier {
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
         // docker-registry answers DIGEST_INVALID where one manifest is written at two places at once
-        let same_content = self.turn("", &Digest::sha256(&bytes).to_string());
-        let _turn = same_content.lock().await;
-        let put = self.session.put_manifest(repository, reference, kind, bytes.clone()).await;
+        let content = Digest::sha256(&bytes).to_string();
+        let turn = self.turn("", &content);
+        let put = {
+            let _turn = turn.lock().await;
+            self.session.put_manifest(repository, reference, kind, bytes.clone()).await
+        };
+        drop(turn);
+        self.forget("", &content);
         let mut error = match put {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
@@ -263,11 +291,12 @@ impl Carrier {
     }
 
     async fn blobs(self: &Arc<Self>, entry: &Entry, repository: &str) -> Result<(), TransferError> {
+        let repository: Arc<str> = repository.into();
         let mut tasks = tokio::task::JoinSet::new();
         let mut seen = std::collections::HashSet::new();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
             if seen.insert(&part.descriptor.digest) {
-                let (carrier, part, repository) = (self.clone(), part.clone(), repository.to_owned());
+                let (carrier, part, repository) = (self.clone(), part.clone(), repository.clone());
                 tasks.spawn(async move { carrier.blob(&part, &repository).await });
             }
         }
@@ -280,7 +309,7 @@ impl Carrier {
 
     /// Brings one blob to `repository`: mounted where the registry has it in another repository, else sent
     /// unless it is there. It is sent by one at a time, mounted by any number.
-    async fn blob(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
+    async fn blob(&self, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
         let places = self.places(&part.descriptor.digest);
         let size = part.descriptor.size;
         // the turn comes before the lane: whoever waits for another's upload holds no lane
@@ -293,7 +322,7 @@ impl Carrier {
             drop(turn);
             if self.mounted(part, repository, other).await? {
                 self.progress.bytes(size);
-                places.lock().await.push(repository.to_owned());
+                places.lock().await.push(repository.clone());
                 return Ok(());
             }
             from = None;
@@ -312,7 +341,7 @@ impl Carrier {
             (Err(_), Some(error)) => return Err(TransferError::source(error)),
             (Err(error), None) => return Err(TransferError::destination(error)),
         }
-        turn.push(repository.to_owned());
+        turn.push(repository.clone());
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use crate::lock::Lock;
 use crate::model::Digest;
 use crate::registry::{Session, Sessions};
 use crate::rewrite::Mapping;
-use crate::source::Entry;
+use crate::source::{Entry, entry};
 use futures_util::StreamExt;
 use serde::Serialize;
 
@@ -45,16 +45,16 @@ pub async fn lacking(
     jobs: usize,
 ) -> Result<Lacking, PushError> {
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
-    let (entries, deliveries) = deliveries(lock, mapping);
-    // collected first: a stream over borrowing closures would not be Send
-    let asking: Vec<_> =
-        deliveries.iter().map(|delivery| one(&session, &entries[delivery.entry], delivery)).collect();
-    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs).collect().await;
+    let deliveries = deliveries(lock, mapping);
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let asking = futures_util::stream::iter(0..deliveries.len())
+        .map(|at| one(&session, entry(lock, deliveries[at].entry), &deliveries[at]));
+    let answers: Vec<_> = asking.buffered(jobs).collect().await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
     Ok(Lacking { destinations: deliveries.len(), lacks: answers.into_iter().flatten().collect() })
 }
 
-async fn one(session: &Session, entry: &Entry, delivery: &Delivery) -> Result<Vec<Lack>, Error> {
+async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec<Lack>, Error> {
     let repository = &delivery.place.repository;
     let lack = |digest: &Digest, why: String| Lack {
         item: entry.name.clone(),
@@ -63,7 +63,7 @@ async fn one(session: &Session, entry: &Entry, delivery: &Delivery) -> Result<Ve
         why,
     };
     let top = &entry.top.digest;
-    let trimmed = trimmed(entry).map(|part| &part.descriptor.digest);
+    let trimmed = trimmed(&entry).map(|part| &part.descriptor.digest);
     let mut lacks = Vec::new();
     let manifests = entry.parts.iter().filter(|part| part.is_manifest()).map(|part| &part.descriptor.digest);
     for digest in manifests.filter(|digest| Some(*digest) != trimmed) {

@@ -5,9 +5,10 @@ use super::deliver::Carrier;
 use super::plan::Delivery;
 use super::preflight::{Problem, ProblemKind};
 use crate::http::{ByteStream, Error};
+use crate::lock::Lock;
 use crate::model::{Descriptor, Digest, Limits, human_size};
 use crate::registry::Session;
-use crate::source::{Entry, Part};
+use crate::source::{Part, entry};
 use crate::store::{Source, checked};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -26,7 +27,7 @@ pub struct LeftOut {
 
 /// A blob that is needed and left out.
 struct Wanted<'a> {
-    blob: &'a Descriptor,
+    blob: Descriptor,
     /// The deliveries that need it.
     stops: Vec<usize>,
     /// Repositories that may have it.
@@ -38,10 +39,10 @@ struct Wanted<'a> {
 pub(super) async fn find(
     carrier: &mut Carrier,
     left_out: &LeftOut,
-    (entries, deliveries, todo): (&[Entry], &[Delivery], &[usize]),
+    (lock, deliveries, todo): (&Lock, &[Delivery], &[usize]),
     jobs: usize,
 ) -> Option<Problem> {
-    let wanted = wanted(left_out, entries, deliveries, todo);
+    let wanted = wanted(left_out, lock, deliveries, todo);
     let session = &carrier.session;
     let asking: Vec<_> = wanted.iter().map(|wanted| place(session, wanted)).collect();
     let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs.max(1)).collect().await;
@@ -57,32 +58,32 @@ pub(super) async fn find(
         }
     }
     for (digest, place) in &places {
-        carrier.stands_in(digest, place).await;
+        carrier.stands_in(digest, &place.as_str().into()).await;
     }
     let (inner, session) = (carrier.source.clone(), carrier.session.clone());
     let problem =
-        (!nowhere.is_empty()).then(|| problem(&nowhere, entries, deliveries, left_out, session.host()));
+        (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, left_out, session.host()));
     carrier.source = Arc::new(ReadBack { inner, session, places });
     problem
 }
 
 fn wanted<'a>(
     left_out: &'a LeftOut,
-    entries: &'a [Entry],
+    lock: &Lock,
     deliveries: &'a [Delivery],
     todo: &[usize],
 ) -> Vec<Wanted<'a>> {
-    let mut wanted: BTreeMap<&Digest, Wanted> = BTreeMap::new();
-    for (at, delivery) in deliveries.iter().enumerate() {
-        let blobs: BTreeMap<&Digest, &Descriptor> = entries[delivery.entry]
-            .parts
-            .iter()
-            .map(|part| (&part.descriptor.digest, &part.descriptor))
-            .filter(|(digest, _)| left_out.blobs.contains_key(digest))
+    let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
+    for (at, delivery) in deliveries.iter().enumerate().filter(|_| !left_out.blobs.is_empty()) {
+        let parts = entry(lock, delivery.entry).parts.into_iter().map(|part| part.descriptor);
+        let blobs: BTreeMap<Digest, Descriptor> = parts
+            .filter(|blob| left_out.blobs.contains_key(&blob.digest))
+            .map(|blob| (blob.digest.clone(), blob))
             .collect();
         for (digest, blob) in blobs {
-            let asked = || left_out.blobs[digest].iter().map(String::as_str).collect();
-            let one = wanted.entry(digest).or_insert_with(|| Wanted { blob, stops: vec![], asked: asked() });
+            let asked = left_out.blobs[&digest].iter().map(String::as_str);
+            let one = wanted.entry(digest);
+            let one = one.or_insert_with(|| Wanted { blob, stops: vec![], asked: asked.collect() });
             if todo.contains(&at) {
                 one.stops.push(at);
             }
@@ -107,7 +108,7 @@ async fn place(session: &Session, wanted: &Wanted<'_>) -> Result<Option<String>,
 
 fn problem(
     nowhere: &[(&Wanted<'_>, String)],
-    entries: &[Entry],
+    lock: &Lock,
     deliveries: &[Delivery],
     left_out: &LeftOut,
     host: &str,
@@ -123,10 +124,10 @@ fn problem(
     );
     let mut stops = BTreeSet::new();
     for (wanted, why) in nowhere {
-        let names: BTreeSet<&str> =
-            wanted.stops.iter().map(|&at| entries[deliveries[at].entry].name.as_str()).collect();
+        let names: BTreeSet<String> =
+            wanted.stops.iter().map(|&at| entry(lock, deliveries[at].entry).name).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
-        let Descriptor { digest, size, .. } = wanted.blob;
+        let Descriptor { digest, size, .. } = &wanted.blob;
         let _ = write!(message, "\n      {digest} {} for {names}{why}", human_size(*size));
         stops.extend(wanted.stops.iter().copied());
     }

@@ -7,13 +7,13 @@ use crate::lock::Lock;
 use crate::model::Digest;
 use crate::registry::Session;
 use crate::rewrite::{Destination, Mapping, file_tag};
-use crate::source::{Entry, From, Part, entries};
+use crate::source::{Entry, From, Part, entry};
 use futures_util::StreamExt;
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Which entry of the lock, by its place in [`entries`].
+    /// Which entry of the lock, by its place in [`crate::source::entries`].
     pub entry: usize,
     /// Repository.
     pub place: Destination,
@@ -37,8 +37,7 @@ pub enum Standing {
 }
 
 /// Every delivery of `lock`, in the lock's order.
-pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Delivery>) {
-    let entries = entries(lock);
+pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
     let images = lock.images.iter().enumerate().flat_map(|(at, image)| {
         let tag = image.destination_tag();
         mapping.image(&image.name).into_iter().map(move |place| Delivery {
@@ -51,20 +50,21 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> (Vec<Entry>, Vec<Del
         let entry = lock.images.len() + at;
         Delivery { entry, place: mapping.file(&file.name), tag: file_tag(file) }
     });
-    let all = images.chain(files).collect();
-    (entries, all)
+    images.chain(files).collect()
 }
 
 /// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
 /// registry holds.
 pub(super) async fn standings(
     session: &Session,
-    entries: &[Entry],
+    lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
 ) -> Vec<Result<Standing, Error>> {
-    let asking = deliveries.iter().map(|delivery| async {
-        let entry = &entries[delivery.entry];
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
+        let delivery = &deliveries[at];
+        let entry = &entry(lock, delivery.entry);
         if names::fault(&delivery.place).is_some() {
             return Ok(Standing::Nothing);
         }
@@ -83,9 +83,7 @@ pub(super) async fn standings(
             false => standing,
         })
     });
-    // collected first: a stream over borrowing closures would not be Send
-    let asking: Vec<_> = asking.collect();
-    futures_util::stream::iter(asking).buffered(jobs).collect().await
+    asking.buffered(jobs).collect().await
 }
 
 /// The trimmed index of an entry, where it has one.

@@ -5,9 +5,10 @@ use super::names::{self, ecr_mend, is_docker_hub, is_ecr, project};
 use super::plan::{Delivery, Standing, trimmed};
 use super::run::Options;
 use crate::http::{Error, ErrorKind};
+use crate::lock::Lock;
 use crate::model::{Digest, human_size};
 use crate::site::IndexPolicy;
-use crate::source::Entry;
+use crate::source::{Entry, entry};
 use futures_util::StreamExt;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +75,7 @@ impl Problem {
 /// What there is to look at.
 pub(super) struct Preflight<'a> {
     pub(super) carrier: &'a Arc<Carrier>,
-    pub(super) entries: &'a [Entry],
+    pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
     pub(super) standings: &'a [Result<Standing, Error>],
     /// The deliveries that would be made, those of refused questions included.
@@ -117,6 +118,10 @@ impl Preflight<'_> {
         &self.deliveries[at].place.repository
     }
 
+    fn entry(&self, at: usize) -> Entry {
+        entry(self.lock, self.deliveries[at].entry)
+    }
+
     /// The deliveries by what `key` makes of their repositories.
     fn by<'k>(&'k self, key: impl Fn(&'k str) -> &'k str) -> BTreeMap<&'k str, Vec<usize>> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -129,13 +134,12 @@ impl Preflight<'_> {
     fn tags(&self) -> Vec<Problem> {
         let stands = self.todo.iter().filter(|_| !self.options.move_tags).filter_map(|&at| {
             let Ok(Standing::Other(digest)) = &self.standings[at] else { return None };
-            let (delivery, wanted) =
-                (&self.deliveries[at], &self.entries[self.deliveries[at].entry].top.digest);
+            let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
             let place = format!("{}:{}", delivery.place, delivery.tag);
             let message =
                 format!("{place} stands at {digest} already, not at {wanted}; --move-tags replaces it");
             let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
-            Some(Problem { stands: Some(digest.clone()), wanted: Some(wanted.clone()), ..problem })
+            Some(Problem { stands: Some(digest.clone()), wanted: Some(wanted), ..problem })
         });
         stands.collect()
     }
@@ -220,16 +224,16 @@ impl Preflight<'_> {
     }
 
     /// The blobs that deliveries to a project bring there: size, and a repository for each.
-    fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<&Digest, (u64, &str)> {
-        let blobs_of = |at: usize| self.entries[self.deliveries[at].entry].parts.iter();
+    fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
+        let blobs_of = |at: usize| self.entry(at).parts.into_iter();
         let whole = (0..self.deliveries.len()).filter(|&at| {
             matches!(self.standings[at], Ok(Standing::Whole)) && project(self.repository(at)) == name
         });
-        let there: BTreeSet<&Digest> =
-            whole.flat_map(|at| blobs_of(at).map(|part| &part.descriptor.digest)).collect();
+        let there: BTreeSet<Digest> =
+            whole.flat_map(|at| blobs_of(at).map(|part| part.descriptor.digest)).collect();
         let brought = stops.iter().flat_map(|&at| {
             let parts = blobs_of(at).filter(|part| !part.is_manifest());
-            parts.map(move |part| (&part.descriptor.digest, (part.descriptor.size, self.repository(at))))
+            parts.map(move |part| (part.descriptor.digest, (part.descriptor.size, self.repository(at))))
         });
         brought.filter(|(digest, _)| !there.contains(digest)).collect()
     }
@@ -287,10 +291,10 @@ impl Preflight<'_> {
     }
 
     async fn sparse(&self) -> Vec<Problem> {
-        let at = self.todo.iter().find(|&&at| trimmed(&self.entries[self.deliveries[at].entry]).is_some());
+        let at = self.todo.iter().find(|&&at| trimmed(&self.entry(at)).is_some());
         let Some(&at) = at else { return Vec::new() };
-        let entry = &self.entries[self.deliveries[at].entry];
-        let message = match self.carrier.takes_sparse(entry, self.repository(at)).await {
+        let entry = self.entry(at);
+        let message = match self.carrier.takes_sparse(&entry, self.repository(at)).await {
             Ok(true) => return Vec::new(),
             Ok(false) => format!(
                 "the registry refuses an index with missing children, and the site says `index: exact`: {}; lock all \

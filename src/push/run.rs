@@ -13,7 +13,7 @@ use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
 use crate::rewrite::{Collision, Mapping};
 use crate::site::IndexPolicy;
-use crate::source::Entry;
+use crate::source::{each, entry};
 use crate::store::{Source, TransferError};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -99,8 +99,8 @@ pub async fn push(
         return Err(Box::new(collision).into());
     }
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
-    let (entries, deliveries) = deliveries(lock, mapping);
-    let standings = standings(&session, &entries, &deliveries, options.jobs).await;
+    let deliveries = deliveries(lock, mapping);
+    let standings = standings(&session, lock, &deliveries, options.jobs).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         // Harbor refuses what is about a project that it has not
         let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
@@ -110,21 +110,21 @@ pub async fn push(
     }
     let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
     carrier.move_tags = options.move_tags;
-    let mut run = Run::new(&entries, &deliveries);
+    let mut run = Run::new(lock, &deliveries);
     let mut todo = run.settle_standing(&standings, &carrier, options.index).await;
-    let lacks = left_out::find(&mut carrier, left_out, (&entries, &deliveries, &todo), options.jobs).await;
+    let lacks = left_out::find(&mut carrier, left_out, (lock, &deliveries, &todo), options.jobs).await;
     let carrier = Arc::new(carrier);
     if !todo.is_empty() {
-        let (entries, deliveries, standings) = (&entries[..], &deliveries[..], &standings[..]);
+        let (deliveries, standings) = (&deliveries[..], &standings[..]);
         let preflight =
-            Preflight { carrier: &carrier, entries, deliveries, standings, todo: &todo, lacks, options };
+            Preflight { carrier: &carrier, lock, deliveries, standings, todo: &todo, lacks, options };
         let problems = preflight.problems().await;
         todo = run.settle_problems(problems, todo);
     }
     if options.dry_run || !run.problems.is_empty() {
-        return Ok(run.finish(lock, mapping, &carrier));
+        return Ok(run.finish(mapping, &carrier));
     }
-    let bytes = unique_bytes(&entries, &deliveries, &todo);
+    let bytes = unique_bytes(lock, &deliveries, &todo);
     progress.begin("push", todo.len() as u64, bytes);
     let mut tasks = tokio::task::JoinSet::new();
     let mut queue = todo.into_iter();
@@ -132,7 +132,7 @@ pub async fn push(
         while tasks.len() < options.jobs.max(1) {
             let Some(at) = queue.next() else { break };
             let delivery = deliveries[at].clone();
-            let (carrier, entry) = (carrier.clone(), entries[delivery.entry].clone());
+            let (carrier, entry) = (carrier.clone(), entry(lock, delivery.entry));
             tasks.spawn(async move {
                 (at, carrier.deliver(&entry, &delivery.place.repository, &delivery.tag).await)
             });
@@ -140,31 +140,33 @@ pub async fn push(
         let Some(done) = tasks.join_next().await else { break };
         // a task that panicked leaves its result open, which counts as failed
         if let Ok((at, result)) = done {
-            progress.item(&entries[deliveries[at].entry].name);
+            progress.item(&entry(lock, deliveries[at].entry).name);
             run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
             run.note_moved(at, &standings[at]);
         }
     }
     progress.end();
     run.settle_open();
-    Ok(run.finish(lock, mapping, &carrier))
+    Ok(run.finish(mapping, &carrier))
 }
 
 /// Why what could be delivered is not.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
 /// What is to be sent at the most: each digest once, less what stands at the registry already.
-fn unique_bytes(entries: &[Entry], deliveries: &[Delivery], todo: &[usize]) -> u64 {
-    let blobs = |at: &usize| entries[deliveries[*at].entry].parts.iter().filter(|part| !part.is_manifest());
+fn unique_bytes(lock: &Lock, deliveries: &[Delivery], todo: &[usize]) -> u64 {
+    let blobs = |at: usize| {
+        let parts = entry(lock, deliveries[at].entry).parts.into_iter();
+        parts.filter(|part| !part.is_manifest()).map(|part| (part.descriptor.digest, part.descriptor.size))
+    };
     let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
-    let standing: HashSet<_> =
-        standing.flat_map(|at| blobs(&at).map(|part| &part.descriptor.digest).collect::<Vec<_>>()).collect();
-    let wanted = todo.iter().flat_map(blobs).map(|part| (&part.descriptor.digest, part.descriptor.size));
+    let standing: HashSet<_> = standing.flat_map(|at| blobs(at).map(|(digest, _)| digest)).collect();
+    let wanted = todo.iter().flat_map(|&at| blobs(at));
     wanted.filter(|(digest, _)| !standing.contains(digest)).collect::<HashMap<_, _>>().values().sum()
 }
 
 struct Run<'a> {
-    entries: &'a [Entry],
+    lock: &'a Lock,
     deliveries: &'a [Delivery],
     results: Vec<Option<Result<(Status, Digest), TransferError>>>,
     problems: Vec<Problem>,
@@ -172,9 +174,9 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(entries: &'a [Entry], deliveries: &'a [Delivery]) -> Run<'a> {
+    fn new(lock: &'a Lock, deliveries: &'a [Delivery]) -> Run<'a> {
         let results = vec![None; deliveries.len()];
-        Run { entries, deliveries, results, problems: Vec::new(), moved: Vec::new() }
+        Run { lock, deliveries, results, problems: Vec::new(), moved: Vec::new() }
     }
 
     /// What stands already is done, what could not be asked for failed. Gives the rest, what this account
@@ -187,7 +189,7 @@ impl<'a> Run<'a> {
     ) -> Vec<usize> {
         let mut todo = Vec::new();
         for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
-            let entry = &self.entries[delivery.entry];
+            let entry = &entry(self.lock, delivery.entry);
             let present = match standing {
                 Ok(Standing::Whole) => Some(entry.top.digest.clone()),
                 Ok(Standing::Trimmed) if index == IndexPolicy::Trimmed => {
@@ -244,26 +246,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(self, lock: &Lock, mapping: &Mapping, carrier: &Carrier) -> Pushed {
-        let mut items: Vec<Item> = self
-            .entries
-            .iter()
-            .map(|entry| {
-                let digest = Some(entry.digest.clone());
-                Item {
-                    kind: entry.kind,
-                    name: entry.name.clone(),
-                    digest,
-                    bytes: Some(entry.size()),
-                    status: Status::Present,
-                    reason: None,
-                }
-            })
-            .collect();
+    fn finish(self, mapping: &Mapping, carrier: &Carrier) -> Pushed {
+        let lock = self.lock;
+        let mut items: Vec<Item> = each(lock).map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {
-            let entry = &self.entries[delivery.entry];
+            let entry = entry(lock, delivery.entry);
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {
@@ -307,7 +296,7 @@ impl<'a> Run<'a> {
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),
             items: delivered,
-            blobs: carrier.known_places().into_iter().collect(),
+            blobs: carrier.known_places(),
         };
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));

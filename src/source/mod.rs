@@ -9,7 +9,7 @@ pub use upstream::{Passing, Upstreams, expect_file, get};
 
 use crate::lock::Lock;
 use crate::model::{Descriptor, Digest};
-use crate::report::Kind;
+use crate::report::{Item, Kind, Status};
 use std::sync::Arc;
 
 /// A lock entry taken apart: everything that must be there for it to be whole.
@@ -117,6 +117,18 @@ impl Entry {
         self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
     }
 
+    /// It as an item of a report, that is there.
+    pub fn item(&self) -> Item {
+        Item {
+            kind: self.kind,
+            name: self.name.clone(),
+            digest: Some(self.digest.clone()),
+            bytes: Some(self.size()),
+            status: Status::Present,
+            reason: None,
+        }
+    }
+
     /// Size in bytes of all parts, each digest once.
     pub fn size(&self) -> u64 {
         let unique: std::collections::BTreeMap<_, _> =
@@ -127,6 +139,18 @@ impl Entry {
 
 /// Every entry of `lock` taken apart, in the lock's order: images, then files.
 pub fn entries(lock: &Lock) -> Vec<Entry> {
-    let images = lock.images.iter().map(image::entry);
-    images.chain(lock.files.iter().map(file::entry)).collect()
+    each(lock).collect()
+}
+
+/// As [`entries`], one at a time: together they take more memory than the lock.
+pub fn each(lock: &Lock) -> impl Iterator<Item = Entry> {
+    lock.images.iter().map(image::entry).chain(lock.files.iter().map(file::entry))
+}
+
+/// One of the [`entries`], by its place among them.
+pub fn entry(lock: &Lock, at: usize) -> Entry {
+    match lock.images.get(at) {
+        Some(image) => image::entry(image),
+        None => file::entry(&lock.files[at - lock.images.len()]),
+    }
 }

@@ -44,7 +44,7 @@ pub trait Destination: Blobs {
     ///
     /// # Errors
     /// When that cannot be recorded.
-    fn name(&self, whole: &[&Entry]) -> Result<(), StoreError>;
+    fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError>;
 }
 
 /// Where one piece of content lies while it comes. Offsets are those of the content.

@@ -6,6 +6,7 @@ use super::writer::Writer;
 use super::{Blobs, ContentError, Destination, Island, partial};
 use crate::model::{Descriptor, Digest, Hasher};
 use crate::source::Entry;
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -279,7 +280,7 @@ impl Disk {
     ///
     /// # Errors
     /// When `index.json` cannot be read or written.
-    pub fn name<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), StoreError> {
+    pub fn name(&self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) -> Result<(), StoreError> {
         self.edit_index(|index| index.add(entries))
     }
 
@@ -353,8 +354,8 @@ impl Destination for Disk {
         partial::open(self, descriptor, wide)
     }
 
-    fn name(&self, whole: &[&Entry]) -> Result<(), StoreError> {
-        Disk::name(self, whole.iter().copied())
+    fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError> {
+        Disk::name(self, whole)
     }
 }
 

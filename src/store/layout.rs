@@ -2,13 +2,56 @@
 
 use crate::model::{Descriptor, Digest, media_type};
 use crate::source::Entry;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of `oci-layout`.
 pub const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
-/// Annotation that carries a name in `index.json`.
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    schema_version: u32,
+    media_type: &'a str,
+    manifests: Vec<Named<'a>>,
+}
+
+/// An entry as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Named<'a> {
+    media_type: &'a str,
+    digest: &'a Digest,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<&'a str>,
+    annotations: Annotations<'a>,
+}
+
+#[derive(Serialize)]
+struct Annotations<'a> {
+    #[serde(rename = "org.opencontainers.image.ref.name")]
+    name: &'a str,
+}
+
+/// An entry as it is read; `None` where it has no name, or is no descriptor.
+#[derive(Deserialize)]
+#[serde(from = "Value")]
+struct Child(Option<(String, (Descriptor, Option<String>))>);
+
+impl From<Value> for Child {
+    fn from(child: Value) -> Child {
+        let read = |child: Value| {
+            let name =
+                child.get("annotations")?.get("org.opencontainers.image.ref.name")?.as_str()?.to_owned();
+            let artifact = child.get("artifactType").and_then(Value::as_str).map(str::to_owned);
+            Some((name, (serde_json::from_value(child).ok()?, artifact)))
+        };
+        Child(read(child))
+    }
+}
 
 /// Names and what they stand at: the content of `index.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,19 +65,19 @@ impl LayoutIndex {
     /// # Errors
     /// When it is no JSON.
     pub fn parse(bytes: &[u8]) -> Result<LayoutIndex, serde_json::Error> {
-        let value: Value = serde_json::from_slice(bytes)?;
-        let children = value.get("manifests").and_then(Value::as_array).cloned().unwrap_or_default();
-        let names = children.iter().filter_map(|child| {
-            let name = child.get("annotations")?.get(REF_NAME)?.as_str()?.to_owned();
-            let artifact = child.get("artifactType").and_then(Value::as_str).map(str::to_owned);
-            Some((name, (serde_json::from_value(child.clone()).ok()?, artifact)))
-        });
-        Ok(LayoutIndex { names: names.collect() })
+        #[derive(Deserialize)]
+        struct Found {
+            #[serde(default)]
+            manifests: Vec<Child>,
+        }
+        let found: Found = serde_json::from_slice(bytes)?;
+        Ok(LayoutIndex { names: found.manifests.into_iter().filter_map(|child| child.0).collect() })
     }
 
     /// Adds or replaces the entries' names.
-    pub fn add<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) {
+    pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) {
         for entry in entries {
+            let entry = entry.borrow();
             let artifact =
                 (entry.kind == crate::report::Kind::File).then(|| media_type::LANDFALL_FILE.to_owned());
             self.names.insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
@@ -48,19 +91,15 @@ impl LayoutIndex {
 
     /// The document, sorted by name: equal content gives equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let manifests: Vec<Value> = self
-            .names
-            .iter()
-            .map(|(name, (top, artifact))| {
-                let mut child = json!({"mediaType": top.media_type, "digest": top.digest, "size": top.size});
-                if let Some(artifact) = artifact {
-                    child["artifactType"] = json!(artifact);
-                }
-                child["annotations"] = json!({REF_NAME: name});
-                child
-            })
-            .collect();
-        let index = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
-        index.to_string().into_bytes()
+        let manifests = self.names.iter().map(|(name, (top, artifact))| Named {
+            media_type: &top.media_type,
+            digest: &top.digest,
+            size: top.size,
+            artifact_type: artifact.as_deref(),
+            annotations: Annotations { name },
+        });
+        let manifests = manifests.collect();
+        let document = Document { schema_version: 2, media_type: media_type::OCI_INDEX, manifests };
+        serde_json::to_vec(&document).unwrap_or_default()
     }
 }

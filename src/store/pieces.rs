@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest piece, in bytes.
 const PIECE: usize = 256 << 10;
+/// How long a buffer is at first: most blobs are small.
+const FIRST: usize = 16 << 10;
 
 /// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few buffers serve
 /// the whole stream.
@@ -20,6 +22,9 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
             let reading = tokio::task::spawn_blocking(move || {
                 let mut piece = Piece::new(buffers);
                 while piece.length < PIECE {
+                    if piece.length == piece.buffer.len() {
+                        piece.buffer.resize((4 * piece.length).clamp(FIRST, PIECE), 0);
+                    }
                     match reader.read(&mut piece.buffer[piece.length..]) {
                         Ok(0) => break,
                         Ok(count) => piece.length += count,
@@ -41,12 +46,12 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     .boxed()
 }
 
-/// Buffers of [`PIECE`] bytes that nobody uses at the moment.
-type Buffers = Arc<Mutex<Vec<Box<[u8]>>>>;
+/// Buffers of at most [`PIECE`] bytes that nobody uses at the moment.
+type Buffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// The beginning of a buffer, which goes back when nobody reads it any more: fresh memory is cleared page by page.
 struct Piece {
-    buffer: Box<[u8]>,
+    buffer: Vec<u8>,
     length: usize,
     home: Buffers,
 }
@@ -54,7 +59,7 @@ struct Piece {
 impl Piece {
     fn new(home: Buffers) -> Piece {
         let free = home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Piece { buffer: free.unwrap_or_else(|| vec![0; PIECE].into()), length: 0, home }
+        Piece { buffer: free.unwrap_or_default(), length: 0, home }
     }
 }
 

@@ -412,7 +412,7 @@ fn a_reader_written_from_the_document_alone_reads_it() {
     let Some(listed) = tool(test, "python3", &[script, bundle]) else { return };
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(text.contains(&digest_of(&site.run(&["verify", bundle]))), "{}", shown(&listed));
-    for (digest, bytes) in site.blobs.iter().filter(|(digest, _)| text.contains(digest.hex())) {
+    for (digest, bytes) in site.blobs.iter().filter(|(digest, _)| text.contains(&digest.hex())) {
         let read = tool(test, "python3", &[script, bundle, &digest.to_string()]).unwrap();
         assert!(read.stdout == *bytes, "{digest}: {}", String::from_utf8_lossy(&read.stderr));
     }
