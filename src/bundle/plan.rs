@@ -89,7 +89,7 @@ impl Plan {
         let mut lost = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in source::entries(lock) {
+        for entry in source::each(lock) {
             let mut lacking = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -156,12 +156,15 @@ impl Plan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub(super) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> Plan {
-        let mut items = source::entries(lock);
-        items.retain(|item| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
-        items.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        let mut items: Vec<(usize, Item)> =
+            source::each(lock).map(|entry| entry.item()).enumerate().collect();
+        items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
+        items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        let entries = || items.iter().map(|(at, _)| source::entry(lock, *at));
         let mut layout = LayoutIndex::default();
-        layout.add(&items);
-        let text = lock.to_text();
+        layout.add(entries());
+        let mut text = lock.to_text();
+        text.shrink_to_fit();
         let fingerprint = Digest::sha256(text.as_bytes());
         let front = [
             (FRONT[0], "application/vnd.oci.layout.header.v1+json", OCI_LAYOUT.to_vec()),
@@ -169,11 +172,10 @@ impl Plan {
             (LOCK, "application/vnd.landfall.lock.v1+yaml", text.into_bytes()),
         ];
         let mut pieces: Vec<Piece> = front.map(|(name, kind, bytes)| front_piece(name, kind, bytes)).into();
-        let (stored, compressed): (Vec<_>, Vec<_>) =
-            blob_pieces(&items).into_iter().partition(|piece| piece.form == Form::Stored);
-        pieces.extend(stored);
-        pieces.extend(compressed);
-        let items = items.iter().map(Entry::item).collect();
+        let mut blobs = blob_pieces(entries());
+        blobs.sort_by_key(|piece| piece.form != Form::Stored);
+        pieces.extend(blobs);
+        let items = items.into_iter().map(|(_, item)| item).collect();
         Plan { items, lost: Vec::new(), bases: Vec::new(), omitted: Vec::new(), fingerprint, pieces }
     }
 
@@ -236,10 +238,11 @@ fn front_piece(name: &str, kind: &str, bytes: Vec<u8>) -> Piece {
 
 /// Every blob once, in the order in which the items first need them. Where several parts are one blob,
 /// it is stored if one of them says so, and has the first of their media types by name.
-fn blob_pieces(items: &[Entry]) -> Vec<Piece> {
+fn blob_pieces(entries: impl Iterator<Item = Entry>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
-    for (item, part) in items.iter().flat_map(|item| item.parts.iter().map(move |part| (item, part))) {
+    let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
+    for (item, part) in entries.flat_map(named) {
         let url = if let From::Url(url) = &part.from { Some(url.as_str()) } else { None };
         let form = Form::of(&part.descriptor.media_type, url);
         if let Some(&place) = places.get(&part.descriptor.digest) {
@@ -258,10 +261,10 @@ fn blob_pieces(items: &[Entry]) -> Vec<Piece> {
         places.insert(part.descriptor.digest.clone(), pieces.len());
         pieces.push(Piece {
             name: part.descriptor.digest.layout_path(),
-            descriptor: part.descriptor.clone(),
+            descriptor: part.descriptor,
             form,
             content: content(&part.from),
-            item: item.name.clone(),
+            item,
         });
     }
     pieces

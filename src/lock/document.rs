@@ -346,7 +346,12 @@ fn is_file_url(text: &str) -> bool {
 
 fn read_blobs<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<Descriptor>, D::Error> {
     let lines = Vec::<String>::deserialize(source)?;
-    lines.iter().map(|line| read_blob(line).map_err(serde::de::Error::custom)).collect()
+    // as long as it is, where collecting would leave room for more
+    let mut blobs = Vec::with_capacity(lines.len());
+    for line in lines {
+        blobs.push(read_blob(&line).map_err(serde::de::Error::custom)?);
+    }
+    Ok(blobs)
 }
 
 fn read_blob(line: &str) -> Result<Descriptor, String> {

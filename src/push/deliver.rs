@@ -102,13 +102,14 @@ impl Carrier {
         self.places(digest).lock().await.push(repository.clone());
     }
 
-    /// Where each digest is known to stand, for the receipt.
-    pub(super) fn known_places(&self) -> BTreeMap<Digest, String> {
-        let places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = |(digest, list): (&Digest, &Place)| {
-            Some((digest.clone(), list.try_lock().ok()?.first()?.to_string()))
+    /// Where each digest is known to stand, for the receipt. Nothing is known afterwards.
+    pub(super) fn take_places(&self) -> BTreeMap<Digest, String> {
+        let mut places = self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = |(digest, list): (Digest, Place)| {
+            let first = list.try_lock().ok()?.first()?.to_string();
+            Some((digest, first))
         };
-        places.iter().filter_map(first).collect()
+        places.drain().filter_map(first).collect()
     }
 
     /// Brings one entry to `repository:tag`. Returns the digest that the tag stands at.

@@ -296,7 +296,7 @@ impl<'a> Run<'a> {
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),
             items: delivered,
-            blobs: carrier.known_places(),
+            blobs: carrier.take_places(),
         };
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
