@@ -2,7 +2,7 @@
 
 use super::locator::{self, Locator};
 use super::{BaseName, Fault, Form, LOCATOR, LOCK, delta, frame, header};
-use crate::model::{Descriptor, Digest, hex, unhex};
+use crate::model::{Descriptor, Digest, MediaType, hex, unhex};
 use crate::report::Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -77,7 +77,7 @@ pub struct Record {
     /// Size of its content in bytes.
     pub size: u64,
     /// Media type of its content.
-    pub media_type: String,
+    pub media_type: MediaType,
     /// How its content stands in its frames.
     pub form: Form,
     /// File offset of its first frame.

@@ -35,7 +35,7 @@ impl Check<'_> {
             parsed.map(|(manifest, kind)| (bytes, manifest, kind))
         });
         match parsed {
-            Ok((_, _, kind)) if kind != *media_type => {
+            Ok((_, _, kind)) if *media_type != kind.as_str() => {
                 self.faults.push(format!("{digest} is of type {kind}, the lock says {media_type}"));
                 None
             }

@@ -2,7 +2,7 @@
 
 use super::text;
 use crate::document::{self, Diagnostic};
-use crate::model::{Algorithm, Descriptor, Digest, Hasher, ImageRef, Platform};
+use crate::model::{Algorithm, Descriptor, Digest, Hasher, ImageRef, MediaType, Platform};
 use crate::report::Kind;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct Image {
     /// Digest of the index, or of the manifest where there is no index.
     pub digest: Digest,
     /// Media type of the same.
-    pub media_type: String,
+    pub media_type: MediaType,
     /// Size of the same, in bytes.
     pub size: u64,
     /// Platform of an image without an index.
@@ -75,7 +75,7 @@ pub struct LockedManifest {
     /// Its size in bytes.
     pub size: u64,
     /// Its media type.
-    pub media_type: String,
+    pub media_type: MediaType,
     /// Its platform as the index names it; absent for artifacts and nested indexes.
     #[serde(default)]
     pub platform: Option<String>,
@@ -101,7 +101,7 @@ pub struct Referrer {
     /// Its size in bytes.
     pub size: u64,
     /// Its media type.
-    pub media_type: String,
+    pub media_type: MediaType,
     /// Its tag, where it is kept by the cosign tag convention.
     #[serde(default)]
     pub tag: Option<String>,

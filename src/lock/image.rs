@@ -33,7 +33,7 @@ pub(super) async fn resolve(
         platforms: wanted.platforms.clone(),
         pin: wanted.pin.clone(),
         digest: raw.digest.clone(),
-        media_type: kind.clone(),
+        media_type: kind.clone().into(),
         size: raw.bytes.len() as u64,
         platform: None,
         manifests: Vec::new(),
@@ -61,7 +61,8 @@ pub(super) async fn resolve(
                 let bytes = trim_index(&raw.bytes, &keep)?;
                 image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
                 let digest = Digest::sha256(&bytes);
-                resolver.keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind }, &bytes);
+                resolver
+                    .keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }, &bytes);
             }
         }
     }
@@ -164,7 +165,11 @@ pub(super) async fn fetch_one(
     let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
     let subject = referring(&raw.bytes, descriptor).map(|referring| referring.subject);
-    Ok(Fetched { descriptor: Descriptor { media_type, ..descriptor.clone() }, manifest, subject })
+    Ok(Fetched {
+        descriptor: Descriptor { media_type: media_type.into(), ..descriptor.clone() },
+        manifest,
+        subject,
+    })
 }
 
 /// The manifests, children before parents, in the order of the index.

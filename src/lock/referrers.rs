@@ -154,7 +154,8 @@ impl<'a> Place<'a> {
 fn read(raw: RawManifest) -> Result<Fetched, String> {
     let (manifest, media_type) =
         Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(|error| error.to_string())?;
-    let descriptor = Descriptor { digest: raw.digest, size: raw.bytes.len() as u64, media_type };
+    let descriptor =
+        Descriptor { digest: raw.digest, size: raw.bytes.len() as u64, media_type: media_type.into() };
     let subject = referring(&raw.bytes, &descriptor).map(|referring| referring.subject);
     Ok(Fetched { descriptor, manifest, subject })
 }

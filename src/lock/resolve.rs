@@ -124,7 +124,7 @@ impl Resolver {
             && self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false)
             && let Ok(bytes) = self.disk.read(descriptor)
         {
-            let content_type = Some(descriptor.media_type.clone());
+            let content_type = Some(descriptor.media_type.to_string());
             return Ok(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() });
         }
         let session = self.sessions.upstream(&name.registry).await?;
@@ -132,7 +132,7 @@ impl Resolver {
         let descriptor = Descriptor {
             digest: raw.digest.clone(),
             size: raw.bytes.len() as u64,
-            media_type: raw.content_type.clone().unwrap_or_default(),
+            media_type: raw.content_type.clone().unwrap_or_default().into(),
         };
         self.keep(&descriptor, &raw.bytes);
         Ok(raw)

@@ -10,7 +10,7 @@ fn digest(text: &str) -> Digest {
 }
 
 fn sample() -> Lock {
-    let kind = "application/vnd.oci.image.manifest.v1+json".to_owned();
+    let kind = crate::model::MediaType::from("application/vnd.oci.image.manifest.v1+json");
     Lock {
         version: 1,
         images: vec![Image {

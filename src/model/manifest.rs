@@ -48,7 +48,7 @@ pub struct Descriptor {
     /// The content's size in bytes.
     pub size: u64,
     /// The content's media type.
-    pub media_type: String,
+    pub media_type: super::MediaType,
 }
 
 /// An entry of an index.
@@ -141,7 +141,7 @@ impl RawDescriptor {
         Ok(Descriptor {
             digest: self.digest.parse()?,
             size: self.size,
-            media_type: self.media_type.clone().unwrap_or_else(|| media_type::OCTETS.into()),
+            media_type: self.media_type.as_deref().unwrap_or(media_type::OCTETS).into(),
         })
     }
 }
@@ -169,7 +169,7 @@ impl Manifest {
         let kind = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
         let config = config.read()?;
         let manifest = Manifest::Image {
-            artifact_type: raw.artifact_type.clone().unwrap_or_else(|| config.media_type.clone()),
+            artifact_type: raw.artifact_type.clone().unwrap_or_else(|| config.media_type.to_string()),
             config,
             layers: layers.iter().map(RawDescriptor::read).collect::<Result<_, _>>()?,
             subject: raw.subject.as_ref().map(RawDescriptor::read).transpose()?,

@@ -2,8 +2,10 @@
 //! No I/O happens here.
 
 mod digest;
+
 mod limits;
 mod manifest;
+mod media;
 mod platform;
 mod reference;
 mod referrer;
@@ -11,8 +13,10 @@ mod size;
 
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
+
 pub use limits::Limits;
 pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
+pub use media::MediaType;
 pub use platform::{Platform, PlatformError};
 pub use reference::{ImageRef, ReferenceError, names_host, repository_of};
 pub use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};

@@ -117,7 +117,7 @@ impl Pushed {
             return Ok(None);
         };
         let size = self.stat(digest).map_err(io::Error::other)?;
-        Ok(size.map(|size| Descriptor { digest: digest.clone(), size, media_type }))
+        Ok(size.map(|size| Descriptor { digest: digest.clone(), size, media_type: media_type.into() }))
     }
 
     /// The tags of a repository, sorted; `None` where nothing was pushed to it.

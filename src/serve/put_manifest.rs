@@ -67,7 +67,7 @@ pub(super) async fn put(
     let at = name.clone();
     let (descriptor, subject) = blocking(move || -> Result<_, Problem> {
         let (manifest, kind) = check(&bytes, sent.as_deref())?;
-        let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind };
+        let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
         let referrer = referring(&bytes, &descriptor);
         want_blobs(&app, &pushed, &manifest, &foreign(&bytes))?;
         pushed
