@@ -37,7 +37,7 @@ use crate::report::Kind;
 use crate::source::{self, Entry};
 use crate::store::{Blobs, ContentError};
 use serde::Deserialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,8 @@ pub(super) struct Inner {
     pub index_frames: Vec<tail::Sizes>,
     /// The signature's text, as it stands in its entry.
     pub signature: Option<Vec<u8>>,
-    blobs: HashMap<Digest, usize>,
+    /// The places of all blobs, by digest.
+    blobs: Vec<usize>,
 }
 
 impl Bundle {
@@ -105,8 +106,9 @@ impl Bundle {
             };
             return Err(unsound(Fault::new("end of the file", length.min(end), why)));
         }
-        let blobs = contents.entries.iter().enumerate().filter(|(_, entry)| entry.is_blob());
-        let blobs = blobs.map(|(place, entry)| (entry.digest.clone(), place)).collect();
+        let entries = &contents.entries;
+        let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
+        blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let path = path.into();
         Ok(Bundle(Arc::new(Inner { path, medium, contents, locator, index_frames, signature, blobs })))
     }
@@ -235,6 +237,13 @@ impl Bundle {
 }
 
 impl Inner {
+    /// The place of a blob among the entries.
+    fn place(&self, digest: &Digest) -> Option<usize> {
+        let entries = &self.contents.entries;
+        let found = self.blobs.binary_search_by(|place| entries[*place].digest.cmp(digest));
+        found.ok().map(|at| self.blobs[at])
+    }
+
     /// `length` bytes from `at` on.
     pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         self.medium.bytes_at(at, length)
@@ -253,18 +262,18 @@ impl Record {
 
 impl Blobs for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        Ok(self.0.blobs.get(digest).map(|&place| self.0.contents.entries[place].size))
+        Ok(self.0.place(digest).map(|place| self.0.contents.entries[place].size))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let missing = || ContentError::Missing { digest: digest.clone() };
-        let place = *self.0.blobs.get(digest).ok_or_else(missing)?;
+        let place = self.0.place(digest).ok_or_else(missing)?;
         Ok(Box::new(self.reader(place, offset)))
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
-        match self.0.blobs.get(digest) {
-            Some(&place) if self.0.contents.entries[place].form == Form::Stored => {
+        match self.0.place(digest) {
+            Some(place) if self.0.contents.entries[place].form == Form::Stored => {
                 Ok(Box::new(WholeReader::new(Arc::clone(&self.0), place)))
             }
             _ => self.open(digest, 0),
@@ -411,7 +420,8 @@ pub(super) fn parse(
     if !unknown.is_empty() {
         return newer(format!("it uses {}", unknown.join(", ")));
     }
-    let contents: Contents = serde_json::from_slice(index).map_err(fault)?;
+    let mut contents: Contents = serde_json::from_slice(index).map_err(fault)?;
+    contents.entries.shrink_to_fit();
     if contents.locks.len() > 1 {
         return newer(format!("it has {} locks", contents.locks.len()));
     }
