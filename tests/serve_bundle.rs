@@ -63,35 +63,21 @@ impl Carried {
         let manifests: Vec<LockedManifest> = manifests.collect();
         let keep = manifests.iter().map(|manifest| manifest.digest.clone()).collect();
         let trimmed = (kept.len() < children.len()).then(|| trim_index(&bytes, &keep).unwrap());
+        let top = Descriptor { digest, size, media_type: kind };
         self.lock.images.push(Image {
-            name: name.parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest,
-            media_type: kind,
-            size,
             platform: children.is_empty().then(|| "linux/amd64".parse().unwrap()),
             manifests,
             blobs,
             trimmed: trimmed
                 .map(|bytes| Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 }),
-            referrers: None,
-            referrer_blobs: vec![],
+            ..Image::new(name.parse().unwrap(), top)
         });
     }
 
     fn file(&mut self, url: &str, content: &[u8]) -> &mut File {
         self.images.blob(media_type::OCTETS, content);
         let (digest, size) = (Digest::sha256(content), content.len() as u64);
-        self.lock.files.push(File {
-            name: url.into(),
-            digest,
-            size,
-            checksum: None,
-            sidecars: vec![],
-            also: vec![],
-            mode: None,
-        });
+        self.lock.files.push(File::new(url, digest, size));
         self.lock.files.last_mut().unwrap()
     }
 

@@ -29,15 +29,7 @@ impl Desk {
     fn lock(&self, name: &str, content: &[u8]) -> Lock {
         let digest = Digest::sha256(content);
         self.place.write(&format!("store/{}", digest.layout_path()), content);
-        let file = File {
-            name: "https://h.example/tool".into(),
-            digest,
-            size: content.len() as u64,
-            checksum: None,
-            sidecars: vec![],
-            also: vec![],
-            mode: None,
-        };
+        let file = File::new("https://h.example/tool", digest, content.len() as u64);
         let lock = Lock { version: 1, files: vec![file], ..Lock::default() };
         self.place.write(name, lock.to_text());
         lock

@@ -50,29 +50,8 @@ pub(super) fn sample() -> (Memory, Lock) {
     let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
-    let image = Image {
-        name: "h.example/app:1".parse().unwrap(),
-        platforms: vec![],
-        pin: None,
-        digest: top.digest,
-        media_type: top.media_type,
-        size: top.size,
-        platform: None,
-        manifests: vec![],
-        blobs: vec![config, layer],
-        trimmed: None,
-        referrers: None,
-        referrer_blobs: vec![],
-    };
-    let file = File {
-        name: "https://h.example/tool".into(),
-        digest: file.digest,
-        size: file.size,
-        checksum: None,
-        sidecars: vec![],
-        also: vec![],
-        mode: None,
-    };
+    let image = Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let file = File::new("https://h.example/tool", file.digest, file.size);
     (memory, Lock { version: 1, images: vec![image], files: vec![file], ..Lock::default() })
 }
 

@@ -224,14 +224,8 @@ mod tests {
         let trimmed = json!({"schemaVersion": 2, "manifests": [first, nested, loose]}).to_string();
         let top = memory.json(&index, OCI_INDEX);
         let (signature, signed) = memory.manifest("signature", &json!({"subject": top}));
+        let subject = Some(top.digest.clone());
         let image = Image {
-            name: "h.example/app:1".parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest: top.digest.clone(),
-            media_type: top.media_type,
-            size: top.size,
-            platform: None,
             manifests: [&first, &second, &nested].map(locked).into(),
             blobs,
             trimmed: Some(Trimmed { digest: Digest::sha256(trimmed.as_bytes()), size: trimmed.len() as u64 }),
@@ -240,9 +234,10 @@ mod tests {
                 size: signature.size,
                 media_type: signature.media_type,
                 tag: None,
-                subject: Some(top.digest),
+                subject,
             }]),
             referrer_blobs: signed,
+            ..Image::new("h.example/app:1".parse().unwrap(), top)
         };
         (memory, image)
     }

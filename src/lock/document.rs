@@ -66,6 +66,27 @@ pub struct Image {
     pub referrer_blobs: Vec<Descriptor>,
 }
 
+impl Image {
+    /// An image of which nothing is known but what its name stands for.
+    pub fn new(name: ImageRef, top: Descriptor) -> Image {
+        let Descriptor { digest, size, media_type } = top;
+        Image {
+            name,
+            platforms: Vec::new(),
+            pin: None,
+            digest,
+            media_type,
+            size,
+            platform: None,
+            manifests: Vec::new(),
+            blobs: Vec::new(),
+            trimmed: None,
+            referrers: None,
+            referrer_blobs: Vec::new(),
+        }
+    }
+}
+
 /// A manifest under an index.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -132,6 +153,14 @@ pub struct File {
     /// Permission bits for exports, octal text such as `0755`.
     #[serde(default)]
     pub mode: Option<String>,
+}
+
+impl File {
+    /// A file that is checked against nothing else.
+    pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
+        let name = name.into();
+        File { name, digest, size, checksum: None, sidecars: Vec::new(), also: Vec::new(), mode: None }
+    }
 }
 
 /// A checksum file that travels with a [`File`].

@@ -28,20 +28,13 @@ pub(super) async fn resolve(
         return Err(format!("upstream answers {}, the manifest demands {pin}", raw.digest).into());
     }
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
-    let mut image = Image {
-        name: name.clone(),
-        platforms: wanted.platforms.clone(),
-        pin: wanted.pin.clone(),
+    let top = Descriptor {
         digest: raw.digest.clone(),
-        media_type: kind.clone().into(),
         size: raw.bytes.len() as u64,
-        platform: None,
-        manifests: Vec::new(),
-        blobs: Vec::new(),
-        trimmed: None,
-        referrers: None,
-        referrer_blobs: Vec::new(),
+        media_type: kind.clone().into(),
     };
+    let (platforms, pin) = (wanted.platforms.clone(), wanted.pin.clone());
+    let mut image = Image { platforms, pin, ..Image::new(name.clone(), top) };
     match &manifest {
         Manifest::Image { config, .. } => {
             image.platform = config_platform(resolver, name, config, &wanted.platforms).await?;

@@ -1,7 +1,7 @@
 //! What the unit tests of this stage share: content in memory, and locked items made on the spot.
 
 use crate::lock::{File, Image};
-use crate::model::{Digest, media_type};
+use crate::model::{Descriptor, Digest, media_type};
 use crate::store::{Blobs, ContentError};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -30,31 +30,12 @@ impl Blobs for Memory {
 
 /// A locked image of one manifest, `manifest`.
 pub(super) fn image(name: &str, manifest: &[u8]) -> Image {
-    Image {
-        name: name.parse().unwrap(),
-        platforms: vec![],
-        pin: None,
-        digest: Digest::sha256(manifest),
-        media_type: media_type::OCI_MANIFEST.into(),
-        size: manifest.len() as u64,
-        platform: None,
-        manifests: vec![],
-        blobs: vec![],
-        trimmed: None,
-        referrers: None,
-        referrer_blobs: vec![],
-    }
+    let (digest, size) = (Digest::sha256(manifest), manifest.len() as u64);
+    let top = Descriptor { digest, size, media_type: media_type::OCI_MANIFEST.into() };
+    Image::new(name.parse().unwrap(), top)
 }
 
 /// A locked file.
 pub(super) fn file(url: &str, content: &[u8]) -> File {
-    File {
-        name: url.into(),
-        digest: Digest::sha256(content),
-        size: content.len() as u64,
-        checksum: None,
-        sidecars: vec![],
-        also: vec![],
-        mode: None,
-    }
+    File::new(url, Digest::sha256(content), content.len() as u64)
 }

@@ -64,20 +64,7 @@ impl Site {
         let trimmed = (keep < arches.len())
             .then(|| Trimmed { digest: Digest::sha256(&trimmed), size: trimmed.len() as u64 });
         let top = self.put(Algorithm::Sha256, index, media_type::OCI_INDEX);
-        self.lock.images.push(Image {
-            name: name.parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest: top.digest,
-            media_type: top.media_type,
-            size: top.size,
-            platform: None,
-            manifests,
-            blobs,
-            trimmed,
-            referrers: None,
-            referrer_blobs: vec![],
-        });
+        self.lock.images.push(Image { manifests, blobs, trimmed, ..Image::new(name.parse().unwrap(), top) });
     }
 
     pub(super) fn file(&mut self, url: &str, bytes: Vec<u8>) {

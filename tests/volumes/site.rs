@@ -47,20 +47,7 @@ impl Site {
         let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
         let mut blobs: Vec<Descriptor> = layers.iter().chain([&config]).map(read).collect();
         blobs.sort();
-        let image = Image {
-            name: "quay.io/example/app:v1".parse().unwrap(),
-            platforms: vec![],
-            pin: None,
-            digest: top.digest,
-            media_type: top.media_type,
-            size: top.size,
-            platform: None,
-            manifests: vec![],
-            blobs,
-            trimmed: None,
-            referrers: None,
-            referrer_blobs: vec![],
-        };
+        let image = Image { blobs, ..Image::new("quay.io/example/app:v1".parse().unwrap(), top) };
         let mut lock = Lock { version: 1, images: vec![image], ..Lock::default() };
         let mut contents = Vec::new();
         for number in seed..seed + 40 {
@@ -71,15 +58,7 @@ impl Site {
             };
             let url = format!("https://files.example/{name}");
             images.blob("application/octet-stream", &bytes);
-            lock.files.push(File {
-                name: url.clone(),
-                digest: Digest::sha256(&bytes),
-                size: bytes.len() as u64,
-                checksum: None,
-                sidecars: vec![],
-                also: vec![],
-                mode: None,
-            });
+            lock.files.push(File::new(url, Digest::sha256(&bytes), bytes.len() as u64));
             contents.push((name, bytes));
         }
         lock.files.sort_by(|a, b| a.name.cmp(&b.name));
