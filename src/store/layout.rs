@@ -100,6 +100,7 @@ impl LayoutIndex {
         });
         let manifests = manifests.collect();
         let document = Document { schema_version: 2, media_type: media_type::OCI_INDEX, manifests };
+        // texts and numbers, which nothing can be wrong with
         serde_json::to_vec(&document).unwrap_or_default()
     }
 }
