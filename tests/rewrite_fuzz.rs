@@ -6,7 +6,6 @@
 use base64::Engine as _;
 use landfall::config::Site;
 use landfall::lockfile::Lock;
-use landfall::model::Mapping;
 use landfall::rewrite::{Kind, Known, Options, inputs, rewrite, scan};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

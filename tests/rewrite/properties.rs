@@ -2,7 +2,6 @@
 
 use super::{IMAGES, SITE, digest, lock};
 use landfall::lockfile::Lock;
-use landfall::model::Mapping;
 use landfall::rewrite::{Kind, Known, Options, Rewritten};
 use proptest::prelude::*;
 use std::path::Path;
