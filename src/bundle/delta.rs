@@ -4,7 +4,6 @@ use super::contents::Contents;
 use super::{Bundle, DELTA, Plan};
 use crate::content::{BlobRead, ContentError};
 use crate::content::{Entry, Origin};
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::is_path;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
@@ -79,7 +78,7 @@ impl Base {
 
     /// What whoever has all of `lock` has.
     pub fn lock(lock: &Lock) -> Base {
-        let parts = item::entries(lock).into_iter().flat_map(|entry| entry.parts);
+        let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
         let had = parts.map(|part| (part.descriptor.digest, Some(part.descriptor.size))).collect();
         Base { name: BaseName::Lock { lock: lock.fingerprint() }, had }
     }
@@ -188,7 +187,7 @@ pub(super) fn faults(bundle: &Bundle, lock: &Lock, plan: &Plan) -> Vec<String> {
     let (mut all_kept, mut faults) = (HashSet::new(), Vec::new());
     let is_held =
         |entry: &Entry| plan.items.iter().any(|item| (item.kind, &item.name) == (entry.kind, &entry.name));
-    for entry in item::each(lock).filter(is_held) {
+    for entry in lock.each_entry().filter(is_held) {
         match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => faults.push(error.to_string()),

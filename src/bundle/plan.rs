@@ -4,7 +4,6 @@ use super::contents::{FRONT, ItemName};
 use super::{Base, BaseName, Error, Form, LOCK, delta, frame, header, locator};
 use crate::content::BlobRead;
 use crate::content::{Entry, Origin};
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, media_type};
 use crate::report::{Item, Kind};
@@ -91,7 +90,7 @@ impl Plan {
         let mut lost = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in item::each(lock) {
+        for entry in lock.each_entry() {
             let mut lacking = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -158,10 +157,10 @@ impl Plan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub(super) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> Plan {
-        let mut items: Vec<(usize, Item)> = item::each(lock).map(|entry| entry.item()).enumerate().collect();
+        let mut items: Vec<(usize, Item)> = lock.each_entry().map(|entry| entry.item()).enumerate().collect();
         items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let entries = || items.iter().map(|(at, _)| item::entry(lock, *at));
+        let entries = || items.iter().map(|(at, _)| lock.entry(*at));
         let mut layout = LayoutIndex::default();
         layout.add(entries());
         let mut text = lock.to_text();

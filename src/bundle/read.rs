@@ -33,7 +33,6 @@ use super::whole::WholeReader;
 use super::{BaseName, CONTENTS, DELTA, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
 use crate::content::Entry;
 use crate::content::{BlobRead, ContentError};
-use crate::item;
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Hasher, Limits};
 use crate::report::Kind;
@@ -215,7 +214,7 @@ impl Bundle {
     /// As [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
         let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
-        let mut entries = item::entries(&self.lock()?);
+        let mut entries = self.lock()?.entries();
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
     }

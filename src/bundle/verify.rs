@@ -3,8 +3,7 @@
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
 use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
-use crate::item;
-use crate::lock::disagreements;
+use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Hasher};
 use crate::report::{Kind, Progress};
@@ -201,7 +200,8 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
-    let known: BTreeSet<ItemName> = item::each(&lock)
+    let known: BTreeSet<ItemName> = lock
+        .each_entry()
         .map(|entry| named(entry.kind, entry.name))
         .chain(lock.missing.iter().map(|item| named(item.kind, item.name.clone())))
         .chain(unresolved.iter().cloned())
@@ -226,7 +226,7 @@ fn lock_against_manifests(bundle: &Bundle, lock: &Lock, without: &BTreeSet<ItemN
         .iter()
         .filter(|image| !without.contains(&ItemName { kind: Kind::Image, name: image.name.to_string() }));
     let faults = held.flat_map(|image| {
-        let told = disagreements(image, bundle).into_iter();
+        let told = image.contradictions(bundle).into_iter();
         told.map(move |why| Fault::new(LOCK, at, format!("{}: {why}", image.name)))
     });
     faults.collect()

@@ -4,7 +4,6 @@ use super::carried::{self, Demands};
 use super::together::{Together, store};
 use super::{Context, Exit, Failure, Outcome};
 use crate::content::BlobRead;
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -69,7 +68,7 @@ impl Files {
                 let bundle = carried::open(context, path, &demands)?.bundle;
                 let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
                 let lock = together.bundle.held()?;
-                together.whole(item::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
+                together.whole(lock.entries().iter().filter(|entry| entry.kind == Kind::File))?;
                 (lock, together.blobs)
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),

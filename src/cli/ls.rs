@@ -7,7 +7,6 @@ use super::{Exit, Failure, Outcome, carried};
 use crate::bundle::Bundle;
 use crate::content::Entry;
 use crate::content::missing_blobs;
-use crate::item;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
@@ -31,7 +30,7 @@ impl Ls {
                 (Some(bundle), lock, entries)
             }
             Given::Lock(lock) => {
-                let entries = item::entries(&lock);
+                let entries = lock.entries();
                 (None, lock, entries)
             }
             Given::Receipt(_) => {

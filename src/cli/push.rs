@@ -5,7 +5,6 @@ use super::delivery::Delivery;
 use super::together::{Together, store};
 use super::{Context, Failure, Outcome};
 use crate::content::{BlobRead, LocalSource};
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::push::LeftOut;
@@ -82,7 +81,7 @@ impl Push {
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let fingerprint = carried.bundle.fingerprint().clone();
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
-        let left_out = together.left_out(&item::entries(&lock))?;
+        let left_out = together.left_out(&lock.entries())?;
         Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
     }
 

@@ -3,8 +3,8 @@
 use super::findings::{hand_over, shown};
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome};
-use crate::item::collision;
 use crate::lock::today;
+use crate::lockfile::collision;
 use crate::model::Limits;
 use crate::model::Target;
 use crate::render::{Overlay, helm_values};

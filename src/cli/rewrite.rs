@@ -2,7 +2,7 @@
 
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome, OutputMode, hunks, rewritten};
-use crate::item::collision;
+use crate::lockfile::collision;
 use crate::model::Digest;
 use crate::model::Target;
 use crate::push::Receipt;

@@ -2,12 +2,14 @@
 
 mod archive;
 mod diagnostic;
+mod place;
 mod shape;
 mod spans;
 
 pub use archive::{ArchiveError, Files, unpack};
 pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::line_column;
+pub use place::Place;
 pub use spans::Node;
 
 use serde::de::DeserializeOwned;

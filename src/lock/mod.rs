@@ -1,18 +1,10 @@
-//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests.
+//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
-mod agree;
-mod checksum;
-mod file;
-mod image;
-mod referrers;
-mod resolve;
+mod diff;
 mod run;
+mod today;
 
-pub use agree::disagreements;
-pub use resolve::Resolver;
-pub use run::{Change, Locked, Pins, diff, lock};
-
-/// Today, `YYYY-MM-DD`, in UTC: what `until` days are compared with.
-pub fn today() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
-}
+pub use crate::item::{Pins, Resolver};
+pub use diff::{Change, diff};
+pub use run::{Locked, lock};
+pub use today::today;

@@ -1,11 +1,13 @@
 //! One manifest, checked value by value: what its entries and lists ask for, each with its place.
 
+use super::list;
 use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
 use super::text::{Spot, Text};
 use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platforms, reference_of, url_of};
 use super::vars::{At, Field, OWN_URL, Vars};
-use super::{Endpoint, WantedFile, WantedImage, list};
+use super::wanted::Endpoint;
 use crate::document::{Diagnostic, Node};
+use crate::item::{WantedFile, WantedImage};
 use crate::lockfile::Accepted;
 use crate::model::{ImageRef, Platform};
 use crate::report::Kind;

@@ -3,8 +3,9 @@
 
 use super::check::{Exclude, Item, Items};
 use super::text::Spot;
-use super::{Endpoint, Wanted, WantedFile, WantedImage};
+use super::wanted::{Endpoint, Wanted};
 use crate::document::{Diagnostic, nearest};
+use crate::item::{WantedFile, WantedImage};
 use crate::lockfile::Accepted;
 use crate::model::Platform;
 use std::collections::BTreeMap;

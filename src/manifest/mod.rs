@@ -18,7 +18,9 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
+pub use crate::document::Place;
+pub use crate::item::{Checksum, WantedFile, WantedImage};
 pub use draft::{Wanting, Wish, draft};
 pub use load::{Error, load};
 pub use schema::Document;
-pub use wanted::{Checksum, Endpoint, Place, Wanted, WantedFile, WantedImage};
+pub use wanted::{Endpoint, Wanted};

@@ -1,7 +1,6 @@
 //! Input files and places in them, from which faults are made.
 
-use super::Place;
-use crate::document::{Diagnostic, Node, line_column};
+use crate::document::{Diagnostic, Node, Place, line_column};
 use std::ops::Range;
 use std::rc::Rc;
 

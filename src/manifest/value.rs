@@ -1,9 +1,9 @@
 //! Single values of a manifest: references, URLs, platforms, digests, modes.
 
-use super::Checksum;
 use super::check::Exclude;
 use super::text::Spot;
 use crate::document::Diagnostic;
+use crate::item::Checksum;
 use crate::model::{Digest, DigestError, ImageRef, Platform, ReferenceError};
 use url::Url;
 

@@ -7,7 +7,6 @@ use super::preflight::{Problem, ProblemKind};
 use crate::content::Part;
 use crate::content::{Source, checked};
 use crate::http::{ByteStream, Error};
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, Limits, human_size};
 use crate::registry::Session;
@@ -76,7 +75,7 @@ fn wanted<'a>(
 ) -> Vec<Wanted<'a>> {
     let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
     for (at, delivery) in deliveries.iter().enumerate().filter(|_| !left_out.blobs.is_empty()) {
-        let parts = entry(lock, delivery.entry).parts.into_iter().map(|part| part.descriptor);
+        let parts = lock.entry(delivery.entry).parts.into_iter().map(|part| part.descriptor);
         let blobs: BTreeMap<Digest, Descriptor> = parts
             .filter(|blob| left_out.blobs.contains_key(&blob.digest))
             .map(|blob| (blob.digest.clone(), blob))
@@ -126,7 +125,7 @@ fn problem(
     let mut stops = BTreeSet::new();
     for (wanted, why) in nowhere {
         let names: BTreeSet<String> =
-            wanted.stops.iter().map(|&at| entry(lock, deliveries[at].entry).name).collect();
+            wanted.stops.iter().map(|&at| lock.entry(deliveries[at].entry).name).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         let Descriptor { digest, size, .. } = &wanted.blob;
         let _ = write!(message, "\n      {digest} {} for {names}{why}", human_size(*size));

@@ -4,7 +4,6 @@ use super::attach::all_attached;
 use super::names;
 use crate::content::{Entry, Origin, Part};
 use crate::http::Error;
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::{Destination, Mapping, file_tag};
@@ -65,7 +64,7 @@ pub(super) async fn standings(
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
         let delivery = &deliveries[at];
-        let entry = &entry(lock, delivery.entry);
+        let entry = &lock.entry(delivery.entry);
         if names::fault(&delivery.place).is_some() {
             return Ok(Standing::Nothing);
         }

@@ -8,9 +8,8 @@ use super::receipt::{Delivered, Receipt};
 use crate::config::IndexPolicy;
 use crate::content::{Source, TransferError};
 use crate::http::{Error, ErrorKind};
-use crate::item::{Collision, collision};
-use crate::item::{each, entry};
 use crate::lockfile::Lock;
+use crate::lockfile::{Collision, collision};
 use crate::model::Digest;
 use crate::model::Mapping;
 use crate::pull::losses;
@@ -133,7 +132,7 @@ pub async fn push(
         while tasks.len() < options.jobs.max(1) {
             let Some(at) = queue.next() else { break };
             let delivery = deliveries[at].clone();
-            let (carrier, entry) = (carrier.clone(), entry(lock, delivery.entry));
+            let (carrier, entry) = (carrier.clone(), lock.entry(delivery.entry));
             tasks.spawn(async move {
                 (at, carrier.deliver(&entry, &delivery.place.repository, &delivery.tag).await)
             });
@@ -141,7 +140,7 @@ pub async fn push(
         let Some(done) = tasks.join_next().await else { break };
         // a task that panicked leaves its result open, which counts as failed
         if let Ok((at, result)) = done {
-            progress.item(&entry(lock, deliveries[at].entry).name);
+            progress.item(&lock.entry(deliveries[at].entry).name);
             run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
             run.note_moved(at, &standings[at]);
         }
@@ -157,7 +156,7 @@ const NOT_SENT: &str = "not sent, because others cannot be delivered";
 /// What is to be sent at the most: each digest once, less what stands at the registry already.
 fn unique_bytes(lock: &Lock, deliveries: &[Delivery], todo: &[usize]) -> u64 {
     let blobs = |at: usize| {
-        let parts = entry(lock, deliveries[at].entry).parts.into_iter();
+        let parts = lock.entry(deliveries[at].entry).parts.into_iter();
         parts.filter(|part| !part.is_manifest()).map(|part| (part.descriptor.digest, part.descriptor.size))
     };
     let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
@@ -190,7 +189,7 @@ impl<'a> Run<'a> {
     ) -> Vec<usize> {
         let mut todo = Vec::new();
         for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
-            let entry = &entry(self.lock, delivery.entry);
+            let entry = &self.lock.entry(delivery.entry);
             let present = match standing {
                 Ok(Standing::Whole) => Some(entry.top.digest.clone()),
                 Ok(Standing::Trimmed) if index == IndexPolicy::Trimmed => {
@@ -249,11 +248,11 @@ impl<'a> Run<'a> {
 
     fn finish(self, mapping: &Mapping, carrier: &Carrier) -> Pushed {
         let lock = self.lock;
-        let mut items: Vec<Item> = each(lock).map(|entry| entry.item()).collect();
+        let mut items: Vec<Item> = lock.each_entry().map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {
-            let entry = entry(lock, delivery.entry);
+            let entry = lock.entry(delivery.entry);
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {

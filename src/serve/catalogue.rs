@@ -4,7 +4,6 @@ use super::files::FileTable;
 use super::reply::Problem;
 use crate::content::BlobRead;
 use crate::content::Entry;
-use crate::item;
 use crate::lockfile::{Image, Lock};
 use crate::model::{Descriptor, Digest, Referring, referring};
 use crate::model::{Mapping, file_repository, file_tag, host_component};
@@ -100,7 +99,7 @@ impl Catalogue {
             self.add_image(image, &places, source);
             items.push((Kind::Image, format!("{first}:{}", image.destination_tag())));
         }
-        let entries = item::entries(lock);
+        let entries = lock.entries();
         for (file, entry) in lock.files.iter().zip(&entries[lock.images.len()..]) {
             let first = mapping.file(&file.name).repository;
             let tag = file_tag(&file.digest);

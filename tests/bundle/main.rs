@@ -226,7 +226,7 @@ fn skopeo_reads_it_as_an_oci_archive() {
     for blob in &image.blobs {
         assert!(blob.digest.matches(&fs::read(out.join(blob.digest.hex())).unwrap()), "{}", blob.digest);
     }
-    let file = landfall::item::entries(&site.lock).pop().unwrap();
+    let file = site.lock.entries().pop().unwrap();
     let source = format!("oci-archive:{}:{}", bundle.display(), file.layout_name);
     let raw = tool(test, "skopeo", &["inspect", "--raw", &source]).unwrap();
     assert!(file.top.digest.matches(&raw.stdout), "{}", shown(&raw));

@@ -1,7 +1,7 @@
-//! Container images: index, manifests, configs and layers of one repository.
+//! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
 
+use super::locked::Image;
 use crate::content::{AttachedReferrer, Entry, Origin, Part};
-use crate::lockfile::Image;
 use crate::model::media_type;
 use crate::report::Kind;
 use std::collections::BTreeSet;

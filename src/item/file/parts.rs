@@ -1,7 +1,7 @@
-//! Plain files: each is an OCI artifact of one layer, its checksum files further layers.
+//! A file taken apart: an artifact of one layer, its checksum files further layers.
 
+use super::locked::File;
 use crate::content::{Entry, Origin, Part};
-use crate::lockfile::File;
 use crate::model::{Descriptor, Digest, media_type};
 use crate::model::{file_repository, file_tag};
 use crate::report::Kind;
@@ -83,7 +83,7 @@ fn title(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lockfile::Sidecar;
+    use crate::item::Sidecar;
     use crate::model::Manifest;
 
     #[test]

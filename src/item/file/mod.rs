@@ -1,0 +1,11 @@
+//! A plain file: an OCI artifact of one layer; its checksum files are further layers.
+
+mod checksum;
+mod kind;
+mod locked;
+mod parts;
+mod resolve;
+mod wish;
+
+pub use locked::{File, Sidecar};
+pub use wish::{Checksum, WantedFile};

@@ -1,0 +1,24 @@
+//! The table of kinds: a new kind is one row here.
+
+use super::ItemKind;
+use crate::report::Kind;
+
+/// Hands the rows to the macro `$use`: `section: type`, the section being its key in manifest and lock, in the
+/// order of the lock.
+macro_rules! kinds {
+    ($use:ident) => {
+        $use! {
+            images: $crate::item::Image,
+            files: $crate::item::File,
+        }
+    };
+}
+pub(crate) use kinds;
+
+macro_rules! words {
+    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+        /// The words for the kinds, in the order of the lock.
+        pub const KINDS: &[Kind] = &[$($(#[$only])* <$kind as ItemKind>::KIND,)*];
+    };
+}
+kinds!(words);
