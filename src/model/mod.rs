@@ -18,6 +18,8 @@ pub use limits::Limits;
 pub use manifest::{Child, Manifest, ManifestError, trim_index};
 pub use media_type::MediaType;
 pub use platform::{Platform, PlatformError};
-pub use reference::{ImageRef, ReferenceError, names_host, repository_of};
+pub use reference::{
+    ImageRef, ReferenceError, is_repository, is_repository_component, is_tag, names_host, repository_of,
+};
 pub use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};
 pub use size::{SizeError, human_size, parse_size};
