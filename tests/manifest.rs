@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use landfall::config::Site;
 use landfall::manifest::{Wanted, load};
-use landfall::rewrite::Mapping;
-use landfall::site::Site;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -91,7 +90,7 @@ fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
 fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
     let site = Site::load(&shipped("kubermatic/site.yaml")).unwrap();
     let address = site.registry.as_ref().unwrap().address.parse().unwrap();
-    let mapping = Mapping::new(address, Some(&site));
+    let mapping = landfall::config::mapping(address, Some(&site));
     let goes = |name: &str| -> Vec<String> {
         mapping.image(&name.parse().unwrap()).iter().map(ToString::to_string).collect()
     };

@@ -5,12 +5,13 @@
 
 mod support;
 
-use landfall::lock::Lock;
+use landfall::config::Site;
+use landfall::lockfile::Lock;
+use landfall::model::Mapping;
 use landfall::model::{Digest, ImageRef};
 use landfall::rewrite::{
-    Content, Input, Kind, Known, Mapping, Meaning, Options, Rewritten, inputs, read, rewrite, scan,
+    Content, Input, Kind, Known, Meaning, Options, Rewritten, inputs, read, rewrite, scan,
 };
-use landfall::site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Corpus {
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
         Corpus::new(
             &lock,
-            &Mapping::new("172.20.0.2:5000".parse().unwrap(), Some(&site)),
+            &landfall::config::mapping("172.20.0.2:5000".parse().unwrap(), Some(&site)),
             &site.files.unwrap(),
         )
     }
@@ -104,7 +105,7 @@ fn every_shape_becomes_what_stands_beside_it() {
 /// A lock of two thirds of what `texts` have in image positions, and of the files they fetch.
 fn lock_of(texts: &[(String, Kind, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
-    let nothing = Known::new(&nothing, &Mapping::new("r.invalid:5000".parse().unwrap(), None));
+    let nothing = Known::new(&nothing, &Mapping::to("r.invalid:5000".parse().unwrap()));
     let (mut images, mut files) = (BTreeSet::new(), BTreeSet::new());
     for (_, kind, text) in texts {
         for finding in scan(text, *kind, &nothing).found {
@@ -198,7 +199,7 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
         }
     }
     let lock = lock_of(&texts);
-    let mapping = Mapping::new("172.20.0.2:5000/far".parse().unwrap(), None);
+    let mapping = Mapping::to("172.20.0.2:5000/far".parse().unwrap());
     let corpus = Corpus::new(&lock, &mapping, "http://172.20.0.2:8080");
     let (mut bytes, mut changes, mut changed, mut trees, mut spent) = (0, 0, 0, 0, Duration::ZERO);
     let (mut read_as, mut left) =

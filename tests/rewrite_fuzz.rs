@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use base64::Engine as _;
-use landfall::lock::Lock;
-use landfall::rewrite::{Kind, Known, Mapping, Options, inputs, rewrite, scan};
-use landfall::site::Site;
+use landfall::config::Site;
+use landfall::lockfile::Lock;
+use landfall::rewrite::{Kind, Known, Options, inputs, rewrite, scan};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -118,7 +118,7 @@ impl Target {
         let text = |name: &str| std::fs::read_to_string(data.join(name)).unwrap();
         let site = Site::parse(Path::new("site.yaml"), &text("site.yaml")).unwrap();
         let lock = Lock::parse("landfall.lock", &text("landfall.lock")).unwrap();
-        let mapping = Mapping::new("172.20.0.2:5000".parse().unwrap(), Some(&site));
+        let mapping = landfall::config::mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
         let files: Vec<PathBuf> =
             inputs(&[data.join("in")], None).unwrap().into_iter().map(|input| input.path).collect();
         let base = site.files.as_ref().unwrap();

@@ -4,7 +4,7 @@
 
 mod support;
 
-use landfall::lock::{File, Image, Lock, LockedManifest, Sidecar, Trimmed};
+use landfall::lockfile::{File, Image, Lock, LockedManifest, Sidecar, Trimmed};
 use landfall::model::{Descriptor, Digest, media_type, trim_index};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -199,7 +199,7 @@ fn skopeo_copies_from_a_served_bundle() {
     run(skopeo(&carried.place).args(args).args(["--src-tls-verify=false", &from, "dir:amd64"]));
     // and a file as an artifact
     let file = &carried.lock.files[0];
-    let repository = landfall::rewrite::file_repository(&file.name);
+    let repository = landfall::model::file_repository(&file.name);
     let artifact = manifest(&server.address, &repository, &file.digest.short(12));
     assert_eq!(artifact.json()["artifactType"], media_type::LANDFALL_FILE);
     let layer = artifact.json()["layers"][0]["digest"].as_str().unwrap().to_owned();

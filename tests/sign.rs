@@ -3,7 +3,7 @@
 
 mod support;
 
-use landfall::lock::{File, Lock};
+use landfall::lockfile::{File, Lock};
 use landfall::model::Digest;
 use serde_json::json;
 use std::path::PathBuf;

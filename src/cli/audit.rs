@@ -3,12 +3,13 @@
 use super::findings::{shown, wishes};
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Lock, today};
+use crate::lock::today;
+use crate::lockfile::Lock;
 use crate::manifest;
+use crate::model::{Mapping, Target};
 use crate::push::{Lacking, lacking};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Audited, Inventory, Placed, Verdict, audit_text, audit_tree};
-use crate::rewrite::{Mapping, Target};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;

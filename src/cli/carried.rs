@@ -4,7 +4,7 @@
 use super::listing::lines;
 use super::{Context, Failure};
 use crate::bundle::{self, Bundle, SignedBy, explain};
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
 use super::{Exit, Failure, Global, Outcome, OutputMode};
+use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
+use crate::model::{Mapping, Target, is_path};
 use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side, progress};
-use crate::rewrite::{Mapping, Target, is_path};
-use crate::site::Site;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Context {
                 )));
             }
         }
-        Ok(Mapping::new(target, self.site.as_ref()))
+        Ok(crate::config::mapping(target, self.site.as_ref()))
     }
 
     /// The site's `registry.address`, where there is one.

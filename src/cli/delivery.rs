@@ -2,14 +2,14 @@
 
 use super::lock::not_there;
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::Lock;
+use crate::content::Source;
+use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
+use crate::model::{Mapping, Target};
 use crate::pull::count_kinds;
 use crate::push::{LeftOut, Options, ProblemKind, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Side, Status};
-use crate::rewrite::{Mapping, Target};
-use crate::store::Source;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -4,10 +4,12 @@ use super::listing::count_of;
 use super::lock::shown;
 use super::together::Given;
 use super::{Exit, Failure, Outcome};
-use crate::lock::{self, Lock};
+use crate::content::Entry;
+use crate::item;
+use crate::lock;
+use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
 use crate::report::{Report, escape};
-use crate::source::{self, Entry};
 use clap::Args;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
@@ -27,7 +29,7 @@ pub(super) struct Diff {
 impl Diff {
     pub(super) fn run(self) -> Result<Outcome, Failure> {
         let (old, new) = (held(&self.old)?, held(&self.new)?);
-        let (old_entries, entries) = (source::entries(&old), source::entries(&new));
+        let (old_entries, entries) = (item::entries(&old), item::entries(&new));
         let had: HashSet<&Digest> = unique(&old_entries).into_keys().collect();
         let news = |entries: &[Entry]| {
             let unique = unique(entries).into_iter().filter(|(digest, _)| !had.contains(digest));

@@ -2,7 +2,8 @@
 
 use super::findings::{hand_over, shown, wishes};
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Lock, today};
+use crate::lock::today;
+use crate::lockfile::Lock;
 use crate::manifest::{Wanting, draft};
 use crate::report::{Item, Kind, Report, Status};
 use crate::rewrite::audit::{Helm, Inventory, Verdict, discover};

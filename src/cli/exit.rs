@@ -2,18 +2,18 @@
 
 use super::{Global, OutputMode};
 use crate::bundle;
+use crate::config::SiteError;
+use crate::content::StoreError;
 use crate::document::Diagnostic;
-use crate::lock::LockError;
+use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::SetupError;
+use crate::render::RenderError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
 use crate::sign;
-use crate::site::SiteError;
-use crate::site::render::RenderError;
-use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
 

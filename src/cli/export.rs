@@ -3,13 +3,14 @@
 use super::carried::{self, Demands};
 use super::together::{Together, store};
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::Lock;
+use crate::content::BlobRead;
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Kind, Status};
 use crate::serve::export_files;
-use crate::source;
-use crate::store::{Blobs, Disk};
+use crate::store::Disk;
 use clap::{Args, Subcommand};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -62,13 +63,13 @@ impl Export {
 
 impl Files {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let (lock, blobs): (Lock, Arc<dyn Blobs>) = match &self.bundle {
+        let (lock, blobs): (Lock, Arc<dyn BlobRead>) = match &self.bundle {
             Some(path) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
                 let bundle = carried::open(context, path, &demands)?.bundle;
                 let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
                 let lock = together.bundle.held()?;
-                together.whole(source::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
+                together.whole(item::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
                 (lock, together.blobs)
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),

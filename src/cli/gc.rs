@@ -1,10 +1,10 @@
 //! `landfall gc`: the store without what no lock needs.
 
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::Lock;
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::report::{Report, escape};
-use crate::source;
 use crate::store::{Swept, gc};
 use clap::Args;
 use serde_json::json;
@@ -27,7 +27,7 @@ impl Gc {
     pub(super) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut keep = BTreeSet::new();
         for path in &self.locks {
-            let parts = source::entries(&Lock::load(path)?).into_iter().flat_map(|entry| entry.parts);
+            let parts = item::entries(&Lock::load(path)?).into_iter().flat_map(|entry| entry.parts);
             keep.extend(parts.map(|part| part.descriptor.digest));
         }
         let dir = context.store_dir()?;

@@ -2,7 +2,7 @@
 
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle;
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::report::{Report, escape};
 use crate::store::Disk;

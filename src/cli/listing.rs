@@ -1,9 +1,9 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
-use crate::lock::Lock;
+use crate::content::Entry;
+use crate::lockfile::Lock;
 use crate::model::{Platform, human_size};
 use crate::report::{Item, Kind};
-use crate::source::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -48,7 +48,7 @@ pub(super) fn lines(of: &[impl Display]) -> String {
 
 /// The platforms of each image, by its name.
 pub(super) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
-    let of = |image: &crate::lock::Image| {
+    let of = |image: &crate::lockfile::Image| {
         let below = image.manifests.iter().filter_map(|manifest| manifest.platform.clone());
         let own = image.platform.as_ref().map(Platform::to_string);
         below.chain(own).filter(|platform| !platform.starts_with("unknown")).collect()

@@ -1,7 +1,8 @@
 //! `landfall lock`.
 
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Change, Lock, Locked, Pins, Resolver, lock};
+use crate::lock::{Change, Locked, Pins, Resolver, lock};
+use crate::lockfile::Lock;
 use crate::manifest;
 use crate::pull::count_kinds;
 use crate::report::{Item, Report, Status, Totals};

@@ -2,7 +2,7 @@
 
 use super::carried::{self, Demands};
 use super::{Context, Failure};
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

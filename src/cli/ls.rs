@@ -5,11 +5,12 @@ use super::lock::lost;
 use super::together::{Given, needs, omitted, unreadable};
 use super::{Exit, Failure, Outcome, carried};
 use crate::bundle::Bundle;
+use crate::content::Entry;
+use crate::content::missing_blobs;
+use crate::item;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
-use crate::source::{self, Entry};
-use crate::store::lacking;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ impl Ls {
                 (Some(bundle), lock, entries)
             }
             Given::Lock(lock) => {
-                let entries = source::entries(&lock);
+                let entries = item::entries(&lock);
                 (None, lock, entries)
             }
             Given::Receipt(_) => {
@@ -80,7 +81,7 @@ fn left_out(bundle: &Bundle, entries: &[Entry]) -> Result<String, Failure> {
         return Ok(String::new());
     }
     let mut text = format!("a delta: it leaves out {}\n", omitted(bundle));
-    for lacking in lacking(entries, bundle).map_err(unreadable)? {
+    for lacking in missing_blobs(entries, bundle).map_err(unreadable)? {
         let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
         text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));
     }

@@ -2,11 +2,13 @@
 
 use super::delivery::Delivery;
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Lock, Locked, Pins, Resolver, lock};
+use crate::content::{Cached, Keep};
+use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::lockfile::Lock;
 use crate::manifest;
 use crate::push::LeftOut;
-use crate::source::{Passing, Upstreams};
-use crate::store::{Disk, Keep, Through};
+use crate::store::Disk;
+use crate::upstream::{UploadFeed, Upstreams};
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,7 +54,11 @@ impl Mirror {
                     told(locked)
                 }
             };
-            let source = Arc::new(Through::new(disk, Arc::new(Passing(Upstreams(sessions.clone()))), keep));
+            let source = Arc::new(Cached::new(
+                Arc::new(disk),
+                Arc::new(UploadFeed(Upstreams(sessions.clone()))),
+                keep,
+            ));
             self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
         })
     }

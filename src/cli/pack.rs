@@ -5,7 +5,7 @@ use super::listing::{count, count_of, lines, table};
 use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};

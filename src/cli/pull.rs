@@ -4,13 +4,15 @@ use super::lock::not_there;
 use super::pack;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, Begun, PackOptions, Plan, Straight, Written};
-use crate::lock::Lock;
+use crate::content::{LocalFirst, Sink};
+use crate::item::each;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, human_size};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
-use crate::source::{Upstreams, each};
-use crate::store::{Destination, Disk, Nearby};
+use crate::store::Disk;
+use crate::upstream::Upstreams;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -55,7 +57,7 @@ impl Pull {
     fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
         context.run(async {
             let sessions = context.sessions()?;
-            let disk: Arc<dyn Destination> = Arc::new(Disk::open(dir)?);
+            let disk: Arc<dyn Sink> = Arc::new(Disk::open(dir)?);
             let source = Arc::new(Upstreams(sessions.clone()));
             let progress = context.progress.clone();
             let items = pull(lock, source, &disk, context.limits.jobs, self.rehash, progress).await?;
@@ -120,11 +122,11 @@ impl Pull {
         bundle: Straight,
     ) -> Result<(Vec<Item>, Option<Written>), Failure> {
         let (near, upstream) = (Arc::new(bundle.clone()), Arc::new(Upstreams(sessions.clone())));
-        let source = Arc::new(Nearby::new(near.clone(), upstream));
+        let source = Arc::new(LocalFirst::new(near.clone(), upstream));
         let squeezer = bundle.clone();
         let squeezing = blocking(move || squeezer.squeeze());
         let pulling = async {
-            let into: Arc<dyn Destination> = near;
+            let into: Arc<dyn Sink> = near;
             let progress = context.progress.clone();
             let pulled = pull(lock, source, &into, context.limits.jobs, self.rehash, progress).await;
             bundle.close();

@@ -4,11 +4,12 @@ use super::carried::{self, Demands};
 use super::delivery::Delivery;
 use super::together::{Together, store};
 use super::{Context, Failure, Outcome};
-use crate::lock::Lock;
+use crate::content::{BlobRead, LocalSource};
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::push::LeftOut;
-use crate::source;
-use crate::store::{Blobs, Disk, Local};
+use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub(super) struct Push {
 /// What is delivered.
 struct Load {
     lock: Lock,
-    blobs: Arc<dyn Blobs>,
+    blobs: Arc<dyn BlobRead>,
     /// What of it must stand at the registry.
     left_out: LeftOut,
     /// Fingerprint of the lock that was approved: the whole one.
@@ -58,7 +59,7 @@ impl Push {
             Some(path) => self.carried(context, path)?,
             None => self.kept(context)?,
         };
-        let source = Arc::new(Local(blobs));
+        let source = Arc::new(LocalSource(blobs));
         let mut result = context.run(async {
             let sessions = context.sessions()?;
             self.delivery
@@ -81,7 +82,7 @@ impl Push {
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let fingerprint = carried.bundle.fingerprint().clone();
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
-        let left_out = together.left_out(&source::entries(&lock))?;
+        let left_out = together.left_out(&item::entries(&lock))?;
         Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
     }
 

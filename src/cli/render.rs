@@ -3,12 +3,14 @@
 use super::findings::{hand_over, shown};
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome};
+use crate::item::collision;
 use crate::lock::today;
 use crate::model::Limits;
+use crate::model::Target;
+use crate::render::{Overlay, helm_values};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Inventory, Placed, Verdict};
-use crate::rewrite::{Chart, Target, coalesce, values_of};
-use crate::site::render::{Overlay, helm_values};
+use crate::rewrite::{Chart, coalesce, values_of};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use serde_yaml::Mapping;
@@ -63,7 +65,7 @@ impl HelmValues {
         let user = user_values(&self.values, &context.limits)?;
         let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
-        if let Some(collision) = mapping.collision(&lock) {
+        if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
         let today = today();

@@ -2,9 +2,11 @@
 
 use super::locked::Locked;
 use super::{Context, Exit, Failure, Outcome, OutputMode, hunks, rewritten};
+use crate::item::collision;
 use crate::model::Digest;
+use crate::model::Target;
 use crate::push::Receipt;
-use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError, Target};
+use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError};
 use clap::Args;
 use rewritten::{Done, Mode};
 use std::io::Read;
@@ -82,7 +84,7 @@ impl Rewrite {
         let inputs = self.inputs()?;
         let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
-        if let Some(collision) = mapping.collision(&lock) {
+        if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
         let mut known =

@@ -1,8 +1,8 @@
 //! `landfall schema`: the JSON schema of the documents that people write.
 
 use super::{Exit, Failure, Outcome};
+use crate::config::Site;
 use crate::manifest::Document;
-use crate::site::Site;
 use clap::{Args, ValueEnum};
 
 /// Print the JSON schema of a document, for editors

@@ -4,13 +4,13 @@ use super::carried::{self, Demands};
 use super::together::{Given, refused, store, unreadable};
 use super::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::bundle::Bundle;
-use crate::lock::Lock;
+use crate::content::{BlobChain, BlobRead, missing_blobs};
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::Target;
 use crate::report::{Kind, Report};
-use crate::rewrite::Target;
 use crate::serve::{Options, ServedBundle, Serving, Users, serve};
-use crate::source;
-use crate::store::{Blobs, Several, lacking};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -114,7 +114,7 @@ impl Serve {
 fn served(
     bundles: &[Bundle],
     bases: &[PathBuf],
-    store: Option<Arc<dyn Blobs>>,
+    store: Option<Arc<dyn BlobRead>>,
 ) -> Result<Vec<ServedBundle>, Failure> {
     let mut given = bundles.to_vec();
     for path in bases {
@@ -122,11 +122,11 @@ fn served(
     }
     let source = |bundle: &Bundle| {
         let lock = bundle.held()?;
-        let mut blobs: Arc<dyn Blobs> = Arc::new(bundle.clone());
+        let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
         if !bundle.omitted().is_empty() {
-            let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn Blobs>);
-            blobs = Arc::new(Several(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
-            let lacking = lacking(&source::entries(&lock), &*blobs).map_err(unreadable)?;
+            let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
+            blobs = Arc::new(BlobChain(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
+            let lacking = missing_blobs(&item::entries(&lock), &*blobs).map_err(unreadable)?;
             if !lacking.is_empty() {
                 return Err(refused(bundle, &lacking, &given));
             }

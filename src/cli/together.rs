@@ -3,11 +3,12 @@
 use super::listing::count_of;
 use super::{Context, Failure};
 use crate::bundle::{Base, BaseName, Bundle, is_split};
-use crate::lock::Lock;
+use crate::content::Entry;
+use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
+use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::push::{LeftOut, Receipt};
-use crate::source::Entry;
-use crate::store::{Blobs, ContentError, Disk, Lacking, Several, lacking};
+use crate::store::Disk;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -84,7 +85,7 @@ pub(super) struct Together {
     pub(super) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
     /// The content of all.
-    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) blobs: Arc<dyn BlobRead>,
 }
 
 impl Together {
@@ -93,7 +94,7 @@ impl Together {
     pub(super) fn new(
         bundle: Bundle,
         bases: &[PathBuf],
-        store: Option<Arc<dyn Blobs>>,
+        store: Option<Arc<dyn BlobRead>>,
         takes_receipts: bool,
     ) -> Result<Together, Failure> {
         let mut together =
@@ -104,16 +105,16 @@ impl Together {
                 given => together.bases.push(given.bundle(path)?),
             }
         }
-        let mut places: Vec<Arc<dyn Blobs>> = vec![together.blobs];
-        places.extend(together.bases.iter().map(|base| Arc::new(base.clone()) as Arc<dyn Blobs>));
+        let mut places: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
+        places.extend(together.bases.iter().map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>));
         places.extend(store);
-        together.blobs = Arc::new(Several(places));
+        together.blobs = Arc::new(BlobChain(places));
         Ok(together)
     }
 
     /// Refuses a delta of which the entries need something that is nowhere.
     pub(super) fn whole<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Failure> {
-        let lacking = lacking(entries, &*self.blobs).map_err(unreadable)?;
+        let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
             return Ok(());
         }
@@ -125,7 +126,7 @@ impl Together {
         if self.bundle.omitted().is_empty() {
             return Ok(LeftOut::default());
         }
-        let lacking = lacking(entries, &*self.blobs).map_err(unreadable)?;
+        let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(|bundle| bundle.bases());
         let named = bases.filter_map(|base| match base {
             BaseName::Receipt { repositories, .. } => Some(repositories),
@@ -142,7 +143,7 @@ impl Together {
 }
 
 /// The store as one more place, where `--with-store` asks for it.
-pub(super) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dyn Blobs>>, Failure> {
+pub(super) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dyn BlobRead>>, Failure> {
     match with_store {
         true => Ok(Some(Arc::new(Disk::open(&context.store_dir()?)?))),
         false => Ok(None),
@@ -150,11 +151,11 @@ pub(super) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dy
 }
 
 /// A delta that cannot be used with what is `given`: what is missing, for what, and where it is.
-pub(super) fn refused(bundle: &Bundle, lacking: &[Lacking], given: &[Bundle]) -> Failure {
+pub(super) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]) -> Failure {
     let size = lacking.iter().fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
     let lines: Vec<String> = lacking
         .iter()
-        .map(|Lacking { blob, items }| {
+        .map(|MissingBlob { blob, items }| {
             format!("  {} {} for {}\n", blob.digest, human_size(blob.size), items.join(", "))
         })
         .collect();

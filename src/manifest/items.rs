@@ -2,7 +2,7 @@
 
 use super::text::Spot;
 use super::{Endpoint, WantedFile, WantedImage};
-use crate::lock::Accepted;
+use crate::lockfile::Accepted;
 use crate::model::ImageRef;
 
 /// What one manifest asks for.

@@ -179,6 +179,13 @@ mod tests {
     ], "annotations": {"k":"v"} }"#;
 
     #[test]
+    fn media_types_of_foreign_layers() {
+        assert!(media_type::is_foreign("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"));
+        assert!(media_type::is_foreign("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"));
+        assert!(!media_type::is_foreign("application/vnd.oci.image.layer.v1.tar+gzip"));
+    }
+
+    #[test]
     fn an_index_without_media_type_is_read() {
         let (manifest, kind) =
             Manifest::parse(INDEX.as_bytes(), Some("application/json; charset=x")).unwrap();

@@ -32,6 +32,12 @@ pub fn is_manifest(media_type: &str) -> bool {
     is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
 }
 
+/// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable Layers"; for
+/// Docker: manifest v2 schema 2, `foreign`).
+pub fn is_foreign(media_type: &str) -> bool {
+    media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
+}
+
 /// Whether it is a config with `os` and `architecture` in it.
 pub fn is_image_config(media_type: &str) -> bool {
     media_type == OCI_CONFIG || media_type == DOCKER_CONFIG

@@ -2,6 +2,7 @@
 //! No I/O happens here.
 
 mod descriptor;
+mod destination;
 mod digest;
 mod limits;
 mod manifest;
@@ -12,6 +13,10 @@ mod referrer;
 mod size;
 
 pub use descriptor::Descriptor;
+pub use destination::{
+    Destination, DestinationRules, Mapping, Target, TargetError, file_repository, file_tag,
+};
+pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 pub use limits::Limits;

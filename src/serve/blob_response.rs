@@ -4,9 +4,9 @@
 use super::range::{self, Wanted};
 use super::response::{ApiError, CONTENT_DIGEST, Response, empty, set};
 use super::state::State;
+use crate::content::{BlobRead, ContentError};
 use crate::model::Digest;
 use crate::report::Progress;
-use crate::store::{Blobs, ContentError};
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
 use axum::http::request::Parts;

@@ -5,8 +5,9 @@ use super::file_table::{self, FileTable};
 use super::kinds::{KINDS, ServedItem, served_items};
 use super::repository::{Repository, by_host};
 use crate::model::Digest;
+use crate::model::Mapping;
 use crate::report::Kind;
-use crate::rewrite::{Mapping, other_hosts};
+use crate::rewrite::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of everything in the bundles.
@@ -146,9 +147,9 @@ impl Bundles {
 mod tests {
     use super::super::testing::{Memory, file, image};
     use super::*;
-    use crate::lock::{Image, Lock};
+    use crate::lockfile::{Image, Lock};
     use crate::model::Digest;
-    use crate::rewrite::{file_repository, file_tag};
+    use crate::model::{file_repository, file_tag};
     use std::sync::Arc;
 
     fn served(lock: Lock) -> ServedBundle {
@@ -167,7 +168,7 @@ mod tests {
 
     fn bundles(locks: Vec<Lock>) -> Bundles {
         let served: Vec<ServedBundle> = locks.into_iter().map(served).collect();
-        Bundles::new(&served, &Mapping::new("127.0.0.1:5000".parse().unwrap(), None))
+        Bundles::new(&served, &Mapping::to("127.0.0.1:5000".parse().unwrap()))
     }
 
     fn digest(bundles: &Bundles, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
-        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet));
+        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet.digest));
         let bundles = bundles(vec![Lock { version: 1, files: vec![kubelet], ..Lock::default() }]);
         assert!(digest(&bundles, &place, None, &tag).is_some());
         assert_eq!(bundles.listings[0].items[0].repository_tag, format!("{place}:{tag}"));

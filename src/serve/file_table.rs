@@ -112,13 +112,13 @@ mod tests {
     use super::super::kinds::served_items;
     use super::super::testing::file;
     use super::*;
-    use crate::lock::{File, Lock, Sidecar};
-    use crate::rewrite::Mapping;
+    use crate::lockfile::{File, Lock, Sidecar};
+    use crate::model::Mapping;
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();
         let lock = Lock { version: 1, files: files.to_vec(), ..Lock::default() };
-        for item in served_items(&lock, &Mapping::new("r.invalid:5000".parse().unwrap(), None)) {
+        for item in served_items(&lock, &Mapping::to("r.invalid:5000".parse().unwrap())) {
             table.add(&item.urls, &mut Vec::new());
         }
         table

@@ -2,11 +2,12 @@
 //! kinds apart.
 
 use super::repository::by_host;
-use crate::lock::Lock;
+use crate::content::Entry;
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::{Mapping, file_repository, file_tag};
 use crate::report::Kind;
-use crate::rewrite::{Mapping, file_repository, file_tag};
-use crate::source::{self, Entry};
 
 /// The kinds in the order in which the page shows them.
 pub(super) const KINDS: [Kind; 2] = [Kind::Image, Kind::File];
@@ -26,7 +27,7 @@ pub(super) struct ServedItem<'a> {
 
 /// The items of `lock`, in its order.
 pub(super) fn served_items<'a>(lock: &'a Lock, mapping: &Mapping) -> Vec<ServedItem<'a>> {
-    let mut entries = source::entries(lock).into_iter();
+    let mut entries = item::entries(lock).into_iter();
     let images = lock.images.iter().zip(entries.by_ref()).map(|(image, entry)| {
         let mapped = mapping.image(&image.name).into_iter().map(|destination| destination.repository);
         let by_host = by_host(&image.name.registry, &image.name.repository);
@@ -45,7 +46,7 @@ pub(super) fn served_items<'a>(lock: &'a Lock, mapping: &Mapping) -> Vec<ServedI
         ServedItem {
             entry,
             repositories: vec![mapping.file(&file.name).repository, file_repository(&file.name)],
-            tag: file_tag(file),
+            tag: file_tag(&file.digest),
             source: file.name.clone(),
             urls: std::iter::once((file.name.as_str(), &file.digest)).chain(also).chain(sidecars).collect(),
         }

@@ -1,12 +1,12 @@
 //! What to serve, and what is served.
 
 use super::auth::Users;
-use crate::lock::Lock;
+use crate::config::Site;
+use crate::content::BlobRead;
+use crate::lockfile::Lock;
+use crate::model::Target;
 use crate::model::{Digest, Limits};
 use crate::report::{Kind, Progress};
-use crate::rewrite::Target;
-use crate::site::Site;
-use crate::store::Blobs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct ServedBundle {
     /// What it holds.
     pub lock: Lock,
     /// The bytes.
-    pub blobs: Arc<dyn Blobs>,
+    pub blobs: Arc<dyn BlobRead>,
 }
 
 /// What to serve, and to whom.

@@ -1,8 +1,8 @@
 //! One repository of the bundles: its tags, manifests and referrers.
 
 use super::response::ApiError;
+use crate::model::host_component;
 use crate::model::{Descriptor, Digest, Referring, referring};
-use crate::rewrite::host_component;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 

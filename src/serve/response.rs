@@ -1,7 +1,7 @@
 //! Responses: how they are built, and errors as the distribution API sends them.
 
 use super::writable::KeepError;
-use crate::store::ContentError;
+use crate::content::ContentError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};

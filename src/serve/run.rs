@@ -6,8 +6,9 @@ use super::state::State;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use super::{Options, ServeError, Serving, connections, listen};
-use crate::rewrite::{Mapping, Target};
-use crate::store::{Blobs, Several};
+use crate::config;
+use crate::content::{BlobChain, BlobRead};
+use crate::model::Target;
 use std::io;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub async fn serve(
     let address = bound.to_string();
 
     let here = Target { registry: address.clone(), prefix: String::new() };
-    let mut bundles = Bundles::new(&served, &Mapping::new(target.unwrap_or(here), site));
+    let mut bundles = Bundles::new(&served, &config::mapping(target.unwrap_or(here), site));
     bundles.also_called(address.clone());
     if let (Some(store), Some(dir)) = (&writable, options.writable) {
         let hidden = hidden(&bundles, store).map_err(|source| ServeError::Writable { dir, source })?;
@@ -54,11 +55,11 @@ pub async fn serve(
         items: bundles.counts(),
         writable: writable.is_some(),
     };
-    let mut blobs: Vec<Arc<dyn Blobs>> = served.into_iter().map(|bundle| bundle.blobs).collect();
-    blobs.extend(writable.as_ref().map(|store| store.blobs.clone() as Arc<dyn Blobs>));
+    let mut blobs: Vec<Arc<dyn BlobRead>> = served.into_iter().map(|bundle| bundle.blobs).collect();
+    blobs.extend(writable.as_ref().map(|store| store.blobs.clone() as Arc<dyn BlobRead>));
     let state = State {
         bundles,
-        blobs: Several(blobs),
+        blobs: BlobChain(blobs),
         writable,
         uploads: Uploads::default(),
         users: options.users,

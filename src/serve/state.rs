@@ -4,9 +4,9 @@ use super::auth::Users;
 use super::bundles::Bundles;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
+use crate::content::BlobChain;
 use crate::model::Limits;
 use crate::report::Progress;
-use crate::store::Several;
 use std::sync::Arc;
 
 /// What all handlers share.
@@ -14,7 +14,7 @@ pub(super) struct State {
     /// The names in the bundles, and what they stand for.
     pub(super) bundles: Bundles,
     /// All content: that of the bundles first, then what was pushed.
-    pub(super) blobs: Several,
+    pub(super) blobs: BlobChain,
     /// The folder of `--writable`.
     pub(super) writable: Option<Arc<WritableStore>>,
     pub(super) uploads: Uploads,

@@ -5,10 +5,10 @@ mod site;
 #[path = "../support/mod.rs"]
 mod support;
 
-use landfall::lock::{Accepted, Lock, Unresolved};
+use landfall::content::BlobRead;
+use landfall::lockfile::{Accepted, Lock, Unresolved};
 use landfall::model::Digest;
 use landfall::report::Kind;
-use landfall::store::Blobs;
 use serde_json::{Value, json};
 use site::Site;
 use std::fs;
@@ -226,7 +226,7 @@ fn skopeo_reads_it_as_an_oci_archive() {
     for blob in &image.blobs {
         assert!(blob.digest.matches(&fs::read(out.join(blob.digest.hex())).unwrap()), "{}", blob.digest);
     }
-    let file = landfall::source::entries(&site.lock).pop().unwrap();
+    let file = landfall::item::entries(&site.lock).pop().unwrap();
     let source = format!("oci-archive:{}:{}", bundle.display(), file.layout_name);
     let raw = tool(test, "skopeo", &["inspect", "--raw", &source]).unwrap();
     assert!(file.top.digest.matches(&raw.stdout), "{}", shown(&raw));

@@ -1,7 +1,7 @@
 //! A store and its lock, made by hand, and what landfall says of them.
 
 use super::{GZIP, code, noise, shown};
-use landfall::lock::{File, Image, Lock, LockedManifest, Sidecar, Trimmed};
+use landfall::lockfile::{File, Image, Lock, LockedManifest, Sidecar, Trimmed};
 use landfall::model::{Algorithm, Descriptor, Digest, media_type, trim_index};
 use serde_json::json;
 use std::fs;

@@ -1,8 +1,8 @@
 //! What must hold for any document.
 
 use super::{IMAGES, SITE, digest, lock};
-use landfall::lock::Lock;
-use landfall::rewrite::{Kind, Known, Mapping, Options, Rewritten};
+use landfall::lockfile::Lock;
+use landfall::rewrite::{Kind, Known, Options, Rewritten};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -12,8 +12,8 @@ fn rewrite(text: &str, known: &Known) -> Rewritten {
 
 /// What is known on the way to the site, and on the way back.
 fn ways() -> [Known; 2] {
-    let site = landfall::site::Site::parse(Path::new("site.yaml"), SITE).unwrap();
-    let mapping = Mapping::new("172.20.0.2:5000".parse().unwrap(), Some(&site));
+    let site = landfall::config::Site::parse(Path::new("site.yaml"), SITE).unwrap();
+    let mapping = landfall::config::mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
     let lock = Lock::parse("l", &lock(&IMAGES)).unwrap();
     [Known::new(&lock, &mapping), Known::reverse(&lock, &mapping)]
 }

@@ -2,7 +2,7 @@
 
 use super::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, noise};
 use super::support::{Images, Place, run};
-use landfall::lock::{File, Image, Lock};
+use landfall::lockfile::{File, Image, Lock};
 use landfall::model::{Descriptor, Digest};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Why files are not exported.
 
+use crate::content::ContentError;
 use crate::model::Digest;
-use crate::store::ContentError;
 use std::io;
 use std::path::PathBuf;
 

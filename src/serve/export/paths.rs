@@ -1,7 +1,7 @@
 //! Which files are written, and at which paths; all checked before the first byte is written.
 
 use super::ExportError;
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::serve::file_table::UrlPath;
 use crate::serve::kinds::{PlainFile, plain_files};

@@ -3,9 +3,9 @@
 use super::ExportError;
 use super::paths::export_paths;
 use super::write::write;
-use crate::lock::Lock;
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::Lock;
 use crate::report::{Item, Progress, Report, Status};
-use crate::store::{Blobs, ContentError};
 use std::path::Path;
 
 /// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its sidecars
@@ -16,7 +16,7 @@ use std::path::Path;
 /// the report.
 pub fn export_files(
     lock: &Lock,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
@@ -53,7 +53,7 @@ pub fn export_files(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Sidecar;
+    use crate::lockfile::Sidecar;
     use crate::model::Digest;
     use crate::report::Silent;
     use crate::serve::testing::{Memory, file};

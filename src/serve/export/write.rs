@@ -2,9 +2,9 @@
 
 use super::ExportError;
 use super::paths::ExportFile;
+use crate::content::{BlobRead, ContentError};
 use crate::model::Hasher;
 use crate::report::Status;
-use crate::store::{Blobs, ContentError};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 /// Writes one file to all its paths: the content once, and hard links to it. Returns the bytes written.
 pub(super) fn write(
     item: &ExportFile,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
 ) -> Result<(Status, u64), ExportError> {
@@ -58,7 +58,7 @@ enum Copy {
     Disk(io::Error),
 }
 
-fn copy(item: &ExportFile, blobs: &dyn Blobs, mut to: &fs::File) -> Result<(), Copy> {
+fn copy(item: &ExportFile, blobs: &dyn BlobRead, mut to: &fs::File) -> Result<(), Copy> {
     let digest = item.file.digest;
     let read = |source| Copy::Content(ContentError::Read { digest: digest.clone(), source }.into());
     let mut reader = blobs.open(digest, 0).map_err(|error| Copy::Content(error.into()))?;

@@ -2,8 +2,8 @@
 
 use super::disk::{optional, persist, write};
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
+use crate::content::{BlobRead, ContentError};
 use crate::model::{Algorithm, Digest, Hasher};
-use crate::store::{Blobs, ContentError};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl WritableBlobs {
     ///
     /// # Errors
     /// When the blob cannot be read or kept.
-    pub(in super::super) fn adopt(&self, from: &dyn Blobs, digest: &Digest) -> Result<(), KeepError> {
+    pub(in super::super) fn adopt(&self, from: &dyn BlobRead, digest: &Digest) -> Result<(), KeepError> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
         let mut piece = vec![0; 256 << 10];
@@ -146,7 +146,7 @@ impl IncomingBlob {
     }
 }
 
-impl Blobs for WritableBlobs {
+impl BlobRead for WritableBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         let found = optional(fs::metadata(self.dir.join(digest.layout_path())));
         let found = found.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;

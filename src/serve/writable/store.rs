@@ -2,9 +2,9 @@
 
 use super::blobs::{KeepError, WritableBlobs};
 use super::disk::{list, optional, sync, write};
+use crate::content::BlobRead;
 use crate::model::{Algorithm, Descriptor, Digest, Referring};
 use crate::serve::ServeError;
-use crate::store::Blobs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,15 +7,17 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use landfall::bundle::{self, Begun, PackOptions, Plan, Straight};
+use landfall::content::{LocalFirst, LocalSource, Sink};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
-use landfall::lock::{Lock, Locked, Pins, Resolver, lock};
+use landfall::lock::{Locked, Pins, Resolver, lock};
+use landfall::lockfile::Lock;
+use landfall::model::Mapping;
 use landfall::model::{Digest, Limits};
 use landfall::push::{LeftOut, Options, PushError, Pushed, push};
 use landfall::registry::{Keychain, Sessions};
 use landfall::report::{Item, Progress, Status};
-use landfall::rewrite::Mapping;
-use landfall::source::Upstreams;
-use landfall::store::{Destination, Disk, Local, Nearby};
+use landfall::store::Disk;
+use landfall::upstream::Upstreams;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -168,7 +170,7 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk: Arc<dyn Destination> = Arc::new(Disk::open(&self.store(store)).unwrap());
+        let disk: Arc<dyn Sink> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
         let pulling = landfall::pull::pull(&self.lock, source, &disk, 8, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
@@ -182,8 +184,8 @@ impl Rig {
         let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
         let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
         let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
-        let source = Arc::new(Nearby::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
-        let into: Arc<dyn Destination> = near;
+        let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
+        let into: Arc<dyn Sink> = near;
         let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
@@ -207,7 +209,7 @@ impl Rig {
     /// `landfall push` of a store to the far side.
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let disk = Disk::open(&self.store(store)).unwrap();
-        let mapping = Mapping::new(self.down.address.parse().unwrap(), None);
+        let mapping = Mapping::to(self.down.address.parse().unwrap());
         let options = Options {
             jobs: 8,
             move_tags: false,
@@ -216,7 +218,7 @@ impl Rig {
             create_projects: false,
         };
         let sessions = self.sessions();
-        let source = Arc::new(Local(Arc::new(disk)));
+        let source = Arc::new(LocalSource(Arc::new(disk)));
         let left_out = LeftOut::default();
         let pushing = push(&self.lock, &mapping, (source, &left_out), &sessions, options, self.notes.clone());
         self.runtime.block_on(pushing)

@@ -1,7 +1,7 @@
 //! What of a partial file lies apart from its beginning, while several connections fetch one blob: a
 //! journal beside the file. Without a journal a partial is content from its beginning to its end.
 
-use super::destination::Island;
+use crate::content::ByteRange;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl Journal {
     }
 
     /// Records bytes that were written.
-    pub(super) fn add(&self, (from, to): Island) -> std::io::Result<()> {
+    pub(super) fn add(&self, (from, to): ByteRange) -> std::io::Result<()> {
         let mut file = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         file.write_all(format!("{from} {to}\n").as_bytes())
     }
@@ -34,12 +34,12 @@ fn beside(path: &Path) -> PathBuf {
 
 /// How far the partial file at `path` is whole, and what lies behind, as its journal says; `None` where
 /// it has no journal. Of a file of `length` bytes nothing else can be there.
-pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<Island>)> {
+pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
     let text = std::fs::read_to_string(beside(path)).ok()?;
     // a last line without its end was cut off by a crash
     let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')?.split_once(' '));
     let all = lines.filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
-    let mut apart = merged(all.collect());
+    let mut apart = crate::content::merged(all.collect());
     let begin = match apart.first() {
         Some(&(0, to)) => {
             apart.remove(0);
@@ -56,20 +56,6 @@ pub(super) fn remove(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// The islands in order, those that touch as one.
-pub(crate) fn merged(mut islands: Vec<Island>) -> Vec<Island> {
-    islands.retain(|(from, to)| from < to);
-    islands.sort_unstable();
-    let mut out: Vec<Island> = Vec::new();
-    for (from, to) in islands {
-        match out.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => out.push((from, to)),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Upstream, with content that is at hand in front of it: what comes from there is checked like all else, and
 //! where it is wrong, upstream is asked.
 
-use super::{Blobs, Local, Source};
+use crate::content::Part;
+use crate::content::{BlobRead, LocalSource, Source};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, Limits};
-use crate::source::Part;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashSet;
@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 const STREAMS: usize = 4;
 
 /// Upstream, with content that is at hand in front of it.
-pub struct Nearby {
-    blobs: Arc<dyn Blobs>,
-    local: Local,
+pub struct LocalFirst {
+    blobs: Arc<dyn BlobRead>,
+    local: LocalSource,
     upstream: Arc<dyn Source>,
     streams: Arc<Semaphore>,
     /// What was read from its beginning: if that is asked for again, it was wrong.
@@ -25,12 +25,12 @@ pub struct Nearby {
     wrong: Mutex<HashSet<Digest>>,
 }
 
-impl Nearby {
+impl LocalFirst {
     /// `upstream`, with `blobs` in front.
-    pub fn new(blobs: Arc<dyn Blobs>, upstream: Arc<dyn Source>) -> Nearby {
-        let local = Local(blobs.clone());
+    pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn Source>) -> LocalFirst {
+        let local = LocalSource(blobs.clone());
         let streams = Arc::new(Semaphore::new(STREAMS));
-        Nearby { blobs, local, upstream, streams, read: Mutex::default(), wrong: Mutex::default() }
+        LocalFirst { blobs, local, upstream, streams, read: Mutex::default(), wrong: Mutex::default() }
     }
 
     /// What came was wrong. Whether it came from near.
@@ -53,7 +53,7 @@ impl Nearby {
     }
 }
 
-impl Source for Nearby {
+impl Source for LocalFirst {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
         Box::pin(async move {
             if !self.is_near(part, offset) {

@@ -1,6 +1,6 @@
 //! The lock as text, and back: sorted, one fact a line, small diffs.
 
-use super::{File, Image, Lock};
+use crate::lockfile::{File, Image, Lock};
 use crate::model::{Descriptor, Platform};
 use std::cmp::Ordering;
 use std::fmt::{self, Write};

@@ -5,12 +5,12 @@
 //! hangs up where the next part begins. What helpers bring is written where it belongs, recorded in a
 //! journal, and hashed when the first connection comes there.
 
-use super::shares::{Next, Plan};
-use super::transfer::{blocking, fetch};
-use super::{Destination, Ground, Source, TransferError, Writer};
+use crate::content::range_plan::{Next, Plan};
+use crate::content::transfer::{blocking, fetch};
+use crate::content::{Origin, Part};
+use crate::content::{PartialBlob, Sink, Source, TransferError, Writer};
 use crate::http::{ErrorKind, backoff};
 use crate::report::{Progress, Side};
-use crate::source::{From, Part};
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,20 +21,20 @@ use tokio::task::JoinSet;
 /// How many helpers may fail before no more are sent.
 const FAILURES: u32 = 4;
 
-/// Lanes of a run that stand idle near its end.
+/// IdleSlots of a run that stand idle near its end.
 #[derive(Debug, Clone)]
-pub struct Lanes {
+pub struct IdleSlots {
     free: Arc<Semaphore>,
     all_begun: watch::Receiver<bool>,
     /// Whether a place honours `Range`, as far as it was seen in this run.
     ranges: Arc<Mutex<HashMap<String, bool>>>,
 }
 
-impl Lanes {
+impl IdleSlots {
     /// `free` has one permit for each transfer that may be under way; `all_begun` turns true when each of
     /// the run has begun.
-    pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> Lanes {
-        Lanes { free, all_begun, ranges: Arc::default() }
+    pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
+        IdleSlots { free, all_begun, ranges: Arc::default() }
     }
 
     /// The next idle lane.
@@ -53,12 +53,12 @@ impl Lanes {
 ///
 /// # Errors
 /// Which side failed, after all attempts.
-pub async fn fetch_wide(
+pub async fn fetch_parallel(
     source: &Arc<dyn Source>,
-    into: &Arc<dyn Destination>,
+    into: &Arc<dyn Sink>,
     part: &Part,
     progress: &Arc<dyn Progress>,
-    lanes: &Lanes,
+    lanes: &IdleSlots,
 ) -> Result<u64, TransferError> {
     let limits = source.limits();
     if part.descriptor.size < limits.wide {
@@ -110,7 +110,7 @@ struct Crew {
     /// How much is written between two lines of the journal, in bytes.
     step: u64,
     progress: Arc<dyn Progress>,
-    ground: Arc<dyn Ground>,
+    ground: Arc<dyn PartialBlob>,
     plan: Mutex<Plan>,
     /// A helper came to its end.
     moved: Notify,
@@ -135,7 +135,7 @@ impl Crew {
         self.progress.bytes(bytes as u64);
     }
 
-    async fn fetch(self: &Arc<Self>, writer: Writer, lanes: &Lanes) -> Result<(), TransferError> {
+    async fn fetch(self: &Arc<Self>, writer: Writer, lanes: &IdleSlots) -> Result<(), TransferError> {
         let place = place(&self.part);
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.in_order(writer));
@@ -268,10 +268,10 @@ impl Crew {
 /// Where a part comes from, as far as that matters for ranges.
 fn place(part: &Part) -> String {
     match &part.from {
-        From::Blob { registry, .. } | From::Manifest { registry, .. } | From::Foreign { registry, .. } => {
-            registry.to_string()
-        }
-        From::Url(url) => url.split('/').nth(2).unwrap_or(url).to_owned(),
-        From::Computed(_) | From::Trimmed { .. } => String::new(),
+        Origin::Blob { registry, .. }
+        | Origin::Manifest { registry, .. }
+        | Origin::Foreign { registry, .. } => registry.to_string(),
+        Origin::Url(url) => url.split('/').nth(2).unwrap_or(url).to_owned(),
+        Origin::Computed(_) | Origin::Trimmed { .. } => String::new(),
     }
 }

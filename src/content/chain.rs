@@ -1,17 +1,17 @@
 //! Content of several places, such as a delta and its bases; and what of some entries is in none of them.
 
-use super::{Blobs, ContentError};
+use crate::content::Entry;
+use crate::content::{BlobRead, ContentError};
 use crate::model::{Descriptor, Digest};
-use crate::source::Entry;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Several places as one: each digest is read from the first that has it.
-pub struct Several(pub Vec<Arc<dyn Blobs>>);
+/// BlobChain places as one: each digest is read from the first that has it.
+pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
-impl Several {
-    fn find(&self, digest: &Digest) -> Result<Option<(&dyn Blobs, u64)>, ContentError> {
+impl BlobChain {
+    fn find(&self, digest: &Digest) -> Result<Option<(&dyn BlobRead, u64)>, ContentError> {
         for place in &self.0 {
             if let Some(size) = place.stat(digest)? {
                 return Ok(Some((&**place, size)));
@@ -20,13 +20,13 @@ impl Several {
         Ok(None)
     }
 
-    fn place(&self, digest: &Digest) -> Result<&dyn Blobs, ContentError> {
+    fn place(&self, digest: &Digest) -> Result<&dyn BlobRead, ContentError> {
         let missing = || ContentError::Missing { digest: digest.clone() };
         Ok(self.find(digest)?.ok_or_else(missing)?.0)
     }
 }
 
-impl Blobs for Several {
+impl BlobRead for BlobChain {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.find(digest)?.map(|(_, size)| size))
     }
@@ -42,7 +42,7 @@ impl Blobs for Several {
 
 /// Content that is nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacking {
+pub struct MissingBlob {
     /// What it is.
     pub blob: Descriptor,
     /// The entries that need it.
@@ -53,16 +53,16 @@ pub struct Lacking {
 ///
 /// # Errors
 /// When `blobs` cannot say.
-pub fn lacking<'a>(
+pub fn missing_blobs<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
-    blobs: &dyn Blobs,
-) -> Result<Vec<Lacking>, ContentError> {
-    let mut asked: BTreeMap<&Digest, Option<Lacking>> = BTreeMap::new();
+    blobs: &dyn BlobRead,
+) -> Result<Vec<MissingBlob>, ContentError> {
+    let mut asked: BTreeMap<&Digest, Option<MissingBlob>> = BTreeMap::new();
     for entry in entries {
         for blob in entry.parts.iter().filter(|part| part.is_stored()).map(|part| &part.descriptor) {
             if !asked.contains_key(&blob.digest) {
                 let there = blobs.stat(&blob.digest)? == Some(blob.size);
-                let lacking = (!there).then(|| Lacking { blob: blob.clone(), items: Vec::new() });
+                let lacking = (!there).then(|| MissingBlob { blob: blob.clone(), items: Vec::new() });
                 asked.insert(&blob.digest, lacking);
             }
             if let Some(Some(lacking)) = asked.get_mut(&blob.digest)

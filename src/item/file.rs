@@ -1,10 +1,10 @@
 //! Plain files: each is an OCI artifact of one layer, its checksum files further layers.
 
-use super::{Entry, From, Part};
-use crate::lock::File;
+use crate::content::{Entry, Origin, Part};
+use crate::lockfile::File;
 use crate::model::{Descriptor, Digest, media_type};
+use crate::model::{file_repository, file_tag};
 use crate::report::Kind;
-use crate::rewrite::{file_repository, file_tag};
 use serde_json::json;
 
 /// Annotation that carries the URL of a file's layer.
@@ -33,16 +33,16 @@ pub(super) fn entry(file: &File) -> Entry {
         size: manifest.len() as u64,
         media_type: media_type::OCI_MANIFEST.into(),
     };
-    let mut parts = vec![Part { descriptor: config, from: From::Computed(EMPTY.into()) }];
+    let mut parts = vec![Part { descriptor: config, from: Origin::Computed(EMPTY.into()) }];
     parts.extend(
-        layers.into_iter().map(|(url, descriptor)| Part { descriptor, from: From::Url(url.clone()) }),
+        layers.into_iter().map(|(url, descriptor)| Part { descriptor, from: Origin::Url(url.clone()) }),
     );
-    parts.push(Part { descriptor: top.clone(), from: From::Computed(manifest) });
+    parts.push(Part { descriptor: top.clone(), from: Origin::Computed(manifest) });
     Entry {
         kind: Kind::File,
         name: file.name.clone(),
         digest: file.digest.clone(),
-        layout_name: format!("{}:{}", file_repository(&file.name), file_tag(file)),
+        layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),
         top,
         parts,
         referrers: Vec::new(),
@@ -83,7 +83,7 @@ fn title(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Sidecar;
+    use crate::lockfile::Sidecar;
     use crate::model::Manifest;
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
-        let From::Computed(bytes) = &entry.parts[3].from else { panic!("not computed") };
+        let Origin::Computed(bytes) = &entry.parts[3].from else { panic!("not computed") };
         let (manifest, kind) = Manifest::parse(bytes, None).unwrap();
         assert_eq!(kind, media_type::OCI_MANIFEST);
         let Manifest::Image { layers, artifact_type, .. } = manifest else { panic!("no image") };

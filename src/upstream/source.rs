@@ -1,10 +1,11 @@
 //! The connected side as a source: registries for images, web servers for files.
 
-use super::{From, Part, foreign};
+use super::foreign;
+use crate::content::{Origin, Part};
+use crate::content::{Source, whole};
 use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
 use crate::model::Limits;
 use crate::registry::Sessions;
-use crate::store::{Source, whole};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
@@ -18,20 +19,20 @@ impl Source for Upstreams {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
         Box::pin(async move {
             match &part.from {
-                From::Manifest { registry, repository } => {
+                Origin::Manifest { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
                     let manifest = session.manifest(repository, &part.descriptor.digest.to_string()).await?;
                     Ok((0, whole(manifest.bytes)))
                 }
-                From::Blob { registry, repository } => {
+                Origin::Blob { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
                     session.blob(repository, &part.descriptor, offset).await
                 }
-                From::Foreign { registry, repository, manifests } => {
+                Origin::Foreign { registry, repository, manifests } => {
                     let session = self.0.upstream(registry).await?;
                     foreign::open(&self.0, &session, repository, manifests, part, offset).await
                 }
-                From::Url(url) => {
+                Origin::Url(url) => {
                     let (target, _) = self.0.file_url(url)?;
                     let size = part.descriptor.size;
                     let send = |range| get(&self.0, Method::GET, url, range);
@@ -44,8 +45,8 @@ impl Source for Upstreams {
                     };
                     Ok((start, stream))
                 }
-                From::Computed(bytes) => Ok((0, whole(bytes.clone().into()))),
-                From::Trimmed { of, .. } => {
+                Origin::Computed(bytes) => Ok((0, whole(bytes.clone().into()))),
+                Origin::Trimmed { of, .. } => {
                     let message = format!("the trimmed index of {} is computed, not fetched", of.digest);
                     Err(Error::new(ErrorKind::Local, message))
                 }
@@ -64,17 +65,17 @@ impl Source for Upstreams {
     fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             match &part.from {
-                From::Blob { registry, .. } | From::Foreign { registry, .. } => {
+                Origin::Blob { registry, .. } | Origin::Foreign { registry, .. } => {
                     if let Ok(session) = self.0.upstream(registry).await {
                         session.distrust_ranges();
                     }
                 }
-                From::Url(url) => {
+                Origin::Url(url) => {
                     if let Ok((target, _)) = self.0.file_url(url) {
                         self.0.transport().distrust_ranges(&target);
                     }
                 }
-                From::Manifest { .. } | From::Computed(_) | From::Trimmed { .. } => {}
+                Origin::Manifest { .. } | Origin::Computed(_) | Origin::Trimmed { .. } => {}
             }
         })
     }
@@ -82,13 +83,13 @@ impl Source for Upstreams {
 
 /// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: there
 /// an upload holds a slot of its host while it waits for them.
-pub struct Passing(pub Upstreams);
+pub struct UploadFeed(pub Upstreams);
 
-impl Source for Passing {
+impl Source for UploadFeed {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
         Box::pin(async move {
             match &part.from {
-                From::Blob { registry, repository } => {
+                Origin::Blob { registry, repository } => {
                     let session = self.0.0.upstream(registry).await?;
                     session.blob_to_send(repository, &part.descriptor, offset).await
                 }

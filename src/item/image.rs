@@ -1,8 +1,8 @@
 //! Container images: index, manifests, configs and layers of one repository.
 
-use super::foreign::is_foreign;
-use super::{Attached, Entry, From, Part};
-use crate::lock::Image;
+use crate::content::{AttachedReferrer, Entry, Origin, Part};
+use crate::lockfile::Image;
+use crate::model::media_type;
 use crate::report::Kind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use std::sync::Arc;
 pub(super) fn entry(image: &Image) -> Entry {
     let (registry, repository): (Arc<str>, Arc<str>) =
         (image.name.registry.as_str().into(), image.name.repository.as_str().into());
-    let blob = || From::Blob { registry: registry.clone(), repository: repository.clone() };
-    let foreign = || From::Foreign {
+    let blob = || Origin::Blob { registry: registry.clone(), repository: repository.clone() };
+    let foreign = || Origin::Foreign {
         registry: registry.clone(),
         repository: repository.clone(),
         manifests: image.manifests_in_order().collect(),
     };
-    let manifest = || From::Manifest { registry: registry.clone(), repository: repository.clone() };
+    let manifest = || Origin::Manifest { registry: registry.clone(), repository: repository.clone() };
     let mut parts: Vec<Part> = Vec::new();
     parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
-        let from = if is_foreign(&descriptor.media_type) { foreign() } else { blob() };
+        let from = if media_type::is_foreign(&descriptor.media_type) { foreign() } else { blob() };
         Part { descriptor: descriptor.clone(), from }
     }));
     parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, from: manifest() }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
     let own = known.clone();
-    let referrers: Vec<Attached> = image
+    let referrers: Vec<AttachedReferrer> = image
         .referrers
         .iter()
         .flatten()
-        .map(|referrer| Attached {
+        .map(|referrer| AttachedReferrer {
             descriptor: referrer.descriptor(),
             tag: referrer.tag.clone(),
             subject: referrer.subject.clone(),
@@ -47,7 +47,7 @@ pub(super) fn entry(image: &Image) -> Entry {
     if let Some(descriptor) = image.trimmed_descriptor() {
         let keep = image.manifests.iter().map(|child| child.digest.clone());
         let keep = keep.chain(image.blobs.iter().map(|blob| blob.digest.clone())).collect();
-        let part = Part { descriptor, from: From::Trimmed { of: image.descriptor(), keep } };
+        let part = Part { descriptor, from: Origin::Trimmed { of: image.descriptor(), keep } };
         parts.insert(parts.len() - 1, part);
     }
     Entry {
@@ -64,7 +64,7 @@ pub(super) fn entry(image: &Image) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Lock;
+    use crate::lockfile::Lock;
     use crate::model::Digest;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Who of several connections fetches which part of a blob.
 
-use super::destination::Island;
-use super::islands::merged;
+use super::merged;
+use crate::content::sink::ByteRange;
 use std::collections::BTreeMap;
 
 /// Who does what.
@@ -11,11 +11,11 @@ pub(super) struct Plan {
     /// The least that a helper takes, in bytes.
     least: u64,
     /// The work of the first connection: from where it stands, which everything is hashed up to, to its end.
-    pub(super) first: Island,
+    pub(super) first: ByteRange,
     /// The work of each helper.
     pub(super) helpers: BTreeMap<u64, Work>,
     /// What is there behind the first connection.
-    done: Vec<Island>,
+    done: Vec<ByteRange>,
     /// How many helpers there were.
     count: u64,
 }
@@ -40,7 +40,7 @@ pub(super) enum Next {
 }
 
 impl Plan {
-    pub(super) fn new(size: u64, at: u64, done: Vec<Island>, least: u64) -> Plan {
+    pub(super) fn new(size: u64, at: u64, done: Vec<ByteRange>, least: u64) -> Plan {
         Plan { size, least, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
     }
 
@@ -62,15 +62,15 @@ impl Plan {
     }
 
     /// What is there or somebody's work, the first connection's apart.
-    fn taken(&self) -> Vec<Island> {
+    fn taken(&self) -> Vec<ByteRange> {
         let helpers = self.helpers.values().map(|work| (work.from, work.end));
         self.done.iter().copied().chain(helpers).collect()
     }
 
     /// The largest of what nobody does and of the second halves of what others have before them, if it is
     /// worth a connection.
-    pub(super) fn share(&self) -> Option<Island> {
-        let half = |(at, end): Island| (at + (end - at).div_ceil(2), end);
+    pub(super) fn share(&self) -> Option<ByteRange> {
+        let half = |(at, end): ByteRange| (at + (end - at).div_ceil(2), end);
         let halves = self.helpers.values().map(|work| (work.at, work.end)).chain([self.first]).map(half);
         let mut taken = self.taken();
         taken.push((0, self.first.1));
@@ -133,7 +133,7 @@ mod tests {
         let shares: Vec<u64> = std::iter::from_fn(|| plan.take()).map(|(_, from)| from / M).collect();
         assert!(shares.contains(&112), "{shares:?}");
         assert!(plan.share().is_none_or(|(from, end)| end - from >= 8 * M));
-        let mut all: Vec<Island> = plan.taken();
+        let mut all: Vec<ByteRange> = plan.taken();
         all.push(plan.first);
         assert_eq!(merged(all), [(0, 128 * M)]);
     }

@@ -1,6 +1,7 @@
 //! The site document.
 
 use crate::document::{self, Diagnostic};
+use crate::model::{DestinationRules, Mapping, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -269,10 +270,22 @@ impl Site {
         Site::parse(path, &text)
     }
 
+    /// What the site says about destinations.
+    pub fn destination_rules(&self) -> DestinationRules {
+        let Some(registry) = &self.registry else { return DestinationRules::default() };
+        let paths = registry.paths.iter().map(|(prefix, to)| (prefix.clone(), to.paths().to_vec())).collect();
+        DestinationRules { keep_host: registry.keep_host, paths }
+    }
+
     /// A path written in the site file, from where it counts.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
+}
+
+/// The mapping to `target` by the rules of `site`, where there is one.
+pub fn mapping(target: Target, site: Option<&Site>) -> Mapping {
+    Mapping::new(target, &site.map(Site::destination_rules).unwrap_or_default())
 }
 
 #[cfg(test)]

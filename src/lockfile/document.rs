@@ -1,7 +1,7 @@
 //! The lock document: its types and its reader. See docs/lock.md.
 
-use super::text;
 use crate::document::{self, Diagnostic};
+use crate::lockfile::text;
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, ImageRef, MediaType, Platform};
 use crate::report::Kind;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Writing content: hashed while written, final only after size and digest match.
 
-use super::StoreError;
-use super::destination::Ground;
+use crate::content::StoreError;
+use crate::content::sink::PartialBlob;
 use crate::model::{Descriptor, Hasher};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// run to go on with.
 #[derive(Debug)]
 pub struct Writer {
-    ground: Arc<dyn Ground>,
+    ground: Arc<dyn PartialBlob>,
     descriptor: Descriptor,
     hasher: Hasher,
     offset: u64,
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Hasher {
 
 impl Writer {
     /// Writes the content of `descriptor` to `ground` from its beginning on.
-    pub fn new(ground: impl Ground + 'static, descriptor: &Descriptor) -> Writer {
+    pub fn new(ground: impl PartialBlob + 'static, descriptor: &Descriptor) -> Writer {
         let hasher = Hasher::new(descriptor.digest.algorithm());
         Writer { ground: Arc::new(ground), descriptor: descriptor.clone(), hasher, offset: 0 }
     }
@@ -44,7 +44,7 @@ impl Writer {
     }
 
     /// Where it is written, to write apart from the beginning.
-    pub(super) fn ground(&self) -> Arc<dyn Ground> {
+    pub(super) fn ground(&self) -> Arc<dyn PartialBlob> {
         self.ground.clone()
     }
 

@@ -1,15 +1,29 @@
 //! Where parts are brought to: a store, or a bundle that is made straight from upstream.
 
-use super::{Blobs, StoreError, Writer};
+use crate::content::Entry;
+use crate::content::{BlobRead, StoreError, Writer};
 use crate::model::{Descriptor, Digest};
-use crate::source::Entry;
 use std::fmt::Debug;
 
 /// Bytes of some content that are there: from the first up to the second offset.
-pub type Island = (u64, u64);
+pub type ByteRange = (u64, u64);
+
+/// The ranges in order, those that touch as one.
+pub fn merged(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+    ranges.retain(|(from, to)| from < to);
+    ranges.sort_unstable();
+    let mut out: Vec<ByteRange> = Vec::new();
+    for (from, to) in ranges {
+        match out.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => out.push((from, to)),
+        }
+    }
+    out
+}
 
 /// Where parts are brought to. It can be read from too, as far as content is there.
-pub trait Destination: Blobs {
+pub trait Sink: BlobRead {
     /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is hashed,
     /// whatever was recorded when it came.
     ///
@@ -29,8 +43,11 @@ pub trait Destination: Blobs {
     ///
     /// # Errors
     /// When it cannot be written.
-    fn begin(&self, descriptor: &Descriptor, wide: bool)
-    -> Result<Option<(Writer, Vec<Island>)>, StoreError>;
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        wide: bool,
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError>;
 
     /// The content with the lowest rank is fetched first: here, the biggest.
     fn rank(&self, descriptor: &Descriptor) -> u64 {
@@ -48,7 +65,7 @@ pub trait Destination: Blobs {
 }
 
 /// Where one piece of content lies while it comes. Offsets are those of the content.
-pub trait Ground: Debug + Send + Sync {
+pub trait PartialBlob: Debug + Send + Sync {
     /// Reads what lies at an offset.
     ///
     /// # Errors
@@ -73,7 +90,7 @@ pub trait Ground: Debug + Send + Sync {
     ///
     /// # Errors
     /// When it cannot be recorded. It is fetched again then, no more.
-    fn record(&self, island: Island) -> std::io::Result<()>;
+    fn record(&self, island: ByteRange) -> std::io::Result<()>;
 
     /// Throws everything away.
     ///

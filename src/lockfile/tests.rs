@@ -1,6 +1,5 @@
 //! Locks: what is written reads back, and what no lock says is refused.
 
-use super::text;
 use super::*;
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;

@@ -1,34 +1,15 @@
 //! Moving parts: a source that can be opened at any offset, and the way of one part into the store.
 
-use super::{Blobs, Destination, StoreError, Writer, read_blocking};
+use super::Source;
+use crate::content::{BlobRead, Sink, StoreError, Writer, read_blocking};
+use crate::content::{Origin, Part};
 use crate::http::{ByteStream, Error, ErrorKind, backoff};
-use crate::model::{Descriptor, Hasher, Limits};
+use crate::model::{Descriptor, Hasher};
 use crate::report::{Progress, Side};
-use crate::source::{From, Part};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-
-/// Where parts are read from: registries and web servers, or a store or bundle.
-pub trait Source: Send + Sync {
-    /// The part from `offset` on, and the offset at which the stream really starts: 0 where the source
-    /// cannot start elsewhere. The bytes need not have been checked.
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>>;
-
-    /// Whether the bytes were checked when they came in, and are guarded since.
-    fn is_checked(&self) -> bool;
-
-    /// Attempts and pauses between them.
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    /// The part went on in the middle and came out wrong: its host is asked for no range again.
-    fn distrust_ranges<'a>(&'a self, _part: &'a Part) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// The whole of a small part, such as a manifest, checked.
 ///
@@ -88,13 +69,13 @@ impl std::convert::From<StoreError> for TransferError {
 
 /// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error must not
 /// be taken for content.
-pub struct Local(pub Arc<dyn Blobs>);
+pub struct LocalSource(pub Arc<dyn BlobRead>);
 
-impl Source for Local {
+impl Source for LocalSource {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
         let (blobs, part) = (self.0.clone(), part.clone());
         Box::pin(async move {
-            if let From::Computed(bytes) = part.from {
+            if let Origin::Computed(bytes) = part.from {
                 return Ok((0, whole(bytes.into())));
             }
             let local = |error: String| Error::new(ErrorKind::Local, error);
@@ -125,7 +106,7 @@ pub fn whole(bytes: Bytes) -> ByteStream {
 /// Which side failed, after all attempts.
 pub async fn fetch(
     source: &dyn Source,
-    into: &Arc<dyn Destination>,
+    into: &Arc<dyn Sink>,
     part: &Part,
     progress: &dyn Progress,
 ) -> Result<u64, TransferError> {

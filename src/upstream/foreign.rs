@@ -1,18 +1,12 @@
 //! Foreign layers, such as those of Windows base images: a registry need not have their bytes, and the
 //! manifest names URLs for them.
 
-use super::Part;
+use crate::content::Part;
 use crate::http::{ByteStream, Error, ErrorKind, Request, Why, from_offset};
 use crate::model::{Descriptor, Digest};
 use crate::registry::{Session, Sessions};
 use reqwest::Method;
 use reqwest::header::RANGE;
-
-/// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable Layers"; for
-/// Docker: manifest v2 schema 2, `foreign`).
-pub(super) fn is_foreign(media_type: &str) -> bool {
-    media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
-}
 
 /// Opens a foreign layer: the registry is asked first, then the URLs in the image's own manifests, in their
 /// order. What they send is checked by the layer's digest, and so needs no trust; no account goes there.
@@ -85,12 +79,5 @@ mod tests {
         );
         assert_eq!(urls(manifest.as_bytes(), &digest), ["http://a", "http://b"]);
         assert!(urls(b"{}", &digest).is_empty() && urls(b"<", &digest).is_empty());
-    }
-
-    #[test]
-    fn media_types_of_foreign_layers() {
-        assert!(is_foreign("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"));
-        assert!(is_foreign("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"));
-        assert!(!is_foreign("application/vnd.oci.image.layer.v1.tar+gzip"));
     }
 }

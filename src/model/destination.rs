@@ -1,9 +1,6 @@
 //! Where an item goes: source name -> destination name(s), by the site's rules.
 
-use crate::lock::{File, Image, Lock};
-use crate::model::{Digest, ImageRef};
-use crate::site::Site;
-use std::collections::BTreeMap;
+use super::{Digest, ImageRef};
 use std::fmt;
 use std::str::FromStr;
 
@@ -70,6 +67,15 @@ impl fmt::Display for Destination {
     }
 }
 
+/// What a site says about destinations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DestinationRules {
+    /// Whether the source host comes first in the path.
+    pub keep_host: bool,
+    /// Source prefix and its destination paths, in any order.
+    pub paths: Vec<(String, Vec<String>)>,
+}
+
 /// The rule that gives every locked name its destinations.
 #[derive(Debug, Clone)]
 pub struct Mapping {
@@ -79,39 +85,18 @@ pub struct Mapping {
     paths: Vec<(String, Vec<String>)>,
 }
 
-/// Two digests that would get one name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give one of \
-     them a path of its own in the site file, under registry.paths:\n    {mend}"
-)]
-pub struct Collision {
-    /// `registry/repository:tag` at the destination.
-    pub place: String,
-    /// One locked name.
-    pub first: String,
-    /// Its digest.
-    pub first_digest: Digest,
-    /// The other locked name.
-    pub second: String,
-    /// Its digest.
-    pub second_digest: Digest,
-    /// The line to add.
-    pub mend: String,
-}
-
 impl Mapping {
-    /// The mapping to `target` by the rules of `site`. The site's `paths` apply to any target.
-    pub fn new(target: Target, site: Option<&Site>) -> Mapping {
-        let registry = site.and_then(|site| site.registry.as_ref());
-        let mut paths: Vec<(String, Vec<String>)> = registry
-            .map(|registry| &registry.paths)
-            .into_iter()
-            .flatten()
-            .map(|(prefix, to)| (normal_prefix(prefix), to.paths().to_vec()))
-            .collect();
+    /// The mapping to `target` without rules of a site.
+    pub fn to(target: Target) -> Mapping {
+        Mapping::new(target, &DestinationRules::default())
+    }
+
+    /// The mapping to `target` by `rules`, which apply to any target.
+    pub fn new(target: Target, rules: &DestinationRules) -> Mapping {
+        let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
+        let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        Mapping { target, keep_host: registry.is_some_and(|registry| registry.keep_host), paths }
+        Mapping { target, keep_host: rules.keep_host, paths }
     }
 
     /// The registry that everything goes to.
@@ -142,40 +127,6 @@ impl Mapping {
     fn place(&self, path: &str) -> Destination {
         Destination { registry: self.target.registry.clone(), repository: join(&self.target.prefix, path) }
     }
-
-    /// The first two items of `lock` that would get one name with two digests, if there are any.
-    pub fn collision(&self, lock: &Lock) -> Option<Collision> {
-        let images = lock.images.iter().flat_map(|image: &Image| {
-            let tag = image.destination_tag();
-            self.image(&image.name)
-                .into_iter()
-                .map(move |place| (format!("{place}:{tag}"), image.name.to_string(), &image.digest))
-        });
-        let files = lock.files.iter().map(|file: &File| {
-            (format!("{}:{}", self.file(&file.name), file_tag(file)), file.name.clone(), &file.digest)
-        });
-        let mut taken: BTreeMap<String, (String, &Digest)> = BTreeMap::new();
-        for (place, name, digest) in images.chain(files) {
-            match taken.get(&place) {
-                Some((first, first_digest)) if *first_digest != digest => {
-                    let source = name.parse::<ImageRef>().map_or(name.clone(), |name| name.name());
-                    return Some(Collision {
-                        mend: format!("{source}: {}", source.replace(':', "_")),
-                        place,
-                        first: first.clone(),
-                        first_digest: (*first_digest).clone(),
-                        second: name,
-                        second_digest: digest.clone(),
-                    });
-                }
-                Some(_) => {}
-                None => {
-                    taken.insert(place, (name, digest));
-                }
-            }
-        }
-        None
-    }
 }
 
 /// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
@@ -189,8 +140,8 @@ pub fn file_repository(url: &str) -> String {
 }
 
 /// The tag of a file's artifact: the first 12 hex digits of the file's digest.
-pub fn file_tag(file: &File) -> String {
-    file.digest.short(12).to_owned()
+pub fn file_tag(digest: &Digest) -> String {
+    digest.short(12)
 }
 
 /// A host as a path component: `localhost:5001` becomes `localhost_5001`.
@@ -223,24 +174,28 @@ fn join(left: &str, right: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
-    fn site(registry: &str) -> Site {
-        let text =
-            format!("apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: 172.20.0.2:5000\n{registry}");
-        Site::parse(Path::new("site.yaml"), &text).unwrap()
+    fn rules(keep_host: bool, paths: &[(&str, &[&str])]) -> DestinationRules {
+        let paths = paths
+            .iter()
+            .map(|(prefix, to)| (prefix.to_string(), to.iter().map(|to| to.to_string()).collect()));
+        DestinationRules { keep_host, paths: paths.collect() }
     }
 
-    fn map(to: &str, site: Option<&Site>, name: &str) -> Vec<String> {
-        let mapping = Mapping::new(to.parse().unwrap(), site);
+    fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
+        let mapping = Mapping::new(to.parse().unwrap(), rules.unwrap_or(&DestinationRules::default()));
         mapping.image(&name.parse().unwrap()).iter().map(Destination::to_string).collect()
     }
 
     #[test]
     fn the_host_is_dropped_and_paths_replace_prefixes() {
-        let site = site(
-            "  paths:\n    k8s.gcr.io: kubernetes\n    gcr.io/google_containers: kubernetes\n    \
-             registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]\n",
+        let site = rules(
+            false,
+            &[
+                ("k8s.gcr.io", &["kubernetes"]),
+                ("gcr.io/google_containers", &["kubernetes"]),
+                ("registry.k8s.io/coredns/coredns", &["coredns/coredns", "coredns"]),
+            ],
         );
         let to = "172.20.0.2:5000";
         assert_eq!(
@@ -264,7 +219,7 @@ mod tests {
 
     #[test]
     fn keep_host_turns_a_port_into_a_component() {
-        let site = site("  keepHost: true\n");
+        let site = rules(true, &[]);
         assert_eq!(map("r:5000", Some(&site), "localhost:5001/a/b:1"), ["r:5000/localhost_5001/a/b"]);
         assert_eq!(map("r:5000", Some(&site), "nginx:1"), ["r:5000/docker.io/library/nginx"]);
     }
