@@ -1,8 +1,8 @@
-//! Frames of pushed content: a checksum for each MiB, written as the bytes come in and compared as they
-//! leave, so that a disk that has gone bad is noticed before a client sees its bytes.
+//! Checksums of pushed content, one for each MiB (a frame). They are computed while the bytes come in and compared
+//! before the bytes are sent, so that a client never gets bytes that the disk has changed.
 //!
-//! SHA-256 or SHA-512 over the whole has proved the content when it came in; XXH64 is enough to tell
-//! rot, and costs next to nothing.
+//! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of the disk, and
+//! costs next to nothing.
 
 use std::io::{self, Read};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
@@ -10,16 +10,16 @@ use xxhash_rust::xxh64::{Xxh64, xxh64};
 /// Size of a frame in bytes; the last one of a blob may be shorter.
 pub(super) const FRAME: usize = 1 << 20;
 
-/// Collects the checksums of what passes.
-pub(super) struct Sums {
+/// Computes the checksums of the bytes that pass.
+pub(super) struct FrameSums {
     hasher: Xxh64,
     filled: usize,
     done: Vec<u8>,
 }
 
-impl Sums {
-    pub(super) fn new() -> Sums {
-        Sums { hasher: Xxh64::new(0), filled: 0, done: Vec::new() }
+impl FrameSums {
+    pub(super) fn new() -> FrameSums {
+        FrameSums { hasher: Xxh64::new(0), filled: 0, done: Vec::new() }
     }
 
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
@@ -49,16 +49,16 @@ impl Sums {
     }
 }
 
-/// Reads frames and compares each before any byte of it is given away.
-pub(super) struct Checked<R> {
+/// Reads frames, and checks each one before it hands out any byte of it.
+pub(super) struct CheckedReader<R> {
     inner: R,
     sums: std::vec::IntoIter<[u8; 8]>,
     frame: Vec<u8>,
     at: usize,
 }
 
-impl<R: Read> Checked<R> {
-    /// Reads on from `offset`. `open` gives the content from the start of that offset's frame on.
+impl<R: Read> CheckedReader<R> {
+    /// Reads from `offset` to the end. `open` opens the content at the offset that it gets, the start of a frame.
     ///
     /// # Errors
     /// When `open` fails, or the frame is damaged.
@@ -66,12 +66,12 @@ impl<R: Read> Checked<R> {
         sums: &[u8],
         offset: u64,
         open: impl FnOnce(u64) -> io::Result<R>,
-    ) -> io::Result<Checked<R>> {
+    ) -> io::Result<CheckedReader<R>> {
         let first = offset / FRAME as u64;
         let skip = (offset % FRAME as u64) as usize;
         let sums: Vec<[u8; 8]> = sums.as_chunks().0.iter().skip(first as usize).copied().collect();
         let inner = open(first * FRAME as u64)?;
-        let mut checked = Checked { inner, sums: sums.into_iter(), frame: Vec::new(), at: 0 };
+        let mut checked = CheckedReader { inner, sums: sums.into_iter(), frame: Vec::new(), at: 0 };
         if skip > 0 {
             checked.next()?;
             checked.at = skip.min(checked.frame.len());
@@ -96,7 +96,7 @@ impl<R: Read> Checked<R> {
     }
 }
 
-impl<R: Read> Read for Checked<R> {
+impl<R: Read> Read for CheckedReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.frame.len() {
             self.next()?;
@@ -114,7 +114,7 @@ mod tests {
     use std::io::Cursor;
 
     fn sums(bytes: &[u8], step: usize) -> Vec<u8> {
-        let mut sums = Sums::new();
+        let mut sums = FrameSums::new();
         bytes.chunks(step).for_each(|piece| sums.update(piece));
         sums.finish()
     }
@@ -122,7 +122,7 @@ mod tests {
     fn read(bytes: &[u8], sums: &[u8], offset: u64) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         let open = |at: u64| Ok(Cursor::new(&bytes[at as usize..]));
-        Checked::open(sums, offset, open)?.read_to_end(&mut out)?;
+        CheckedReader::open(sums, offset, open)?.read_to_end(&mut out)?;
         Ok(out)
     }
 
@@ -138,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_frame_is_never_given_away() {
+    fn a_changed_frame_is_never_handed_out() {
         let mut bytes = vec![7u8; 2 * FRAME];
         let sums = sums(&bytes, FRAME);
         bytes[FRAME + 5] ^= 1;
-        let mut reader = Checked::open(&sums, 0, |_| Ok(Cursor::new(&bytes))).unwrap();
+        let mut reader = CheckedReader::open(&sums, 0, |_| Ok(Cursor::new(&bytes))).unwrap();
         let mut out = Vec::new();
         let error = reader.read_to_end(&mut out).unwrap_err();
         assert_eq!((error.kind(), out.len()), (io::ErrorKind::InvalidData, FRAME));

@@ -1,12 +1,11 @@
-//! The writing half of the distribution API: manifests.
+//! Uploads of manifests.
 
-use super::app::{App, blocking};
-use super::content::CONTENT_DIGEST;
-use super::name::{Reference, is_tag, queries};
-use super::pushed::Pushed;
-use super::reply::{Problem, Reply, empty, set};
-use super::upload::{have, refuse};
-use crate::model::{Algorithm, Descriptor, Digest, Manifest, media_type, referring};
+use super::blob_upload::have;
+use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
+use super::route::{Reference, queries};
+use super::state::State;
+use super::writable::WritableStore;
+use crate::model::{Algorithm, Descriptor, Digest, Manifest, is_tag, media_type, referring};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::request::Parts;
@@ -20,18 +19,18 @@ use tokio::time::timeout;
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
 
-/// Answers `PUT /v2/NAME/manifests/REFERENCE`.
 /// How long a manifest may take to arrive.
 const MANIFEST_TIME: Duration = Duration::from_secs(120);
 
+/// Answers `PUT /v2/NAME/manifests/REFERENCE`.
 pub(super) async fn put(
-    app: Arc<App>,
-    pushed: Arc<Pushed>,
+    state: Arc<State>,
+    store: Arc<WritableStore>,
     parts: &Parts,
     name: String,
     reference: Reference,
     body: Body,
-) -> Result<Reply, Problem> {
+) -> Result<Response, ApiError> {
     let tags: Vec<String> = match &reference {
         Reference::Tag(tag) => vec![tag.clone()],
         // several tags in one request: distribution-spec 1.2 "Pushing a manifest with tags"
@@ -39,63 +38,61 @@ pub(super) async fn put(
         Reference::Neither(tag) => vec![tag.clone()],
     };
     if let Some(bad) = tags.iter().find(|tag| !is_tag(tag)) {
-        return Err(Problem::bad("TAG_INVALID", format!("'{bad}' is no tag")));
+        return Err(ApiError::bad("TAG_INVALID", format!("'{bad}' is no tag")));
     }
-    let of_bundle = app.catalogue.repositories(&name, None);
+    let of_bundle = state.bundles.repositories(&name, None);
     let taken = |tag: &&String| of_bundle.iter().any(|held| !matches!(held.tag(tag), Ok(None)));
     if let Some(tag) = tags.iter().find(taken) {
-        return Err(Problem::denied(format!(
+        return Err(ApiError::denied(format!(
             "{name}:{tag} comes from a bundle and cannot be overwritten; push under another name"
         )));
     }
-    let most = app.limits.manifest_bytes;
+    let most = state.limits.manifest_bytes;
     let arrived = timeout(MANIFEST_TIME, axum::body::to_bytes(body, most)).await;
     let arrived = arrived.unwrap_or_else(|_| Err(axum::Error::new("it took too long")));
     let bytes = arrived.map_err(|error| {
         let message = format!("the manifest did not arrive, or has more than {most} bytes: {error}");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message)
     })?;
     let digest = match &reference {
         Reference::Digest(digest) if !digest.matches(&bytes) => {
             let found = Digest::of(digest.algorithm(), &bytes);
-            return Err(Problem::bad("DIGEST_INVALID", format!("the manifest is {found}, not {digest}")));
+            return Err(ApiError::bad("DIGEST_INVALID", format!("the manifest is {found}, not {digest}")));
         }
         Reference::Digest(digest) => digest.clone(),
         _ => Digest::of(Algorithm::Sha256, &bytes),
     };
     let sent = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     let at = name.clone();
-    let (descriptor, subject) = blocking(move || -> Result<_, Problem> {
+    let (descriptor, subject) = blocking(move || -> Result<_, ApiError> {
         let (manifest, kind) = check(&bytes, sent.as_deref())?;
         let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
         let referrer = referring(&bytes, &descriptor);
-        want_blobs(&app, &pushed, &manifest, &foreign(&bytes))?;
-        pushed
-            .put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)
-            .map_err(|refused| refuse(refused, &descriptor.digest))?;
+        want_blobs(&state, &store, &manifest, &foreign(&bytes))?;
+        store.put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)?;
         Ok(((descriptor, tags), referrer.map(|referrer| referrer.subject)))
     })
     .await??;
     let (descriptor, tags) = descriptor;
-    let mut reply = empty(StatusCode::CREATED);
-    set(&mut reply, LOCATION, &format!("/v2/{name}/manifests/{}", descriptor.digest));
-    set(&mut reply, CONTENT_DIGEST, &descriptor.digest.to_string());
+    let mut response = empty(StatusCode::CREATED);
+    set(&mut response, LOCATION, &format!("/v2/{name}/manifests/{}", descriptor.digest));
+    set(&mut response, CONTENT_DIGEST, &descriptor.digest.to_string());
     if let Some(subject) = subject {
-        set(&mut reply, SUBJECT, &subject.to_string());
+        set(&mut response, SUBJECT, &subject.to_string());
     }
     if matches!(reference, Reference::Digest(_)) {
         for tag in tags {
             if let Ok(value) = HeaderValue::from_str(&tag) {
-                reply.headers_mut().append(TAG, value);
+                response.headers_mut().append(TAG, value);
             }
         }
     }
-    Ok(reply)
+    Ok(response)
 }
 
-/// Reads the manifest and the media type under which it will be answered.
-fn check(bytes: &[u8], sent: Option<&str>) -> Result<(Manifest, String), Problem> {
-    let invalid = |message: String| Problem::bad("MANIFEST_INVALID", message);
+/// Reads the manifest and the media type under which it is served.
+fn check(bytes: &[u8], sent: Option<&str>) -> Result<(Manifest, String), ApiError> {
+    let invalid = |message: String| ApiError::bad("MANIFEST_INVALID", message);
     let (manifest, kind) = Manifest::parse(bytes, sent).map_err(|error| invalid(error.to_string()))?;
     if HeaderValue::from_str(&kind).is_err() {
         return Err(invalid("its media type cannot stand in a header".into()));
@@ -109,35 +106,35 @@ fn check(bytes: &[u8], sent: Option<&str>) -> Result<(Manifest, String), Problem
     }
 }
 
-/// All blobs of an image must be here, foreign layers apart. Children of an index may be left out: what
-/// a site does not need, it need not hold.
+/// All blobs of an image must be here, except foreign layers. Children of an index may be absent: a site holds
+/// only the platforms that it needs.
 fn want_blobs(
-    app: &App,
-    pushed: &Pushed,
+    state: &State,
+    store: &WritableStore,
     manifest: &Manifest,
     foreign: &BTreeSet<Digest>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let Manifest::Image { config, layers, .. } = manifest else { return Ok(()) };
     for blob in std::iter::once(config).chain(layers) {
         let digest = &blob.digest;
-        match have(app, pushed, digest)? {
+        match have(state, store, digest)? {
             Some(size) if size == blob.size => {}
             Some(size) => {
                 let message = format!("it says that {digest} has {} bytes, which has {size}", blob.size);
-                return Err(Problem::bad("MANIFEST_INVALID", message));
+                return Err(ApiError::bad("MANIFEST_INVALID", message));
             }
             None if foreign.contains(digest) => {}
             None => {
                 let message = format!("{digest}, which it names, is not here; push its blobs first");
-                return Err(Problem::bad("MANIFEST_BLOB_UNKNOWN", message));
+                return Err(ApiError::bad("MANIFEST_BLOB_UNKNOWN", message));
             }
         }
     }
     Ok(())
 }
 
-/// Layers that are allowed to be elsewhere: those with `urls`, and those that are non-distributable by
-/// their media type.
+/// Layers that may be absent: those with `urls`, and those whose media type says that they are not
+/// distributable.
 fn foreign(bytes: &[u8]) -> BTreeSet<Digest> {
     #[derive(Deserialize)]
     struct Layers {

@@ -1,13 +1,10 @@
-//! Names of the distribution API: which texts are repositories and tags, and which resource a path means.
+//! Routes of the distribution API: which resource a path names, and the values of its query.
 
-use super::reply::Problem;
-use crate::model::Digest;
+use super::response::ApiError;
+use crate::model::{Digest, is_repository, is_tag};
 use percent_encoding::percent_decode_str;
 
-/// Longest repository name that is taken, in bytes (what docker-registry takes).
-const REPOSITORY_BYTES: usize = 255;
-
-/// What a path below `/v2/` means.
+/// The resource that a path below `/v2/` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     /// `/v2/`
@@ -28,57 +25,26 @@ pub(super) enum Route {
     Referrers(String, Digest),
 }
 
-/// What names a manifest in its repository.
+/// `<reference>` of the distribution-spec: what names a manifest in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reference {
     /// A tag by the grammar.
     Tag(String),
     /// A digest.
     Digest(Digest),
-    /// Neither; nothing can have this name.
+    /// Neither; no manifest can have this name.
     Neither(String),
-}
-
-/// Whether `text` is a repository name by distribution-spec "Pulling manifests": components of lower-case
-/// letters and digits, parted by `.`, `_`, `__` or any number of `-`. A component is never `..` or empty,
-/// so that such a name is a safe path.
-pub(super) fn is_repository(text: &str) -> bool {
-    text.len() <= REPOSITORY_BYTES && text.split('/').all(is_component)
-}
-
-fn is_component(text: &str) -> bool {
-    let word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let mut rest = text.as_bytes();
-    loop {
-        let letters = rest.iter().take_while(|byte| word(byte)).count();
-        rest = &rest[letters..];
-        if letters == 0 || rest.is_empty() {
-            return letters > 0;
-        }
-        let mark = rest.iter().take_while(|byte| !word(byte)).count();
-        let known = matches!(&rest[..mark], b"." | b"_" | b"__") || rest[..mark].iter().all(|&b| b == b'-');
-        if !known {
-            return false;
-        }
-        rest = &rest[mark..];
-    }
-}
-
-/// Whether `text` is a tag: up to 128 of `[A-Za-z0-9_.-]`, the first neither `.` nor `-`.
-pub(super) fn is_tag(text: &str) -> bool {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=128).contains(&text.len()) && text.bytes().all(good) && !text.starts_with(['.', '-'])
 }
 
 impl Route {
     /// Reads a path, still percent-encoded, that begins with `/v2`.
     ///
     /// # Errors
-    /// When it is no path of the API, or a name or digest in it is not well formed.
-    pub(super) fn parse(path: &str) -> Result<Route, Problem> {
+    /// When the API has no such path, or a name or digest in it is not well formed.
+    pub(super) fn parse(path: &str) -> Result<Route, ApiError> {
         let path = percent_decode_str(path).decode_utf8_lossy();
         let unknown =
-            || Problem::not_found("NAME_UNKNOWN", "there is no such resource in the distribution API");
+            || ApiError::not_found("NAME_UNKNOWN", "there is no such resource in the distribution API");
         let rest = path.strip_prefix("/v2").ok_or_else(unknown)?;
         match rest {
             "" | "/" => return Ok(Route::Version),
@@ -88,13 +54,13 @@ impl Route {
         let rest = rest.strip_prefix('/').ok_or_else(unknown)?;
         let name = |text: &str| match is_repository(text) {
             true => Ok(text.to_owned()),
-            false => Err(Problem::bad(
+            false => Err(ApiError::bad(
                 "NAME_INVALID",
                 format!("'{text}' is no repository name: lower-case letters, digits, and . _ - between them"),
             )),
         };
         let digest = |text: &str| {
-            text.parse::<Digest>().map_err(|error| Problem::bad("DIGEST_INVALID", error.to_string()))
+            text.parse::<Digest>().map_err(|error| ApiError::bad("DIGEST_INVALID", error.to_string()))
         };
         if let Some(repository) = rest.strip_suffix("/tags/list") {
             return Ok(Route::Tags(name(repository)?));
@@ -139,23 +105,6 @@ pub(super) fn queries<'a>(query: Option<&'a str>, key: &'a str) -> impl Iterator
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn repositories_and_tags_by_the_grammar() {
-        for good in ["a", "library/nginx", "a.b/c_d/e__f/g---h", "files/dl.k8s.io/00ff", "localhost_5001/a"] {
-            assert!(is_repository(good), "{good}");
-        }
-        let long = "a".repeat(256);
-        for bad in
-            ["", "A", "a//b", "/a", "a/", "..", "a/../b", ".a", "a.", "a..b", "a___b", "_a", "a:b", &long]
-        {
-            assert!(!is_repository(bad), "{bad}");
-        }
-        assert!(is_tag("v1.33.4") && is_tag("_x") && is_tag("sha256-ab.sig"));
-        for bad in ["", ".", "..", "-a", "a/b", "a:b", &"t".repeat(129)] {
-            assert!(!is_tag(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn paths_are_read_from_their_end() {

@@ -1,28 +1,27 @@
 //! Plain files by their URLs: `/files/<host>/<path>`.
 
-use super::reply::Problem;
-use crate::lockfile::File;
+use super::response::ApiError;
 use crate::model::Digest;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 
-/// A URL as a place below `/files/`, or below a folder.
+/// A URL as a path below `/files/`, or below a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FilePlace {
-    /// `host` or `host:port`, the port only where the URL needs it.
-    pub host: String,
+pub(super) struct UrlPath {
+    /// `host` or `host:port`, the port only where it is not the scheme's own.
+    pub(super) host: String,
     /// Decoded, with its leading slash.
-    pub path: String,
+    pub(super) path: String,
     /// What stands after `?`, undecoded.
-    pub query: Option<String>,
+    pub(super) query: Option<String>,
 }
 
-impl FilePlace {
-    /// The place of `url`, if it is a URL with a host.
-    pub fn of(url: &str) -> Option<FilePlace> {
+impl UrlPath {
+    /// The path of `url`, where it is a URL with a host.
+    pub(super) fn of(url: &str) -> Option<UrlPath> {
         let url = url::Url::parse(url).ok()?;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        Some(FilePlace {
+        Some(UrlPath {
             host: format!("{}{port}", url.host_str()?),
             path: percent_decode_str(url.path()).decode_utf8_lossy().into_owned(),
             query: url.query().map(str::to_owned),
@@ -36,13 +35,13 @@ impl FilePlace {
 
 /// The path of `url` at this server, percent-encoded, for links.
 pub(super) fn link(url: &str) -> Option<String> {
-    let place = FilePlace::of(url)?;
+    let path = UrlPath::of(url)?;
     let url = url::Url::parse(url).ok()?;
-    let query = place.query.map(|query| format!("?{query}")).unwrap_or_default();
-    Some(format!("/files/{}{}{query}", place.host, url.path()))
+    let query = path.query.map(|query| format!("?{query}")).unwrap_or_default();
+    Some(format!("/files/{}{}{query}", path.host, url.path()))
 }
 
-/// Every URL that is answered, by its place.
+/// The content of every URL that is served, by host and path.
 #[derive(Default)]
 pub(super) struct FileTable(BTreeMap<String, BTreeMap<String, Held>>);
 
@@ -52,27 +51,24 @@ struct Held {
 }
 
 impl FileTable {
-    /// Adds a file with its other URLs and its sidecars. A URL that has another meaning already gets the
-    /// new one, and a note.
-    pub(super) fn add(&mut self, file: &File, notes: &mut Vec<String>) {
-        let sidecars = file.sidecars.iter().map(|sidecar| (&sidecar.url, &sidecar.digest));
-        let also = file.also.iter().map(|url| (url, &file.digest));
-        for (url, digest) in std::iter::once((&file.name, &file.digest)).chain(also).chain(sidecars) {
-            let Some(place) = FilePlace::of(url) else { continue };
-            let key = place.key();
-            let held = Held { query: place.query, digest: digest.clone() };
-            let earlier = self.0.entry(key).or_default().insert(url.clone(), held);
+    /// Adds URLs with their content. A note names each URL that had other content before.
+    pub(super) fn add(&mut self, urls: &[(&str, &Digest)], notes: &mut Vec<String>) {
+        for &(url, digest) in urls {
+            let Some(path) = UrlPath::of(url) else { continue };
+            let key = path.key();
+            let held = Held { query: path.query, digest: digest.clone() };
+            let earlier = self.0.entry(key).or_default().insert(url.to_owned(), held);
             if let Some(earlier) = earlier.filter(|earlier| earlier.digest != *digest) {
                 notes.push(format!("{url}: {digest} is served, not {}", earlier.digest));
             }
         }
     }
 
-    /// What a path below `/files/` means. `query` must be that of the URL, or be left out.
+    /// The content of a path below `/files/`. `query` must be that of the URL, or be absent.
     ///
     /// # Errors
-    /// When there is no such file, or two with other content differ only in their queries.
-    pub(super) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, Problem> {
+    /// When there is no such file, or files with different content differ only in their queries.
+    pub(super) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, ApiError> {
         let key = percent_decode_str(path).decode_utf8_lossy();
         let query = query.filter(|query| !query.is_empty());
         let all: Vec<(&String, &Held)> = self.0.get(&*key).into_iter().flatten().collect();
@@ -92,11 +88,11 @@ impl FileTable {
     }
 }
 
-fn unknown(message: String) -> Problem {
-    Problem::not_found("NAME_UNKNOWN", message)
+fn unknown(message: String) -> ApiError {
+    ApiError::not_found("NAME_UNKNOWN", message)
 }
 
-/// A media type by the name's ending. Nothing that a browser would run.
+/// The media type by the ending of the name. A browser runs none of these.
 pub(super) fn media_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "txt" | "sha256" | "sha512" | "sha256sum" | "sha512sum" | "md5" | "asc" => {
@@ -113,13 +109,18 @@ pub(super) fn media_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::served_items;
     use super::super::testing::file;
     use super::*;
-    use crate::lockfile::Sidecar;
+    use crate::lockfile::{File, Lock, Sidecar};
+    use crate::model::Mapping;
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();
-        files.iter().for_each(|file| table.add(file, &mut Vec::new()));
+        let lock = Lock { version: 1, files: files.to_vec(), ..Lock::default() };
+        for item in served_items(&lock, &Mapping::to("r.invalid:5000".parse().unwrap())) {
+            table.add(&item.urls, &mut Vec::new());
+        }
         table
     }
 

@@ -1,60 +1,67 @@
-//! The reading half of the distribution API: manifests, blobs, tags, referrers, catalogue.
+//! The reading half of the distribution API: manifests, blobs, tags, referrers, and the catalog of repositories.
 
-use super::app::App;
-use super::catalogue::by_host;
-use super::name::{Reference, Route, is_repository, query};
+use super::blob_response::blob_response;
 use super::referrers;
-use super::reply::{Problem, Reply, bytes, set};
-use crate::model::{Descriptor, Digest, media_type};
+use super::repository::by_host;
+use super::response::{ApiError, Response, bytes, set};
+use super::route::{Reference, Route, query};
+use super::state::State;
+use crate::content::BlobRead;
+use crate::model::{Descriptor, Digest, is_repository, media_type};
+use axum::http::StatusCode;
 use axum::http::header::LINK;
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::io;
 
 /// Answers a GET or HEAD.
-pub(super) fn read(app: &App, parts: &Parts, route: &Route) -> Result<Reply, Problem> {
+pub(super) fn read(state: &State, parts: &Parts, route: &Route) -> Result<Response, ApiError> {
     let asked = parts.uri.query();
     let ns = query(asked, "ns");
     let ns = ns.as_deref();
-    let head = parts.method == Method::HEAD;
     match route {
         Route::Version => Ok(bytes(StatusCode::OK, "application/json", b"{}".to_vec())),
         Route::Catalog => {
-            let mut names: BTreeSet<String> = app.catalogue.names().cloned().collect();
-            if let Some(pushed) = &app.pushed {
-                names.extend(pushed.names().map_err(disk)?);
+            let mut names: BTreeSet<String> = state.bundles.repository_names().cloned().collect();
+            if let Some(store) = &state.writable {
+                names.extend(store.repositories().map_err(ApiError::disk)?);
             }
             let (names, link) = page(names, "/v2/_catalog", asked)?;
             Ok(listing(json!({"repositories": names}), link))
         }
         Route::Tags(name) => {
-            let tags = tags(app, name, ns)?;
+            let tags = tags(state, name, ns)?;
             let (tags, link) = page(tags, &format!("/v2/{name}/tags/list"), asked)?;
             Ok(listing(json!({"name": name, "tags": tags}), link))
         }
         Route::Manifest(name, reference) => {
-            let descriptor = manifest(app, name, reference, ns)?;
-            app.contents.reply(&descriptor.digest, &descriptor.media_type, &parts.headers, head).map_err(
-                |problem| match problem.code {
-                    "BLOB_UNKNOWN" => Problem::not_found(
+            let descriptor = manifest(state, name, reference, ns)?;
+            blob_response(state, &descriptor.digest, &descriptor.media_type, parts).map_err(|error| {
+                match error.code {
+                    "BLOB_UNKNOWN" => ApiError::not_found(
                         "MANIFEST_UNKNOWN",
                         format!("the bundle names {} but does not hold it: it is partial", descriptor.digest),
                     ),
-                    _ => problem,
-                },
-            )
+                    _ => error,
+                }
+            })
         }
-        Route::Blob(_, digest) => app.contents.reply(digest, media_type::OCTETS, &parts.headers, head),
-        Route::Referrers(name, subject) => Ok(referrers::reply(referring(app, name, subject, ns)?, asked)),
-        Route::Uploads(_) | Route::Upload(..) => Err(Problem::method("this is for pushing")),
+        Route::Blob(_, digest) => blob_response(state, digest, media_type::OCTETS, parts),
+        Route::Referrers(name, subject) => {
+            Ok(referrers::response(referring(state, name, subject, ns)?, asked))
+        }
+        Route::Uploads(_) | Route::Upload(..) => Err(ApiError::method("this is for pushing")),
     }
 }
 
-/// The manifest that `reference` means in the repository: of the bundles first, then of what was pushed.
-fn manifest(app: &App, name: &str, reference: &Reference, ns: Option<&str>) -> Result<Descriptor, Problem> {
-    let repositories = app.catalogue.repositories(name, ns);
+/// The manifest that `reference` names in the repository: in the bundles first, then among what was pushed.
+fn manifest(
+    state: &State,
+    name: &str,
+    reference: &Reference,
+    ns: Option<&str>,
+) -> Result<Descriptor, ApiError> {
+    let repositories = state.bundles.repositories(name, ns);
     for repository in &repositories {
         let held = match reference {
             Reference::Tag(tag) => repository.tag(tag)?,
@@ -66,40 +73,41 @@ fn manifest(app: &App, name: &str, reference: &Reference, ns: Option<&str>) -> R
         }
     }
     let mut known = !repositories.is_empty();
-    if let Some(pushed) = &app.pushed {
+    if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
             let digest = match reference {
-                Reference::Tag(tag) => pushed.tag(&name, tag).map_err(disk)?,
+                Reference::Tag(tag) => store.tag(&name, tag).map_err(ApiError::disk)?,
                 Reference::Digest(digest) => Some(digest.clone()),
                 Reference::Neither(_) => None,
             };
-            let found = digest.map(|digest| pushed.manifest(&name, &digest)).transpose().map_err(disk)?;
+            let found =
+                digest.map(|digest| store.manifest(&name, &digest)).transpose().map_err(ApiError::disk)?;
             if let Some(descriptor) = found.flatten() {
                 return Ok(descriptor);
             }
-            known |= pushed.tags(&name).map_err(disk)?.is_some();
+            known |= store.tags(&name).map_err(ApiError::disk)?.is_some();
         }
     }
     let of = ns.map(|ns| format!(" of {ns}")).unwrap_or_default();
     Err(match (known, reference) {
-        (false, _) => Problem::not_found("NAME_UNKNOWN", format!("there is no repository {name}{of} here")),
+        (false, _) => ApiError::not_found("NAME_UNKNOWN", format!("there is no repository {name}{of} here")),
         (true, Reference::Tag(text) | Reference::Neither(text)) => {
-            Problem::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no tag '{text}' here"))
+            ApiError::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no tag '{text}' here"))
         }
         (true, Reference::Digest(digest)) => {
-            Problem::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no manifest {digest} here"))
+            ApiError::not_found("MANIFEST_UNKNOWN", format!("{name}{of} has no manifest {digest} here"))
         }
     })
 }
 
-fn tags(app: &App, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>, Problem> {
-    let repositories = app.catalogue.repositories(name, ns);
+fn tags(state: &State, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>, ApiError> {
+    let repositories = state.bundles.repositories(name, ns);
     let mut known = !repositories.is_empty();
     let mut tags: BTreeSet<String> =
         repositories.iter().flat_map(|repository| repository.tags().cloned()).collect();
-    if let Some(pushed) = &app.pushed {
+    if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
-            let more = pushed.tags(&name).map_err(disk)?;
+            let more = store.tags(&name).map_err(ApiError::disk)?;
             known |= more.is_some();
             tags.extend(more.into_iter().flatten());
         }
@@ -107,51 +115,50 @@ fn tags(app: &App, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>, Pro
     if known {
         Ok(tags)
     } else {
-        Err(Problem::not_found("NAME_UNKNOWN", format!("there is no repository {name} here")))
+        Err(ApiError::not_found("NAME_UNKNOWN", format!("there is no repository {name} here")))
     }
 }
 
 fn referring(
-    app: &App,
+    state: &State,
     name: &str,
     subject: &Digest,
     ns: Option<&str>,
-) -> Result<Vec<serde_json::Value>, Problem> {
+) -> Result<Vec<serde_json::Value>, ApiError> {
     let mut entries = Vec::new();
-    for repository in app.catalogue.repositories(name, ns) {
-        let read = |descriptor: &Descriptor| match app.contents.find(&descriptor.digest) {
-            Ok((place, size)) if size <= app.limits.manifest_bytes as u64 => {
-                Ok(Some(place.read(descriptor)?))
+    for repository in state.bundles.repositories(name, ns) {
+        let read = |descriptor: &Descriptor| match state.blobs.stat(&descriptor.digest)? {
+            Some(size) if size <= state.limits.manifest_bytes as u64 => {
+                Ok(Some(state.blobs.read(descriptor)?))
             }
-            Ok(_) | Err(crate::content::ContentError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            _ => Ok(None),
         };
         entries.extend(repository.referrers(subject, read)?.iter().map(|referrer| referrer.entry.clone()));
     }
-    if let Some(pushed) = &app.pushed {
+    if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
-            entries.extend(pushed.referrers(&name, subject).map_err(disk)?);
+            entries.extend(store.referrers(&name, subject).map_err(ApiError::disk)?);
         }
     }
     Ok(entries)
 }
 
-/// Under which names something may have been pushed that is asked for as `name` of `ns`: with the host in
-/// front, or plainly, as into any registry that stands in for others.
+/// The names under which `name` of the host `ns` may have been pushed: with the host in front, or without it, as
+/// into any registry that stands in for others.
 fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
     let full = ns.map(|host| by_host(&host.to_ascii_lowercase(), name)).filter(|full| is_repository(full));
     full.into_iter().chain([name.to_owned()]).collect()
 }
 
-/// The part of `names` that `n` and `last` ask for, and the link to the next one.
+/// The page of `names` that the query's `n` and `last` ask for, and the link to the next page.
 fn page(
     names: BTreeSet<String>,
     path: &str,
     asked: Option<&str>,
-) -> Result<(Vec<String>, Option<String>), Problem> {
+) -> Result<(Vec<String>, Option<String>), ApiError> {
     let last = query(asked, "last").unwrap_or_default();
     let count = query(asked, "n").map(|n| n.parse::<usize>()).transpose();
-    let count = count.map_err(|_| Problem::bad("PAGINATION_NUMBER_INVALID", "n must be a number"))?;
+    let count = count.map_err(|_| ApiError::bad("PAGINATION_NUMBER_INVALID", "n must be a number"))?;
     let count = count.unwrap_or(usize::MAX);
     let mut rest = names.into_iter().filter(|name| *name > last);
     let shown: Vec<String> = rest.by_ref().take(count).collect();
@@ -166,16 +173,12 @@ fn page(
     Ok((shown, link))
 }
 
-fn listing(document: serde_json::Value, link: Option<String>) -> Reply {
-    let mut reply = bytes(StatusCode::OK, "application/json", document.to_string().into_bytes());
+fn listing(document: serde_json::Value, link: Option<String>) -> Response {
+    let mut response = bytes(StatusCode::OK, "application/json", document.to_string().into_bytes());
     if let Some(link) = link {
-        set(&mut reply, LINK, &link);
+        set(&mut response, LINK, &link);
     }
-    reply
-}
-
-pub(super) fn disk(error: io::Error) -> Problem {
-    Problem::internal(format!("the folder of --writable cannot be used: {error}"))
+    response
 }
 
 #[cfg(test)]
