@@ -70,10 +70,9 @@ pub trait LockedItem: Send + Sync {
         Vec::new()
     }
 
-    /// The line of the site's `registry.paths` that gives it a repository of its own.
-    fn path_rule(&self) -> String {
-        let name = self.reference().map_or_else(|| self.name().into_owned(), ImageRef::name);
-        format!("{name}: {}", name.replace(':', "_"))
+    /// Where it comes from, without a version: the repository, or else its name.
+    fn source(&self) -> String {
+        self.reference().map_or_else(|| self.name().into_owned(), ImageRef::name)
     }
 }
 
@@ -82,7 +81,9 @@ pub trait LockedItem: Send + Sync {
 pub struct FileForm<'a> {
     /// The word for it: a file, or a sidecar of one.
     pub kind: Kind,
-    /// Its URLs, the one that names it first.
+    /// Its URL.
+    pub name: &'a str,
+    /// All URLs that mean it, its own first.
     pub urls: Vec<&'a str>,
     /// The digest of its content.
     pub digest: &'a Digest,
@@ -97,11 +98,17 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// The word for the kind.
     const KIND: Kind;
 
+    /// Whether its items have [`files`](LockedItem::files).
+    const HAS_FILES: bool = false;
+
     /// A name of this kind; sections are sorted by it.
     type Name: Ord + fmt::Display + Sync;
 
     /// What a manifest asks for.
     type Wish: Sync;
+
+    /// Whether `text`, as people write it, names an item of this kind and of none before it in the table.
+    fn is_named(text: &str) -> bool;
 
     /// The name that sorts it.
     fn key(&self) -> &Self::Name;

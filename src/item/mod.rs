@@ -21,6 +21,6 @@ pub use file::{Checksum, File, Sidecar, WantedFile};
 pub use image::{Image, LockedManifest, Referrer, Trimmed, WantedImage};
 pub use kind::{FileForm, Found, ItemKind, LockedItem, Pins};
 pub use resolver::{Cause, Resolver};
-pub use table::KINDS;
 pub(crate) use table::kinds;
+pub use table::{KINDS, has_files, kind_named};
 pub(crate) use text::quoted;

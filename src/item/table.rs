@@ -22,3 +22,21 @@ macro_rules! words {
     };
 }
 kinds!(words);
+
+macro_rules! questions {
+    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+        /// Whether items of this kind are files that can be exported.
+        pub fn has_files(kind: Kind) -> bool {
+            $($(#[$only])* if kind == <$kind as ItemKind>::KIND { return <$kind as ItemKind>::HAS_FILES; })*
+            false
+        }
+
+        /// The kind of the item that people mean by `name`.
+        pub fn kind_named(name: &str) -> Kind {
+            let mut found = KINDS[0];
+            $($(#[$only])* if <$kind as ItemKind>::is_named(name) { found = <$kind as ItemKind>::KIND; })*
+            found
+        }
+    };
+}
+kinds!(questions);

@@ -35,13 +35,14 @@ pub fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
             let place = format!("{place}:{tag}");
             match taken.get(&place) {
                 Some(first) if first.digest() != item.digest() => {
+                    let source = item.source();
                     return Some(Collision {
                         place,
                         first: first.name().into_owned(),
                         first_digest: first.digest().clone(),
                         second: item.name().into_owned(),
                         second_digest: item.digest().clone(),
-                        fix: item.path_rule(),
+                        fix: format!("{source}: {}", source.replace(':', "_")),
                     });
                 }
                 Some(_) => {}

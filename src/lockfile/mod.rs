@@ -9,6 +9,9 @@ mod load;
 mod tests;
 mod text;
 
+/// The name of the lock where none is given, and inside a bundle.
+pub const FILE_NAME: &str = "landfall.lock";
+
 pub use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
 pub use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};

@@ -1,5 +1,6 @@
 //! One manifest, checked value by value: what its entries and lists ask for, each with its place.
 
+use super::items::{Item, Items};
 use super::list;
 use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
 use super::text::{Spot, Text};
@@ -9,37 +10,9 @@ use super::wanted::Endpoint;
 use crate::document::{Diagnostic, Node};
 use crate::item::{WantedFile, WantedImage};
 use crate::lockfile::Accepted;
-use crate::model::{ImageRef, Platform};
+use crate::model::Platform;
 use crate::report::Kind;
 use std::rc::Rc;
-
-/// What one manifest asks for.
-#[derive(Debug, Default)]
-pub(super) struct Items {
-    pub(super) images: Vec<Item<WantedImage>>,
-    pub(super) files: Vec<Item<WantedFile>>,
-    pub(super) missing: Vec<Item<Accepted>>,
-    pub(super) endpoints: Vec<Item<Endpoint>>,
-    pub(super) exclude: Vec<Item<Exclude>>,
-}
-
-/// A value with its place.
-#[derive(Debug)]
-pub(super) struct Item<T> {
-    pub(super) value: T,
-    pub(super) spot: Spot,
-    /// Whether it comes from another tool's list, which may say a thing twice.
-    pub(super) listed: bool,
-}
-
-/// What to leave out.
-#[derive(Debug)]
-pub(super) enum Exclude {
-    /// A repository, or one reference of it where a tag or digest is written.
-    Image(ImageRef),
-    /// A file.
-    Url(String),
-}
 
 type Checked<T> = Result<T, Box<Diagnostic>>;
 

@@ -1,7 +1,7 @@
 //! What several manifests ask for, put together: exclusions taken out, equal items made one,
 //! contradictions refused.
 
-use super::check::{Exclude, Item, Items};
+use super::items::{Exclude, Item, Items};
 use super::text::Spot;
 use super::wanted::{Endpoint, Wanted};
 use crate::document::{Diagnostic, nearest};

@@ -1,6 +1,6 @@
 //! Single values of a manifest: references, URLs, platforms, digests, modes.
 
-use super::check::Exclude;
+use super::items::Exclude;
 use super::text::Spot;
 use crate::document::Diagnostic;
 use crate::item::Checksum;

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Which entry of the lock, by its place in [`crate::item::entries`].
+    /// Which entry of the lock, by its place in [`Lock::items`].
     pub entry: usize,
     /// Repository.
     pub place: Destination,

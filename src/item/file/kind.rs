@@ -57,6 +57,7 @@ impl LockedItem for File {
     fn files(&self) -> Vec<FileForm<'_>> {
         let own = FileForm {
             kind: Kind::File,
+            name: &self.name,
             urls: std::iter::once(&self.name).chain(&self.also).map(String::as_str).collect(),
             digest: &self.digest,
             size: self.size,
@@ -64,6 +65,7 @@ impl LockedItem for File {
         };
         let sidecars = self.sidecars.iter().map(|sidecar| FileForm {
             kind: Kind::Sidecar,
+            name: &sidecar.url,
             urls: vec![&sidecar.url],
             digest: &sidecar.digest,
             size: sidecar.size,
@@ -75,8 +77,13 @@ impl LockedItem for File {
 
 impl ItemKind for File {
     const KIND: Kind = Kind::File;
+    const HAS_FILES: bool = true;
     type Name = String;
     type Wish = WantedFile;
+
+    fn is_named(text: &str) -> bool {
+        text.contains("://")
+    }
 
     fn key(&self) -> &String {
         &self.name

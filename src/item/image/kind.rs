@@ -90,6 +90,10 @@ impl ItemKind for Image {
     type Name = ImageRef;
     type Wish = WantedImage;
 
+    fn is_named(text: &str) -> bool {
+        !text.contains("://")
+    }
+
     fn key(&self) -> &ImageRef {
         &self.name
     }

@@ -1,0 +1,54 @@
+//! How lock entries are listed: as report items, as a table, as a count.
+
+use crate::content::Entry;
+use crate::item::KINDS;
+use crate::lockfile::Lock;
+use crate::model::human_size;
+use crate::report::{Item, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+/// `1 blob`, `2 blobs`.
+pub(crate) fn count_of(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `3 images and 1 file`.
+pub(crate) fn count(items: &[Item]) -> String {
+    let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
+    // the first two are named even where there is none
+    let shown = KINDS.iter().enumerate().filter(|(at, kind)| *at < 2 || count(**kind) > 0);
+    let shown: Vec<String> = shown.map(|(_, kind)| count_of(count(*kind), &kind.to_string())).collect();
+    let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last, others));
+    format!("{} and {last}", others.join(", "))
+}
+
+/// Size in bytes of everything under the entries, each digest once.
+pub(crate) fn unique_bytes(entries: &[Entry]) -> u64 {
+    let parts = entries.iter().flat_map(|entry| &entry.parts);
+    let unique: BTreeMap<_, _> = parts.map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+    unique.values().sum()
+}
+
+/// One line an item: kind, name, short digest, size.
+pub(crate) fn table(items: &[Item]) -> String {
+    items.iter().map(|item| line(item, "")).collect()
+}
+
+/// As [`table`], with the platforms at the end.
+pub(crate) fn line(item: &Item, platforms: &str) -> String {
+    let digest = item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default();
+    let size = human_size(item.bytes.unwrap_or_default());
+    let line = format!("{:<6} {digest}  {size:>8}  {}  {platforms}", item.kind.to_string(), item.name);
+    format!("{}\n", line.trim_end())
+}
+
+/// One indented line each.
+pub(crate) fn lines(of: &[impl Display]) -> String {
+    of.iter().map(|one| format!("  {one}\n")).collect()
+}
+
+/// The platforms of each item that has some, by its name.
+pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
+    lock.items().filter_map(|item| Some((item.name().into_owned(), item.platforms()?))).collect()
+}
