@@ -164,8 +164,7 @@ impl Bundle {
         let mut lock = self.lock()?;
         let lacks =
             |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
-        lock.images.retain(|image| !lacks(Kind::Image, &image.name.to_string()));
-        lock.files.retain(|file| !lacks(Kind::File, &file.name));
+        lock.retain(|item| !lacks(item.kind(), &item.name()));
         for ItemName { kind, name } in self.partial() {
             let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
             let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));

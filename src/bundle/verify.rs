@@ -6,7 +6,7 @@ use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator,
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Hasher};
-use crate::report::{Kind, Progress};
+use crate::report::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most faults that are listed.
@@ -217,17 +217,15 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     Ok(faults)
 }
 
-/// Whether what the lock says of each image is what the image's manifests say.
+/// Whether what the lock says of each item is what its content says.
 fn lock_against_manifests(bundle: &Bundle, lock: &Lock, without: &BTreeSet<ItemName>) -> Vec<Fault> {
     let contents = bundle.contents();
     let at = contents.entries[contents.front_len() - contents.locks.len()].offset;
-    let held = lock
-        .images
-        .iter()
-        .filter(|image| !without.contains(&ItemName { kind: Kind::Image, name: image.name.to_string() }));
-    let faults = held.flat_map(|image| {
-        let told = image.contradictions(bundle).into_iter();
-        told.map(move |why| Fault::new(LOCK, at, format!("{}: {why}", image.name)))
+    let name = |item: &dyn LockedItem| ItemName { kind: item.kind(), name: item.name().into_owned() };
+    let held = lock.items().filter(|item| !without.contains(&name(*item)));
+    let faults = held.flat_map(|item| {
+        let contradictions = item.contradictions(bundle).into_iter();
+        contradictions.map(move |why| Fault::new(LOCK, at, format!("{}: {why}", item.name())))
     });
     faults.collect()
 }

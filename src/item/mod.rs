@@ -17,7 +17,7 @@ mod resolver;
 mod table;
 mod text;
 
-pub use file::{Checksum, File, Sidecar, WantedFile};
+pub use file::{Checksum, File, Sidecar, WantedFile, file_repository, file_tag};
 pub use image::{Image, LockedManifest, Referrer, Trimmed, WantedImage};
 pub use kind::{FileForm, Found, ItemKind, LockedItem, Pins};
 pub use resolver::{Cause, Resolver};

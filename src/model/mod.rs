@@ -14,7 +14,7 @@ mod size;
 
 pub use descriptor::Descriptor;
 pub use destination::{
-    Destination, DestinationRules, Mapping, Target, TargetError, file_repository, file_tag,
+    Destination, DestinationRules, Mapping, Target, TargetError,
 };
 pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};

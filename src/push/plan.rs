@@ -6,7 +6,7 @@ use crate::content::{Entry, Origin, Part};
 use crate::http::Error;
 use crate::lockfile::Lock;
 use crate::model::Digest;
-use crate::model::{Destination, Mapping, file_tag};
+use crate::model::{Destination, Mapping};
 use crate::registry::Session;
 use futures_util::StreamExt;
 
@@ -38,19 +38,11 @@ pub enum Standing {
 
 /// Every delivery of `lock`, in the lock's order.
 pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
-    let images = lock.images.iter().enumerate().flat_map(|(at, image)| {
-        let tag = image.destination_tag();
-        mapping.image(&image.name).into_iter().map(move |place| Delivery {
-            entry: at,
-            place,
-            tag: tag.clone(),
-        })
+    let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
+        let tag = item.tag();
+        item.destinations(mapping).into_iter().map(move |place| Delivery { entry, place, tag: tag.clone() })
     });
-    let files = lock.files.iter().enumerate().map(|(at, file)| {
-        let entry = lock.images.len() + at;
-        Delivery { entry, place: mapping.file(&file.name), tag: file_tag(&file.digest) }
-    });
-    images.chain(files).collect()
+    deliveries.collect()
 }
 
 /// Asks the registry what stands at each destination tag. Nothing can stand under a name that no

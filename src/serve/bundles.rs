@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::lockfile::{Image, Lock};
     use crate::model::Digest;
-    use crate::model::{file_repository, file_tag};
+    use crate::item::{file_repository, file_tag};
     use std::sync::Arc;
 
     fn served(lock: Lock) -> ServedBundle {

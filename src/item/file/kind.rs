@@ -6,7 +6,7 @@ use super::{parts, resolve};
 use crate::content::Entry;
 use crate::item::text::oversize;
 use crate::item::{FileForm, Found, ItemKind, LockedItem, Pins, Resolver};
-use crate::model::{Destination, Digest, Mapping, file_repository, file_tag};
+use crate::model::{Destination, Digest, Mapping};
 use crate::report::Kind;
 use std::borrow::Cow;
 use std::fmt;
@@ -43,15 +43,15 @@ impl LockedItem for File {
     }
 
     fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
-        vec![mapping.file(&self.name)]
+        vec![mapping.at(&parts::file_repository(&self.name))]
     }
 
     fn tag(&self) -> String {
-        file_tag(&self.digest)
+        parts::file_tag(&self.digest)
     }
 
     fn own_repository(&self) -> String {
-        file_repository(&self.name)
+        parts::file_repository(&self.name)
     }
 
     fn files(&self) -> Vec<FileForm<'_>> {

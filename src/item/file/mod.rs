@@ -7,5 +7,6 @@ mod parts;
 mod resolve;
 mod wish;
 
+pub use parts::{file_repository, file_tag};
 pub use locked::{File, Sidecar};
 pub use wish::{Checksum, WantedFile};

@@ -56,6 +56,7 @@ pub(super) fn entry(image: &Image) -> Entry {
         digest: image.digest.clone(),
         layout_name: image.name.to_string(),
         top: image.descriptor(),
+        artifact_type: None,
         parts,
         referrers,
     }

@@ -4,11 +4,12 @@ pub use landfall::bundle::{self, Begun, Bundle, PackOptions, Plan, Straight};
 pub use landfall::config::{Site, mapping};
 pub use landfall::content::{BlobRead, LocalFirst, LocalSource, Sink};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
+pub use landfall::item::file_repository;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};
 pub use landfall::lockfile::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
 pub use landfall::manifest::{Wanted, load};
 pub use landfall::model::{
-    Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, file_repository, media_type, trim_index,
+    Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, media_type, trim_index,
 };
 pub use landfall::pull::pull;
 pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
