@@ -35,7 +35,6 @@ use crate::content::Entry;
 use crate::content::{BlobRead, ContentError};
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Hasher, Limits};
-use crate::report::Kind;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::io::{self, Read};

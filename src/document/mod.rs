@@ -7,6 +7,8 @@ mod nearest;
 mod place;
 mod read;
 mod spans;
+mod text;
+mod vars;
 
 pub use archive::{ArchiveError, Files, unpack};
 pub use diagnostic::Diagnostic;
@@ -15,3 +17,5 @@ pub use nearest::nearest;
 pub use place::Place;
 pub use read::read;
 pub use spans::Node;
+pub use text::{Spot, Text};
+pub use vars::{At, Field, OWN_URL, Vars};

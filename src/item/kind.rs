@@ -1,9 +1,15 @@
 //! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
 
+use super::entry_reader::{Checked, EntryReader};
+use super::exclude::Exclude;
+use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
 use crate::content::{BlobRead, Entry};
+use crate::document::{Node, Spot};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
 use crate::report::Kind;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -102,12 +108,15 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     const HAS_FILES: bool = false;
 
     /// A name of this kind; sections are sorted by it.
-    type Name: Ord + fmt::Display + Sync;
+    type Name: Ord + Clone + fmt::Display + Sync;
 
     /// What a manifest asks for.
-    type Wish: Sync;
+    type Wish: Clone + fmt::Debug + PartialEq + Sync;
 
-    /// Whether `text`, as people write it, names an item of this kind and of none before it in the table.
+    /// An entry of a manifest as people write it.
+    type Written: Clone + DeserializeOwned + fmt::Debug + JsonSchema;
+
+    /// Whether `text`, as people write it, names an item of this kind.
     fn is_named(text: &str) -> bool;
 
     /// The name that sorts it.
@@ -115,6 +124,42 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 
     /// The name under which a wish is locked.
     fn wished(wish: &Self::Wish) -> &Self::Name;
+
+    /// The wishes of `entry`, which stands at `node`, each with its place: one for each combination of variables.
+    ///
+    /// # Errors
+    /// What is wrong with the entry.
+    fn read(entry: &Self::Written, node: &Node, reader: &EntryReader<'_>)
+    -> Checked<Vec<(Self::Wish, Spot)>>;
+
+    /// `text`, which [names](ItemKind::is_named) an item of this kind, as the lock names it.
+    ///
+    /// # Errors
+    /// When it is no such name.
+    fn name_of(text: &str, spot: &Spot) -> Checked<String>;
+
+    /// `text`, which [names](ItemKind::is_named) items of this kind, as what to leave out.
+    ///
+    /// # Errors
+    /// When it is no such name.
+    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude>;
+
+    /// Whether `exclude` leaves `wish` out.
+    fn is_excluded(wish: &Self::Wish, exclude: &Exclude) -> bool;
+
+    /// The name of `wish` in the form that `exclude` has, for a message; `None` where it has none.
+    fn alike(wish: &Self::Wish, exclude: &Exclude) -> Option<String>;
+
+    /// The URLs that `wish` alone may stand for.
+    fn urls(_wish: &Self::Wish) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Takes from `second`, a wish of the same name, what `first` lacks.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    fn join(first: &mut Self::Wish, second: &Self::Wish) -> Result<(), Contradiction>;
 
     /// Finds out what `wish` is exactly; `old` is what the last lock has of it.
     fn resolve(

@@ -10,17 +10,28 @@
 //! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which the tests alone
 //! have, shows it.
 
+mod entry_reader;
+mod exclude;
 mod file;
 mod image;
+mod join;
 mod kind;
+#[cfg(test)]
+mod note;
 mod resolver;
 mod table;
 mod text;
 
+pub use entry_reader::{Checked, EntryReader};
+pub use exclude::Exclude;
 pub use file::{Checksum, File, Sidecar, WantedFile, file_repository, file_tag};
 pub use image::{Image, LockedManifest, Referrer, Trimmed, WantedImage};
+pub(crate) use image::{listed, platforms};
+pub use join::Contradiction;
 pub use kind::{FileForm, Found, ItemKind, LockedItem, Pins};
+#[cfg(test)]
+pub use note::Note;
 pub use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
-pub use table::{KINDS, has_files, kind_named};
+pub use table::{KINDS, exclusion, has_files, kind_named, locked_name};
 pub(crate) use text::quoted;

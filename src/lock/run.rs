@@ -21,16 +21,16 @@ pub struct Locked {
 }
 
 macro_rules! lock {
-    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// Locks everything that is wanted.
         pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
             let mut total = 0;
-            $($(#[$only])* { total += wanted.$section.len() as u64; })*
+            $($(#[cfg($only)])* { total += wanted.$section.len() as u64; })*
             resolver.progress().begin("lock", total, 0);
             let mut sorting = Sorting::new(wanted);
             let mut lock = Lock { version: 1, ..Lock::default() };
             $(
-                $(#[$only])*
+                $(#[cfg($only)])*
                 {
                     let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
                     let found = find(&wanted.$section, old, pins, resolver).await;

@@ -6,7 +6,7 @@ use crate::report::Kind;
 use serde::Deserialize;
 
 macro_rules! document {
-    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// The content of `landfall.lock`. Lists are sorted by name.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -15,7 +15,7 @@ macro_rules! document {
             pub version: u32,
             $(
                 /// The items of this kind.
-                $(#[$only])*
+                $(#[cfg($only)])*
                 #[serde(default)]
                 pub $section: Vec<$kind>,
             )*
@@ -32,7 +32,7 @@ macro_rules! document {
             pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
                 let items = std::iter::empty();
                 $(
-                    $(#[$only])*
+                    $(#[cfg($only)])*
                     let items = items.chain(self.$section.iter().map(|item| item as &dyn LockedItem));
                 )*
                 items
@@ -42,7 +42,7 @@ macro_rules! document {
             pub fn item(&self, at: usize) -> Option<&dyn LockedItem> {
                 let mut before = 0;
                 $(
-                    $(#[$only])*
+                    $(#[cfg($only)])*
                     {
                         if let Some(item) = self.$section.get(at - before) {
                             return Some(item);
@@ -56,24 +56,24 @@ macro_rules! document {
 
             /// Keeps the items that `keep` says.
             pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
-                $($(#[$only])* self.$section.retain(|item| keep(item));)*
+                $($(#[cfg($only)])* self.$section.retain(|item| keep(item));)*
             }
 
             /// Adds everything that `other` holds.
             pub(super) fn append(&mut self, mut other: Lock) {
-                $($(#[$only])* self.$section.append(&mut other.$section);)*
+                $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
                 self.missing.append(&mut other.missing);
                 self.unresolved.append(&mut other.unresolved);
             }
 
             /// Gives back the room that appending took in advance.
             pub(super) fn shrink(&mut self) {
-                $($(#[$only])* self.$section.shrink_to_fit();)*
+                $($(#[cfg($only)])* self.$section.shrink_to_fit();)*
             }
 
             /// Sorts the items by name.
             pub fn sort(&mut self) {
-                $($(#[$only])* self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
+                $($(#[cfg($only)])* self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
             }
         }
     };

@@ -31,10 +31,10 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
 }
 
 macro_rules! items {
-    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         fn write_items(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
             $(
-                $(#[$only])*
+                $(#[cfg($only)])*
                 section(
                     out,
                     stringify!($section),

@@ -1,19 +1,36 @@
 //! What one manifest asks for, each value with its place, before all manifests are merged.
 
-use super::text::Spot;
-use super::{Endpoint, WantedFile, WantedImage};
+use super::wanted::Endpoint;
+use crate::document::Spot;
+use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
-use crate::model::ImageRef;
 
-/// What one manifest asks for.
-#[derive(Debug, Default)]
-pub(super) struct Items {
-    pub(super) images: Vec<Item<WantedImage>>,
-    pub(super) files: Vec<Item<WantedFile>>,
-    pub(super) missing: Vec<Item<Accepted>>,
-    pub(super) endpoints: Vec<Item<Endpoint>>,
-    pub(super) exclude: Vec<Item<Exclude>>,
+macro_rules! items {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// What one manifest asks for.
+        #[derive(Debug, Default)]
+        pub(super) struct Items {
+            $(
+                $(#[cfg($only)])*
+                pub(super) $section: Vec<Item<<$kind as ItemKind>::Wish>>,
+            )*
+            pub(super) missing: Vec<Item<Accepted>>,
+            pub(super) endpoints: Vec<Item<Endpoint>>,
+            pub(super) exclude: Vec<Item<Exclude>>,
+        }
+
+        impl Items {
+            /// Adds all that `other` asks for.
+            pub(super) fn append(&mut self, mut other: Items) {
+                $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
+                self.missing.append(&mut other.missing);
+                self.endpoints.append(&mut other.endpoints);
+                self.exclude.append(&mut other.exclude);
+            }
+        }
+    };
 }
+kinds!(items);
 
 /// A value with its place.
 #[derive(Debug)]
@@ -22,13 +39,4 @@ pub(super) struct Item<T> {
     pub(super) spot: Spot,
     /// Whether it comes from another tool's list, which may say a thing twice.
     pub(super) listed: bool,
-}
-
-/// What to leave out.
-#[derive(Debug)]
-pub(super) enum Exclude {
-    /// A repository, or one reference of it where a tag or digest is written.
-    Image(ImageRef),
-    /// A file.
-    Url(String),
 }

@@ -1,8 +1,7 @@
 //! Lists of images that other tools wrote: one reader a format. Each reference comes with its place.
 
 use super::schema::ListFormat;
-use super::text::{Spot, Text};
-use crate::document::Diagnostic;
+use crate::document::{Diagnostic, Spot, Text};
 use std::rc::Rc;
 
 /// The references in `text`, in its order.

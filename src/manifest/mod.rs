@@ -11,9 +11,6 @@ mod list;
 mod load;
 mod merge;
 mod schema;
-mod text;
-mod value;
-mod vars;
 mod wanted;
 
 #[cfg(test)]

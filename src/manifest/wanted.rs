@@ -4,13 +4,13 @@ use crate::item::{ItemKind, kinds};
 use crate::lockfile::Accepted;
 
 macro_rules! wanted {
-    ($($(#[$only:meta])* $section:ident: $kind:ty,)*) => {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// Everything that is wanted. Each list is sorted by name and holds a name once.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Wanted {
             $(
                 /// The items of this kind.
-                $(#[$only])*
+                $(#[cfg($only)])*
                 pub $section: Vec<<$kind as ItemKind>::Wish>,
             )*
             /// Losses that are accepted.

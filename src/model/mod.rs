@@ -13,9 +13,7 @@ mod referrer;
 mod size;
 
 pub use descriptor::Descriptor;
-pub use destination::{
-    Destination, DestinationRules, Mapping, Target, TargetError,
-};
+pub use destination::{Destination, DestinationRules, Mapping, Target, TargetError};
 pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};

@@ -156,9 +156,9 @@ impl Bundles {
 mod tests {
     use super::super::testing::{Memory, file, image};
     use super::*;
+    use crate::item::{file_repository, file_tag};
     use crate::lockfile::{Image, Lock};
     use crate::model::Digest;
-    use crate::item::{file_repository, file_tag};
     use std::sync::Arc;
 
     fn served(lock: Lock) -> ServedBundle {

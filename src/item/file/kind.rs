@@ -2,10 +2,14 @@
 
 use super::locked::{self, File};
 use super::wish::{Checksum, WantedFile};
+use super::written::{self, FileEntry};
 use super::{parts, resolve};
 use crate::content::Entry;
+use crate::document::{Node, Spot};
 use crate::item::text::oversize;
-use crate::item::{FileForm, Found, ItemKind, LockedItem, Pins, Resolver};
+use crate::item::{
+    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+};
 use crate::model::{Destination, Digest, Mapping};
 use crate::report::Kind;
 use std::borrow::Cow;
@@ -80,6 +84,7 @@ impl ItemKind for File {
     const HAS_FILES: bool = true;
     type Name = String;
     type Wish = WantedFile;
+    type Written = FileEntry;
 
     fn is_named(text: &str) -> bool {
         text.contains("://")
@@ -91,6 +96,34 @@ impl ItemKind for File {
 
     fn wished(wish: &WantedFile) -> &String {
         &wish.url
+    }
+
+    fn read(entry: &FileEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<(WantedFile, Spot)>> {
+        written::read(entry, node, reader)
+    }
+
+    fn name_of(text: &str, spot: &Spot) -> Checked<String> {
+        written::url_of(text, spot)
+    }
+
+    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
+        written::url_of(text, spot).map(Exclude::Url)
+    }
+
+    fn is_excluded(wish: &WantedFile, exclude: &Exclude) -> bool {
+        matches!(exclude, Exclude::Url(url) if *url == wish.url)
+    }
+
+    fn alike(wish: &WantedFile, exclude: &Exclude) -> Option<String> {
+        matches!(exclude, Exclude::Url(_)).then(|| wish.url.clone())
+    }
+
+    fn urls(wish: &WantedFile) -> Vec<&str> {
+        std::iter::once(&wish.url).chain(&wish.also).map(String::as_str).collect()
+    }
+
+    fn join(first: &mut WantedFile, second: &WantedFile) -> Result<(), Contradiction> {
+        first.join(second)
     }
 
     async fn resolve(resolver: &Resolver, wish: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {

@@ -6,7 +6,8 @@ mod locked;
 mod parts;
 mod resolve;
 mod wish;
+mod written;
 
-pub use parts::{file_repository, file_tag};
 pub use locked::{File, Sidecar};
+pub use parts::{file_repository, file_tag};
 pub use wish::{Checksum, WantedFile};

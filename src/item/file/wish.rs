@@ -1,6 +1,7 @@
 //! A file as a manifest asks for it.
 
 use crate::document::Place;
+use crate::item::join::{Contradiction, join};
 use crate::model::Digest;
 use std::fmt;
 
@@ -34,5 +35,17 @@ impl fmt::Display for Checksum {
             Checksum::Digest(digest) => digest.fmt(f),
             Checksum::Sidecar(url) => f.write_str(url),
         }
+    }
+}
+
+impl WantedFile {
+    /// Takes from `other` what this lacks.
+    pub(super) fn join(&mut self, other: &WantedFile) -> Result<(), Contradiction> {
+        join("checksum", &mut self.checksum, &other.checksum)?;
+        join("mode", &mut self.mode, &other.mode)?;
+        self.also.extend(other.also.iter().cloned());
+        self.also.sort();
+        self.also.dedup();
+        Ok(())
     }
 }

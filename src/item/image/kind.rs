@@ -2,11 +2,15 @@
 
 use super::locked::Image;
 use super::wish::WantedImage;
+use super::written::{self, ImageEntry};
 use super::{parts, referrers, resolve, text, verify};
 use crate::content::{BlobRead, Entry};
+use crate::document::{Node, Spot};
 use crate::item::text::oversize;
-use crate::item::{Found, ItemKind, LockedItem, Pins, Resolver};
-use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, host_component};
+use crate::item::{
+    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
+};
+use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
 use crate::report::Kind;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -89,6 +93,7 @@ impl ItemKind for Image {
     const KIND: Kind = Kind::Image;
     type Name = ImageRef;
     type Wish = WantedImage;
+    type Written = ImageEntry;
 
     fn is_named(text: &str) -> bool {
         !text.contains("://")
@@ -100,6 +105,33 @@ impl ItemKind for Image {
 
     fn wished(wish: &WantedImage) -> &ImageRef {
         &wish.name
+    }
+
+    fn read(entry: &ImageEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<(WantedImage, Spot)>> {
+        written::read(entry, node, reader)
+    }
+
+    fn name_of(text: &str, spot: &Spot) -> Checked<String> {
+        Ok(written::reference_of(text, spot)?.0.to_string())
+    }
+
+    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
+        text.parse().map(Exclude::Reference).map_err(|error: ReferenceError| {
+            let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
+            spot.fault(error.to_string(), Some(help.into()))
+        })
+    }
+
+    fn is_excluded(wish: &WantedImage, exclude: &Exclude) -> bool {
+        exclude.has(&wish.name, wish.pin.as_ref())
+    }
+
+    fn alike(wish: &WantedImage, exclude: &Exclude) -> Option<String> {
+        exclude.alike(&wish.name)
+    }
+
+    fn join(first: &mut WantedImage, second: &WantedImage) -> Result<(), Contradiction> {
+        first.join(second)
     }
 
     async fn resolve(

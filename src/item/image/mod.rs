@@ -9,6 +9,8 @@ mod resolve;
 mod text;
 mod verify;
 mod wish;
+mod written;
 
 pub use locked::{Image, LockedManifest, Referrer, Trimmed};
 pub use wish::WantedImage;
+pub(crate) use written::{listed, platforms};

@@ -1,6 +1,7 @@
 //! An image as a manifest asks for it.
 
 use crate::document::Place;
+use crate::item::join::{Contradiction, join};
 use crate::model::{Digest, ImageRef, Platform};
 
 /// A wanted image.
@@ -18,4 +19,18 @@ pub struct WantedImage {
     pub referrers: bool,
     /// Where it is written.
     pub at: Place,
+}
+
+impl WantedImage {
+    /// Takes from `other` what this lacks.
+    pub(super) fn join(&mut self, other: &WantedImage) -> Result<(), Contradiction> {
+        let list = |platforms: &Vec<Platform>| match &platforms[..] {
+            [] => "all".to_owned(),
+            some => some.iter().map(Platform::to_string).collect::<Vec<_>>().join(", "),
+        };
+        join("digest", &mut self.pin, &other.pin)?;
+        Contradiction::unless_equal("list of platforms", &self.platforms, &other.platforms, list)?;
+        Contradiction::unless_equal("`referrers`", &self.referrers, &other.referrers, bool::to_string)?;
+        join("update policy", &mut self.update, &other.update)
+    }
 }

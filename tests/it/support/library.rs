@@ -8,9 +8,7 @@ pub use landfall::item::file_repository;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};
 pub use landfall::lockfile::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
 pub use landfall::manifest::{Wanted, load};
-pub use landfall::model::{
-    Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, media_type, trim_index,
-};
+pub use landfall::model::{Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, media_type, trim_index};
 pub use landfall::pull::pull;
 pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
 pub use landfall::registry::{Keychain, Sessions};
