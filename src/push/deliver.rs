@@ -2,10 +2,10 @@
 
 use super::names::project;
 use super::plan::trimmed;
-use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
+use super::refusals::{foreign_urls, refuses_children};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Opener, Session, Uploaded, is_quota};
+use crate::registry::{BlobOpener, Session, Uploaded, is_immutable, is_quota};
 use crate::report::{Progress, Side};
 use crate::site::IndexPolicy;
 use crate::source::{Entry, From, Part};
@@ -122,7 +122,7 @@ impl Carrier {
         let delivered = self.deliver_parts(entry, repository, tag).await;
         if let Err(error) = &delivered
             && error.side == Side::Destination
-            && is_quota(error.kind, &error.message)
+            && is_quota(error.kind, &error.codes)
         {
             let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
@@ -227,7 +227,7 @@ impl Carrier {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
         };
-        if may_be_immutable(&error) {
+        if is_immutable(error.kind, &error.codes) {
             // the tag may have come to stand at this very digest meanwhile, and may not be written again
             let stands = self.session.head_manifest(repository, reference, true).await;
             if let Ok(Some(digest)) = stands
@@ -237,8 +237,10 @@ impl Carrier {
             }
         }
         if foreign_urls(&bytes) {
-            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
-                              those that validation.manifests.urls.allow of its configuration names";
+            error = error.hint(
+                "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
+                 validation.manifests.urls.allow of its configuration names",
+            );
         }
         Err(TransferError::destination(error))
     }
@@ -353,7 +355,7 @@ impl Carrier {
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),
-            Err(error) if is_quota(error.kind, &error.message) => Err(TransferError::destination(error)),
+            Err(error) if is_quota(error.kind, &error.codes) => Err(TransferError::destination(error)),
             Ok(false) | Err(_) => {
                 self.refuses_mounts.store(true, Ordering::Relaxed);
                 Ok(false)
@@ -362,7 +364,7 @@ impl Carrier {
     }
 
     /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
-    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Opener {
+    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> BlobOpener {
         let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
         Arc::new(move |offset| {
             let (source, progress, part, failure) =

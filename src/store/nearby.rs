@@ -60,7 +60,7 @@ impl Source for Nearby {
                 return self.upstream.open(part, offset).await;
             }
             // damage is worth another attempt, which upstream gets
-            let wrong = |error: Error| Error::new(ErrorKind::Invalid, error.message);
+            let wrong = |error: Error| Error::new(ErrorKind::Invalid, error.to_string());
             let turn = self.streams.clone().acquire_owned().await;
             let turn = turn.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
             let (start, stream) = self.local.open(part, offset).await.map_err(wrong)?;

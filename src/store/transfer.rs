@@ -1,7 +1,7 @@
 //! Moving parts: a source that can be opened at any offset, and the way of one part into the store.
 
 use super::{Blobs, Destination, StoreError, Writer, read_blocking};
-use crate::http::{ByteStream, Error, ErrorKind, backoff};
+use crate::http::{ApiError, ByteStream, Error, ErrorKind, RetryPolicy};
 use crate::model::{Descriptor, Hasher, Limits};
 use crate::report::{Progress, Side};
 use crate::source::{From, Part};
@@ -54,8 +54,8 @@ pub struct TransferError {
     pub kind: ErrorKind,
     /// What happened.
     pub message: String,
-    /// Error codes of the distribution API, where the answer named some.
-    pub codes: Vec<String>,
+    /// The error objects of the distribution API, where the answer held some.
+    pub codes: Vec<ApiError>,
 }
 
 impl TransferError {
@@ -66,8 +66,8 @@ impl TransferError {
 
     /// An error of the source.
     pub fn source(error: Error) -> TransferError {
-        let Error { kind, message, codes } = error;
-        TransferError { side: Side::Source, kind, message, codes }
+        let message = error.to_string();
+        TransferError { side: Side::Source, kind: error.kind, message, codes: error.codes }
     }
 
     /// An error of the destination.
@@ -175,7 +175,7 @@ pub async fn fetch(
         }
         // what gets on is not slowed down
         if !progressed {
-            tokio::time::sleep(backoff(failures, limits.backoff, limits.backoff_most)).await;
+            tokio::time::sleep(RetryPolicy::new(&limits).pause(failures)).await;
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::shares::{Next, Plan};
 use super::transfer::{blocking, fetch};
 use super::{Destination, Ground, Source, TransferError, Writer};
-use crate::http::{ErrorKind, backoff};
+use crate::http::{ErrorKind, RetryPolicy};
 use crate::report::{Progress, Side};
 use crate::source::{From, Part};
 use futures_util::StreamExt;
@@ -92,7 +92,7 @@ pub async fn fetch_wide(
                     return Err(error);
                 }
                 if new == 0 {
-                    tokio::time::sleep(backoff(failures, limits.backoff, limits.backoff_most)).await;
+                    tokio::time::sleep(RetryPolicy::new(&limits).pause(failures)).await;
                 }
             }
             // wrong bytes, or no ranges: once more, in order
