@@ -6,7 +6,7 @@ use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platform
 use super::vars::{At, Field, OWN_URL, Vars};
 use super::{Endpoint, WantedFile, WantedImage, list};
 use crate::document::{Diagnostic, Node};
-use crate::lock::Accepted;
+use crate::lockfile::Accepted;
 use crate::model::{ImageRef, Platform};
 use crate::report::Kind;
 use std::rc::Rc;

@@ -5,7 +5,7 @@ use super::check::{Exclude, Item, Items};
 use super::text::Spot;
 use super::{Endpoint, Wanted, WantedFile, WantedImage};
 use crate::document::{Diagnostic, nearest};
-use crate::lock::Accepted;
+use crate::lockfile::Accepted;
 use crate::model::Platform;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

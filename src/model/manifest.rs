@@ -33,6 +33,12 @@ pub mod media_type {
         is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
     }
 
+    /// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable Layers"; for
+    /// Docker: manifest v2 schema 2, `foreign`).
+    pub fn is_foreign(media_type: &str) -> bool {
+        media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
+    }
+
     /// Whether it is a config with `os` and `architecture` in it.
     pub fn is_image_config(media_type: &str) -> bool {
         media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
@@ -223,6 +229,13 @@ mod tests {
       {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1,"platform":{"os":"linux","architecture":"amd64"}},
       {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":2,"platform":{"os":"linux","architecture":"arm64","variant":"v8"},"x":1}
     ], "annotations": {"k":"v"} }"#;
+
+    #[test]
+    fn media_types_of_foreign_layers() {
+        assert!(media_type::is_foreign("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"));
+        assert!(media_type::is_foreign("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"));
+        assert!(!media_type::is_foreign("application/vnd.oci.image.layer.v1.tar+gzip"));
+    }
 
     #[test]
     fn an_index_without_media_type_is_read() {

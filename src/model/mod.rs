@@ -1,6 +1,7 @@
 //! The words of the trade as types: digest, reference, platform, descriptor, manifest, size, limits.
 //! No I/O happens here.
 
+mod destination;
 mod digest;
 
 mod limits;
@@ -11,6 +12,10 @@ mod reference;
 mod referrer;
 mod size;
 
+pub use destination::{
+    Destination, DestinationRules, Mapping, Target, TargetError, file_repository, file_tag,
+};
+pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 

@@ -1,7 +1,7 @@
 //! An account at a registry, and why none can be read. Its secret is never shown; where it was found is.
 
 use crate::http;
-use crate::rewrite::TargetError;
+use crate::model::TargetError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! The settings of each host, by flags, site, keychain and certs.d folders.
 
 use super::keychain::Keychain;
+use crate::config::Site;
 use crate::http::{HostRule, TlsProfile};
-use crate::rewrite::Target;
-use crate::site::Site;
+use crate::model::Target;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use url::Url;

@@ -4,8 +4,8 @@
 use super::auth_file::{AuthFile, hub_key, normal_key};
 use super::credential::{Credential, CredentialError, Secret};
 use super::site_secret::site_secret;
-use crate::rewrite::Target;
-use crate::site::{Credentials as SiteCredentials, Destinations, Site};
+use crate::config::{Credentials as SiteCredentials, Destinations, Site};
+use crate::model::Target;
 use std::path::{Path, PathBuf};
 
 /// All sources of credentials, in order of precedence.

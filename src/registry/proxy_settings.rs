@@ -2,9 +2,9 @@
 
 use super::setup_error::SetupError;
 use super::site_secret::site_secret;
+use crate::config::Site;
 use crate::http::{ProxyAccount, ProxyRules};
-use crate::rewrite::Target;
-use crate::site::Site;
+use crate::model::Target;
 use url::Url;
 
 /// The proxy rules: the site's `proxy`, when it has one, in place of the environment's variables as a

@@ -2,12 +2,14 @@
 
 use super::files::FileTable;
 use super::reply::Problem;
-use crate::lock::{Image, Lock};
+use crate::content::BlobRead;
+use crate::content::Entry;
+use crate::item;
+use crate::lockfile::{Image, Lock};
 use crate::model::{Descriptor, Digest, Referring, referring};
+use crate::model::{Mapping, file_repository, file_tag, host_component};
 use crate::report::Kind;
-use crate::rewrite::{Mapping, file_repository, file_tag, host_component, other_hosts};
-use crate::source::{self, Entry};
-use crate::store::Blobs;
+use crate::rewrite::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -22,7 +24,7 @@ pub struct Source {
     /// What it holds.
     pub lock: Lock,
     /// The bytes.
-    pub blobs: Arc<dyn Blobs>,
+    pub blobs: Arc<dyn BlobRead>,
 }
 
 /// The names of everything in the sources.
@@ -98,10 +100,10 @@ impl Catalogue {
             self.add_image(image, &places, source);
             items.push((Kind::Image, format!("{first}:{}", image.destination_tag())));
         }
-        let entries = source::entries(lock);
+        let entries = item::entries(lock);
         for (file, entry) in lock.files.iter().zip(&entries[lock.images.len()..]) {
             let first = mapping.file(&file.name).repository;
-            let tag = file_tag(file);
+            let tag = file_tag(&file.digest);
             for place in BTreeSet::from([first.clone(), file_repository(&file.name)]) {
                 let repository = self.repositories.entry(place).or_default();
                 repository.manifests.insert(entry.top.digest.clone(), entry.top.clone());
@@ -256,7 +258,7 @@ mod tests {
 
     fn catalogue(locks: Vec<Lock>) -> Catalogue {
         let sources: Vec<Source> = locks.into_iter().map(source).collect();
-        Catalogue::new(&sources, &Mapping::new("127.0.0.1:5000".parse().unwrap(), None))
+        Catalogue::new(&sources, &Mapping::to("127.0.0.1:5000".parse().unwrap()))
     }
 
     fn digest(catalogue: &Catalogue, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
@@ -313,7 +315,7 @@ mod tests {
     #[test]
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
-        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet));
+        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet.digest));
         let catalogue = catalogue(vec![Lock { version: 1, files: vec![kubelet], ..Lock::default() }]);
         assert!(digest(&catalogue, &place, None, &tag).is_some());
         assert_eq!(catalogue.bundles[0].items[0].place, format!("{place}:{tag}"));

@@ -2,9 +2,9 @@
 
 use super::range::{self, Wanted};
 use super::reply::{Problem, Reply, empty, set};
+use crate::content::{BlobRead, ContentError};
 use crate::model::Digest;
 use crate::report::Progress;
-use crate::store::{Blobs, ContentError};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, RANGE,
@@ -22,12 +22,12 @@ pub(super) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-co
 
 /// Everything that is served, by digest: the first place that has it.
 pub(super) struct Contents {
-    places: Vec<Arc<dyn Blobs>>,
+    places: Vec<Arc<dyn BlobRead>>,
     notes: Arc<dyn Progress>,
 }
 
 impl Contents {
-    pub(super) fn new(places: Vec<Arc<dyn Blobs>>, notes: Arc<dyn Progress>) -> Contents {
+    pub(super) fn new(places: Vec<Arc<dyn BlobRead>>, notes: Arc<dyn Progress>) -> Contents {
         Contents { places, notes }
     }
 
@@ -35,7 +35,7 @@ impl Contents {
     ///
     /// # Errors
     /// When it is nowhere, or a place cannot say.
-    pub(super) fn find(&self, digest: &Digest) -> Result<(&Arc<dyn Blobs>, u64), ContentError> {
+    pub(super) fn find(&self, digest: &Digest) -> Result<(&Arc<dyn BlobRead>, u64), ContentError> {
         for place in &self.places {
             if let Some(size) = place.stat(digest)? {
                 return Ok((place, size));

@@ -1,10 +1,10 @@
 //! `landfall export files`: the files of a lock as a folder `<host>/<path>` for any web server.
 
 use super::files::FilePlace;
-use crate::lock::{File, Lock};
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{File, Lock};
 use crate::model::{Digest, Hasher};
 use crate::report::{Item, Kind, Progress, Report, Status};
-use crate::store::{Blobs, ContentError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -84,7 +84,7 @@ struct Plan<'a> {
 /// later is in the report.
 pub fn export_files(
     lock: &Lock,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
@@ -188,7 +188,7 @@ fn path_of(url: &str) -> Result<PathBuf, ExportError> {
 }
 
 /// Writes one file to all its places, the content once and links to it. Gives the bytes written.
-fn write(plan: &Plan, blobs: &dyn Blobs, dir: &Path, dry: bool) -> Result<(Status, u64), ExportError> {
+fn write(plan: &Plan, blobs: &dyn BlobRead, dir: &Path, dry: bool) -> Result<(Status, u64), ExportError> {
     let (mut status, mut written) = (Status::Present, 0);
     let mut first: Option<PathBuf> = None;
     for place in &plan.places {
@@ -229,7 +229,7 @@ enum Copy {
     Disk(io::Error),
 }
 
-fn copy(plan: &Plan, blobs: &dyn Blobs, mut to: &fs::File) -> Result<(), Copy> {
+fn copy(plan: &Plan, blobs: &dyn BlobRead, mut to: &fs::File) -> Result<(), Copy> {
     let digest = plan.digest;
     let read = |source| Copy::Content(ContentError::Read { digest: digest.clone(), source }.into());
     let mut reader = blobs.open(digest, 0).map_err(|error| Copy::Content(error.into()))?;
@@ -298,7 +298,7 @@ fn refuse_links(dir: &Path, place: &Path) -> Result<(), ExportError> {
 mod tests {
     use super::super::testing::{Memory, file};
     use super::*;
-    use crate::lock::Sidecar;
+    use crate::lockfile::Sidecar;
     use crate::report::Silent;
 
     fn lock() -> Lock {

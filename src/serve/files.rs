@@ -1,7 +1,7 @@
 //! Plain files by their URLs: `/files/<host>/<path>`.
 
 use super::reply::Problem;
-use crate::lock::File;
+use crate::lockfile::File;
 use crate::model::Digest;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ pub(super) fn media_type(path: &str) -> &'static str {
 mod tests {
     use super::super::testing::file;
     use super::*;
-    use crate::lock::Sidecar;
+    use crate::lockfile::Sidecar;
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();

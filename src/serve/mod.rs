@@ -28,11 +28,11 @@ pub use catalogue::Source;
 pub use export::{ExportError, export_files};
 pub use files::FilePlace;
 
+use crate::config::Site;
+use crate::content::BlobRead;
 use crate::model::Limits;
+use crate::model::Target;
 use crate::report::{Kind, Progress};
-use crate::rewrite::{Mapping, Target};
-use crate::site::Site;
-use crate::store::Blobs;
 use app::App;
 use catalogue::Catalogue;
 use content::Contents;
@@ -171,7 +171,7 @@ pub async fn serve(
     let address = bound.to_string();
 
     let here = Target { registry: address.clone(), prefix: String::new() };
-    let mut catalogue = Catalogue::new(&sources, &Mapping::new(target.unwrap_or(here), site));
+    let mut catalogue = Catalogue::new(&sources, &crate::config::mapping(target.unwrap_or(here), site));
     catalogue.also_called(address.clone());
     if let (Some(pushed), Some(dir)) = (&pushed, writable) {
         let hidden = hidden(&catalogue, pushed).map_err(|source| ServeError::Writable { dir, source })?;
@@ -185,8 +185,8 @@ pub async fn serve(
         files: items().filter(|item| item.kind == Kind::File).count(),
         writable: pushed.is_some(),
     };
-    let mut places: Vec<Arc<dyn Blobs>> = sources.into_iter().map(|source| source.blobs).collect();
-    places.extend(pushed.clone().map(|pushed| pushed as Arc<dyn Blobs>));
+    let mut places: Vec<Arc<dyn BlobRead>> = sources.into_iter().map(|source| source.blobs).collect();
+    places.extend(pushed.clone().map(|pushed| pushed as Arc<dyn BlobRead>));
     let app = App {
         catalogue,
         contents: Contents::new(places, progress.clone()),

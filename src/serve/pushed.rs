@@ -14,8 +14,8 @@
 
 use super::ServeError;
 use super::frames::{Checked, FRAME, Sums};
+use crate::content::{BlobRead, ContentError};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, Referring};
-use crate::store::{Blobs, ContentError};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -237,7 +237,7 @@ impl Pushed {
     ///
     /// # Errors
     /// When it cannot be read or kept.
-    pub(super) fn adopt(&self, from: &dyn Blobs, digest: &Digest) -> Result<(), Refused> {
+    pub(super) fn adopt(&self, from: &dyn BlobRead, digest: &Digest) -> Result<(), Refused> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
         let mut piece = vec![0; 256 << 10];
@@ -302,7 +302,7 @@ impl Incoming {
     }
 }
 
-impl Blobs for Pushed {
+impl BlobRead for Pushed {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         let found = optional(fs::metadata(self.dir.join(digest.layout_path())));
         let found = found.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;

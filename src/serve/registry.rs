@@ -123,7 +123,7 @@ fn referring(
             Ok((place, size)) if size <= app.limits.manifest_bytes as u64 => {
                 Ok(Some(place.read(descriptor)?))
             }
-            Ok(_) | Err(crate::store::ContentError::Missing { .. }) => Ok(None),
+            Ok(_) | Err(crate::content::ContentError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         };
         entries.extend(repository.referrers(subject, read)?.iter().map(|referrer| referrer.entry.clone()));

@@ -1,6 +1,6 @@
 //! Answers: headers that many of them share, and the distribution API's error body.
 
-use crate::store::ContentError;
+use crate::content::ContentError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, Response, StatusCode};

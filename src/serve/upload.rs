@@ -6,8 +6,8 @@ use super::name::{Route, query};
 use super::pushed::{Incoming, Pushed, Refused};
 use super::registry::disk;
 use super::reply::{Problem, Reply, empty, set};
+use crate::content::BlobRead;
 use crate::model::{Algorithm, Digest};
-use crate::store::Blobs;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
 use axum::http::request::Parts;
@@ -177,7 +177,7 @@ pub(super) fn have(app: &App, pushed: &Pushed, digest: &Digest) -> Result<Option
             pushed.adopt(&**place, digest).map_err(|refused| refuse(refused, digest))?;
             Ok(Some(size))
         }
-        Err(crate::store::ContentError::Missing { .. }) => Ok(None),
+        Err(crate::content::ContentError::Missing { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
