@@ -1,12 +1,13 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
+use super::progress::progress;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
 use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
 use crate::model::{Mapping, Target, is_path};
 use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
-use crate::report::{Item, Progress, Report, Side, progress};
+use crate::report::{Item, Progress, Report, Side};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
