@@ -109,7 +109,8 @@ pub async fn push(
             return Err(PushError::Unreachable(error.clone()));
         }
     }
-    let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
+    let limits = *sessions.transport().limits();
+    let mut carrier = Carrier::new(session, source, progress.clone(), limits, options.jobs, options.index);
     carrier.move_tags = options.move_tags;
     let mut run = Run::new(lock, &deliveries);
     let mut todo = run.settle_standing(&standings, &carrier, options.index).await;

@@ -1,14 +1,15 @@
 //! The body of an upload: one PUT with all of it, streamed; in chunks by PATCH where a host takes no more.
 
 use super::session::Session;
-use super::upload::{Failed, Opened, Opener, upload_url};
+use super::upload::{OpenUpload, upload_url};
+use crate::content::Opener;
 use crate::http::{Body, ByteStream, Error, ErrorKind, Request, Response, Why};
 use crate::model::Descriptor;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use url::Url;
 
 /// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
@@ -20,12 +21,19 @@ const SAME_PLACE: u64 = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 
-/// How far a body went.
-#[derive(Clone, Default)]
-struct Way {
-    sent: Arc<AtomicU64>,
-    /// Its source failed: that is no cut.
-    broke: Arc<AtomicBool>,
+/// A body that failed.
+pub(super) struct BodyFailed {
+    pub(super) error: Error,
+    /// How many bytes were handed over, where the connection was cut.
+    pub(super) cut: Option<u64>,
+    /// Length of the body.
+    pub(super) length: u64,
+}
+
+impl From<Error> for BodyFailed {
+    fn from(error: Error) -> BodyFailed {
+        BodyFailed { error, cut: None, length: 0 }
+    }
 }
 
 impl Session {
@@ -34,19 +42,19 @@ impl Session {
         &self,
         repository: &str,
         blob: &Descriptor,
-        opened: Opened,
-        open: &Opener,
-    ) -> Result<(), Failed> {
+        upload: OpenUpload,
+        opener: &Arc<Opener>,
+    ) -> Result<(), BodyFailed> {
         let limit = self.body_limit.0.load(Ordering::Relaxed);
-        let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
-        let mut target = opened.target;
+        let chunk = limit.max(upload.least_chunk.min(MOST_CHUNK));
+        let mut target = upload.target;
         let mut left = (Method::PUT, 0, blob.size);
         if limit > 0 && blob.size > chunk {
             let mut at = 0;
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
                 let response = self
-                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), open)
+                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
                     .await?;
                 // each answer may name another place to go on at; its `Range` is stale at some registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
@@ -59,7 +67,7 @@ impl Session {
             left = (Method::PUT, at, 0);
         }
         target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        self.send_piece(repository, blob, target, left, open).await?.discard().await;
+        self.send_piece(repository, blob, target, left, opener).await?.discard().await;
         Ok(())
     }
 
@@ -70,10 +78,10 @@ impl Session {
         blob: &Descriptor,
         target: Url,
         (method, at, length): (Method, u64, u64),
-        open: &Opener,
-    ) -> Result<Response, Failed> {
+        opener: &Arc<Opener>,
+    ) -> Result<Response, BodyFailed> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
-        let way = Way::default();
+        let sent = Arc::new(AtomicU64::new(0));
         let mut request = Request::new(method.clone(), target, Why::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
@@ -81,20 +89,20 @@ impl Session {
         }
         request.retried = false;
         if length > 0 {
-            let (open, way) = (open.clone(), way.clone());
+            let (opener, sent) = (opener.clone(), sent.clone());
             let opening = move || {
-                let (opening, way) = (open(at), way.clone());
-                way.sent.store(0, Ordering::Relaxed);
-                let limited = async move { Ok(way.follow(opening.await?, length)) };
+                let (opener, sent) = (opener.clone(), sent.clone());
+                sent.store(0, Ordering::Relaxed);
+                let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
             request.body = Body::Stream { length, open: Arc::new(opening) };
         }
         let scope = self.scope(repository, true);
         let failed = |error: Error| {
-            let sent = way.sent.load(Ordering::Relaxed);
-            let cut = error.kind == ErrorKind::Network && sent > 0 && !way.broke.load(Ordering::Relaxed);
-            Failed { error, cut: cut.then_some(sent), length }
+            let sent = sent.load(Ordering::Relaxed);
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.has_failed();
+            BodyFailed { error, cut: cut.then_some(sent), length }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
         // 202 by the specification; 201 from ECR and 204 from GCR
@@ -117,7 +125,7 @@ impl Session {
 
     /// Whether the next attempt goes in smaller bodies than `failed`: it was refused for its size, or cut
     /// where the attempt `before` was cut.
-    pub(super) fn smaller_bodies(&self, failed: &Failed, before: Option<u64>) -> bool {
+    pub(super) fn smaller_bodies(&self, failed: &BodyFailed, before: Option<u64>) -> bool {
         let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
         let chunks = self.transport.limits().chunks;
@@ -145,10 +153,11 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-impl Way {
-    /// The first `length` bytes of `stream`, counted.
-    fn follow(self, stream: ByteStream, length: u64) -> ByteStream {
-        futures_util::stream::unfold((stream, length, self), |(mut stream, left, way)| async move {
+/// The first `length` bytes of `stream`, counted in `sent`.
+fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream {
+    futures_util::stream::unfold((stream, length), move |(mut stream, left)| {
+        let sent = sent.clone();
+        async move {
             if left == 0 {
                 return None;
             }
@@ -156,16 +165,10 @@ impl Way {
                 bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                 bytes
             });
-            let length = match &next {
-                Ok(bytes) => bytes.len() as u64,
-                Err(_) => {
-                    way.broke.store(true, Ordering::Relaxed);
-                    0
-                }
-            };
-            way.sent.fetch_add(length, Ordering::Relaxed);
-            Some((next, (stream, left - length, way)))
-        })
-        .boxed()
-    }
+            let length = next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            sent.fetch_add(length, Ordering::Relaxed);
+            Some((next, (stream, left - length)))
+        }
+    })
+    .boxed()
 }

@@ -10,6 +10,7 @@ mod harbor;
 mod referrers;
 mod session;
 mod sessions;
+mod sink;
 mod upload;
 
 pub use certs_d::{certs_d, certs_d_folders};
@@ -19,4 +20,5 @@ pub use harbor::Quota;
 pub use referrers::entries as referrer_entries;
 pub use session::{RawManifest, Session};
 pub use sessions::{Place, Sessions, SetupError, host_rules, proxy_rules};
-pub use upload::{Opener, Uploaded, is_quota};
+pub use sink::RegistrySink;
+pub use upload::is_quota;

@@ -1,29 +1,13 @@
-//! Blob uploads: mounted where that helps, left where it is there, else one POST and its body.
+//! Uploads of blobs: begun, mounted from another repository, and given back.
 
 use super::auth::Scope;
 use super::session::Session;
-use crate::http::{ByteStream, Error, ErrorKind, Request, Why};
-use crate::model::{Algorithm, Descriptor, Digest};
-use futures_util::future::BoxFuture;
+use crate::http::{Error, ErrorKind, Request, Why};
+use crate::model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use url::Url;
-
-/// How a blob came to be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uploaded {
-    /// Its bytes were sent.
-    Sent,
-    /// The registry linked it from another repository.
-    Mounted,
-    /// It was there already.
-    There,
-}
-
-/// Opens a blob's bytes from an offset on, as often as attempts need them.
-pub type Opener = Arc<dyn Fn(u64) -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>;
 
 /// Whether a mount of a blob from the very repository that it goes to tells that it is there. Where it does,
 /// the question and the begin of the upload are one request.
@@ -34,7 +18,7 @@ impl OwnMounts {
     const TELL: u8 = 1;
     const TELL_NOTHING: u8 = 2;
 
-    fn tell(&self) -> bool {
+    pub(super) fn tell(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::TELL
     }
 
@@ -45,99 +29,21 @@ impl OwnMounts {
 }
 
 /// An upload that the registry has opened.
-pub(super) struct Opened {
+pub(super) struct OpenUpload {
     /// Where it goes on.
     pub(super) target: Url,
     /// `OCI-Chunk-Min-Length` of the answer, in bytes.
     pub(super) least_chunk: u64,
 }
 
-/// An attempt that failed, with the body that was in flight.
-pub(super) struct Failed {
-    pub(super) error: Error,
-    /// Bytes of the body that were handed over, where the connection was cut.
-    pub(super) cut: Option<u64>,
-    /// Length of the body.
-    pub(super) length: u64,
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Failed {
-        Failed { error, cut: None, length: 0 }
-    }
-}
-
 impl Session {
-    /// Puts a blob into `repository`: mounted from `from` where one is named and the registry agrees, left
-    /// where it is there, else sent. `open` gives its bytes.
-    ///
-    /// # Errors
-    /// The registry's refusal with its own words; an error of the source as it was.
-    pub async fn upload(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: Opener,
-    ) -> Result<Uploaded, Error> {
-        let attempts = self.transport.limits().attempts;
-        let (mut from, mut attempt, mut before) = (from, 1, None);
-        loop {
-            let failed = match self.upload_once(repository, blob, from, &open).await {
-                Ok(uploaded) => return Ok(uploaded),
-                Err(failed) => failed,
-            };
-            if from.is_some()
-                && refuses_mount(&failed.error)
-                && !is_quota(failed.error.kind, &failed.error.message)
-            {
-                from = None;
-            } else if self.smaller_bodies(&failed, before) {
-                (attempt, before) = (1, None);
-            } else if attempt < attempts && begins_again(&failed.error) {
-                // an upload session may be gone or broken: a new one is begun
-                self.transport.pause(attempt).await;
-                (attempt, before) = (attempt + 1, failed.cut);
-            } else {
-                return Err(failed.error);
-            }
-        }
-    }
-
-    async fn upload_once(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: &Opener,
-    ) -> Result<Uploaded, Failed> {
-        let asks_by_mount = from.is_none() && self.own_mounts.tell();
-        if from.is_none() && !asks_by_mount && self.has_blob(repository, &blob.digest).await? {
-            return Ok(Uploaded::There);
-        }
-        let mount = if asks_by_mount { Some(repository) } else { from };
-        let Some(opened) = self.begin(repository, Some(&blob.digest), mount).await? else {
-            return Ok(if asks_by_mount { Uploaded::There } else { Uploaded::Mounted });
-        };
-        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
-            // an earlier run brought it; the session that was opened is given back
-            self.cancel(repository, opened).await;
-            return Ok(Uploaded::There);
-        }
-        self.send_body(repository, blob, opened, open).await?;
-        if self.own_mounts.begin_to_learn() {
-            self.learn_own_mounts(repository, &blob.digest).await;
-        }
-        Ok(Uploaded::Sent)
-    }
-
     /// Begins an upload; `None` where the registry mounted the blob from the repository `mount`.
     pub(super) async fn begin(
         &self,
         repository: &str,
         digest: Option<&Digest>,
         mount: Option<&str>,
-    ) -> Result<Option<Opened>, Error> {
+    ) -> Result<Option<OpenUpload>, Error> {
         let what = || match digest {
             Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
             None => format!("an upload to {}/{repository}", self.host()),
@@ -169,7 +75,7 @@ impl Session {
         let target = upload_url(&response.url, location).map_err(|why| invalid(&why))?;
         let least = response.header("oci-chunk-min-length").and_then(|length| length.trim().parse().ok());
         response.discard().await;
-        Ok(Some(Opened { target, least_chunk: least.unwrap_or(0) }))
+        Ok(Some(OpenUpload { target, least_chunk: least.unwrap_or(0) }))
     }
 
     /// Whether the registry links a blob that `from` has into `repository`.
@@ -202,7 +108,7 @@ impl Session {
     }
 
     /// Gives an upload back, if the registry can.
-    pub(super) async fn cancel(&self, repository: &str, opened: Opened) {
+    pub(super) async fn cancel(&self, repository: &str, opened: OpenUpload) {
         let cancel = Request { retried: false, ..Request::new(Method::DELETE, opened.target, Why::Registry) };
         if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
             response.discard().await;
@@ -210,7 +116,10 @@ impl Session {
     }
 
     /// Asks for a mount of a blob that was just sent, once in a run.
-    async fn learn_own_mounts(&self, repository: &str, digest: &Digest) {
+    pub(super) async fn learn_own_mounts(&self, repository: &str, digest: &Digest) {
+        if !self.own_mounts.begin_to_learn() {
+            return;
+        }
         match self.begin(repository, Some(digest), Some(repository)).await {
             Ok(None) => self.own_mounts.0.store(OwnMounts::TELL, Ordering::Relaxed),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
@@ -231,7 +140,7 @@ pub fn is_quota(kind: ErrorKind, message: &str) -> bool {
 
 /// 401 and 403 for lack of rights at the other repository, 404 for a repository that is not known, and
 /// whatever else a registry says that knows no mounts.
-fn refuses_mount(error: &Error) -> bool {
+pub(super) fn refuses_mount(error: &Error) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
         ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
@@ -239,7 +148,8 @@ fn refuses_mount(error: &Error) -> bool {
     }
 }
 
-fn begins_again(error: &Error) -> bool {
+/// Whether another upload of the same content may succeed.
+pub(super) fn begins_again(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
         || error.codes.iter().any(|code| code.starts_with("BLOB_UPLOAD_"))
         || error.is_transient()

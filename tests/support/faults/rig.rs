@@ -7,7 +7,7 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use landfall::bundle::{self, Begun, PackOptions, Plan, Straight};
-use landfall::content::{LocalFirst, LocalSource, Sink};
+use landfall::content::{LocalFirst, LocalSink, LocalSource};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 use landfall::lock::{Locked, Pins, Resolver, lock};
 use landfall::lockfile::Lock;
@@ -32,6 +32,7 @@ pub fn quick() -> Limits {
         idle: Duration::from_millis(500),
         upload_answer: Duration::from_millis(900),
         chunks: [6000, 2500],
+        jobs: 8,
         ..Limits::default()
     }
 }
@@ -170,9 +171,9 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk: Arc<dyn Sink> = Arc::new(Disk::open(&self.store(store)).unwrap());
+        let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
-        let pulling = landfall::pull::pull(&self.lock, source, &disk, 8, false, self.notes.clone());
+        let pulling = landfall::pull::pull(&self.lock, source, &disk, self.limits, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
     }
 
@@ -185,8 +186,8 @@ impl Rig {
         let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
         let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
         let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
-        let into: Arc<dyn Sink> = near;
-        let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let into: Arc<dyn LocalSink> = near;
+        let pulling = landfall::pull::pull(&self.lock, source, &into, self.limits, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
         squeezing.join().unwrap().unwrap();
