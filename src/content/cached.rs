@@ -1,9 +1,9 @@
 //! Upstream with a store in front of it.
 
-use super::{IdleSlots, Local, LocalSink, LocalSource, Opened, Part, Source, Transfer, TransferError};
+use super::{IdleSlots, Local, LocalSink, LocalSource, Opened, Part, Source, Transfer};
 use crate::http::{Error, ErrorKind};
 use crate::model::Limits;
-use crate::report::{Side, Silent};
+use crate::report::Silent;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
@@ -47,12 +47,7 @@ impl Source for Cached {
                 if self.keep == Keep::Nothing {
                     return self.transfer.source.open(part, offset).await;
                 }
-                self.transfer.bring(part).await.map_err(
-                    |TransferError { side, kind, message, .. }| {
-                        let side = if side == Side::Source { "" } else { "store: " };
-                        Error::new(kind, format!("{side}{message}"))
-                    },
-                )?;
+                self.transfer.bring(part).await.map_err(|failed| failed.why)?;
             }
             self.local.open(part, offset).await
         })

@@ -56,35 +56,30 @@ impl WriteError {
     }
 }
 
-/// A part that could not be moved: whose fault it was, and why.
+/// A part that could not be moved.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+#[error("{why}")]
 pub struct TransferError {
     /// Which side failed.
     pub side: Side,
-    /// The class, for decisions.
-    pub kind: ErrorKind,
-    /// What happened.
-    pub message: String,
-    /// Error codes of the distribution API, where the answer named some.
-    pub codes: Vec<String>,
+    /// Why.
+    pub why: Error,
 }
 
 impl TransferError {
     /// An error of this side and class.
     pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
-        TransferError { side, kind, message: message.into(), codes: Vec::new() }
+        TransferError { side, why: Error::new(kind, message) }
     }
 
     /// An error of the source.
-    pub fn source(error: Error) -> TransferError {
-        let Error { kind, message, codes } = error;
-        TransferError { side: Side::Source, kind, message, codes }
+    pub fn source(why: Error) -> TransferError {
+        TransferError { side: Side::Source, why }
     }
 
     /// An error of the destination.
-    pub fn destination(error: Error) -> TransferError {
-        TransferError { side: Side::Destination, ..TransferError::source(error) }
+    pub fn destination(why: Error) -> TransferError {
+        TransferError { side: Side::Destination, why }
     }
 }
 

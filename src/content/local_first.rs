@@ -49,7 +49,7 @@ impl LocalFirst {
         let stream = opened.stream.map(move |piece| {
             let _until_it_ends = &slot;
             // damage is worth another attempt, which upstream gets
-            piece.map_err(|error| Error::new(ErrorKind::Invalid, error.message))
+            piece.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
         });
         let (wrong, digest) = (self.wrong.clone(), part.descriptor.digest.clone());
         Ok(Opened::unchecked(opened.start, stream.boxed()).on_wrong(move || {

@@ -1,9 +1,9 @@
 //! One part of a source, for a sink that reads it as often and from wherever its attempts need it.
 
 use super::error::ended;
-use super::retry::Attempts;
+use super::retry::PartAttempts;
 use super::{Cause, Failed, OnWrong, Part, Source, checked};
-use crate::http::{ByteStream, Error};
+use crate::http::{ByteStream, Error, RetryPolicy};
 use crate::model::Limits;
 use crate::report::Progress;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ pub struct Opener {
 }
 
 struct State {
-    attempts: Attempts,
+    attempts: PartAttempts,
     received: u64,
     /// What failed at the source under a sink that sees no more than that a stream broke off.
     failure: Option<Failed>,
@@ -32,11 +32,15 @@ impl Opener {
     pub(super) fn new(
         source: Arc<dyn Source>,
         part: &Part,
-        limits: Limits,
+        limits: &Limits,
         progress: Arc<dyn Progress>,
     ) -> Opener {
-        let state =
-            State { attempts: Attempts::new(limits), received: 0, failure: None, on_wrong: Vec::new() };
+        let state = State {
+            attempts: PartAttempts::new(RetryPolicy::new(limits)),
+            received: 0,
+            failure: None,
+            on_wrong: Vec::new(),
+        };
         Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
     }
 
@@ -146,8 +150,7 @@ impl Opener {
     }
 
     fn note(&self, failed: Failed) -> Error {
-        let told = &failed.error;
-        let error = Error { codes: told.codes.clone(), ..Error::new(told.kind, told.message.clone()) };
+        let error = failed.error.why.clone();
         self.state().failure = Some(failed);
         error
     }

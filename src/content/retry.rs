@@ -5,8 +5,7 @@
 //! refused, and bytes with another digest.
 
 use super::{TransferError, WriteError};
-use crate::http::{Error, ErrorKind, backoff};
-use crate::model::Limits;
+use crate::http::{Attempts, Error, ErrorKind, RetryPolicy};
 use crate::report::Side;
 use std::time::Duration;
 
@@ -68,7 +67,7 @@ impl Failed {
 /// A write that failed: wrong bytes are the source's, all else is final.
 impl From<TransferError> for Failed {
     fn from(error: TransferError) -> Failed {
-        let wrong = error.side == Side::Source && error.kind == ErrorKind::Invalid;
+        let wrong = error.side == Side::Source && error.why.kind == ErrorKind::Invalid;
         Failed::new(error, if wrong { Cause::Wrong } else { Cause::Final })
     }
 }
@@ -81,19 +80,20 @@ impl From<WriteError> for Failed {
 
 /// What is counted over the attempts at one part.
 #[derive(Debug)]
-pub(super) struct Attempts {
-    limits: Limits,
-    /// Failures of the source since something new came.
-    source: u32,
-    sink: u32,
+pub(super) struct PartAttempts {
+    /// Those at which the source failed since something new came.
+    source: Attempts,
+    /// Those at which the sink failed.
+    sink: Attempts,
+    /// How often the bytes were wrong.
     wrong: u32,
     /// How far the content came.
     farthest: u64,
 }
 
-impl Attempts {
-    pub(super) fn new(limits: Limits) -> Attempts {
-        Attempts { limits, source: 0, sink: 0, wrong: 0, farthest: 0 }
+impl PartAttempts {
+    pub(super) fn new(policy: RetryPolicy) -> PartAttempts {
+        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0, farthest: 0 }
     }
 
     /// An attempt begins where so much is held.
@@ -103,25 +103,26 @@ impl Attempts {
 
     /// The pause before the next attempt; `None` where there is none.
     pub(super) fn after(&mut self, cause: Cause, held: u64) -> Option<Duration> {
-        let Limits { attempts, backoff: first, backoff_most: most, .. } = self.limits;
         match cause {
             Cause::Final => None,
             Cause::SinkLearned => {
-                self.sink = 0;
+                self.sink.reset();
                 Some(Duration::ZERO)
             }
-            Cause::Sink => {
-                self.sink += 1;
-                (self.sink < attempts).then(|| backoff(self.sink, first, most))
-            }
+            Cause::Sink => self.sink.fail(),
             Cause::Source | Cause::Wrong | Cause::WrongOnce => {
-                let progressed = held > self.farthest;
-                self.source = if progressed { 0 } else { self.source + 1 };
-                self.farthest = if cause == Cause::Source { self.farthest.max(held) } else { 0 };
                 self.wrong += u32::from(cause == Cause::Wrong);
-                // what gets on is not slowed down
-                let pause = if progressed { Duration::ZERO } else { backoff(self.source, first, most) };
-                (self.wrong < 2 && self.source < attempts).then_some(pause)
+                let progressed = held > self.farthest;
+                self.farthest = if cause == Cause::Source { self.farthest.max(held) } else { 0 };
+                let pause = match progressed {
+                    // what gets on is not slowed down
+                    true => {
+                        self.source.reset();
+                        Some(Duration::ZERO)
+                    }
+                    false => self.source.fail(),
+                };
+                pause.filter(|_| self.wrong < 2)
             }
         }
     }
@@ -130,9 +131,10 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Limits;
 
-    fn attempts() -> Attempts {
-        Attempts::new(Limits { attempts: 3, ..Limits::default() })
+    fn attempts() -> PartAttempts {
+        PartAttempts::new(RetryPolicy::new(&Limits { attempts: 3, ..Limits::default() }))
     }
 
     #[test]

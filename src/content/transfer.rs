@@ -34,7 +34,7 @@ impl Transfer {
     /// # Errors
     /// Which side failed, after all attempts.
     pub async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
-        let opener = Opener::new(self.source.clone(), part, self.limits, self.progress.clone());
+        let opener = Opener::new(self.source.clone(), part, &self.limits, self.progress.clone());
         let opener = Arc::new(opener);
         let mut in_order = false;
         loop {

@@ -56,7 +56,7 @@ impl From<Error> for Cause {
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
         };
-        Cause { recorded: recorded.into(), told: error.message }
+        Cause { recorded: recorded.into(), told: error.to_string() }
     }
 }
 
@@ -182,8 +182,8 @@ impl Resolver {
             progress: Arc::new(Silent),
         };
         transfer.bring(&part).await.map_err(|error| match error.side {
-            Side::Source => Cause::from(Error::new(error.kind, error.message)),
-            _ => Cause::local(error.message),
+            Side::Source => Cause::from(error.why),
+            _ => Cause::local(error.to_string()),
         })?;
         self.disk.read(blob).map_err(Cause::from)
     }

@@ -240,7 +240,7 @@ impl Outcome<'_> {
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(error))) => {
                     status = Status::Failed;
-                    reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                    reason.get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 Some(None) => {
                     status = Status::Failed;

@@ -2,12 +2,12 @@
 
 use super::names::project;
 use super::plan::trimmed;
-use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
+use super::refusals::{foreign_urls, refuses_children};
 use crate::config::IndexPolicy;
 use crate::content::{Brought, Entry, Origin, Part, Source, Transfer, TransferError, read_part};
 use crate::http::ErrorKind;
 use crate::model::{Digest, Limits, media_type, trim_index};
-use crate::registry::{RegistrySink, Session, is_quota};
+use crate::registry::{RegistrySink, Session, is_immutable, is_quota};
 use crate::report::{Progress, Side};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -125,7 +125,7 @@ impl Carrier {
         let delivered = self.deliver_parts(entry, repository, tag).await;
         if let Err(error) = &delivered
             && error.side == Side::Destination
-            && is_quota(error.kind, &error.message)
+            && is_quota(error.why.kind, &error.why.codes)
         {
             let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
@@ -230,7 +230,7 @@ impl Carrier {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
         };
-        if may_be_immutable(&error) {
+        if is_immutable(error.kind, &error.codes) {
             // the tag may have come to stand at this very digest meanwhile, and may not be written again
             let stands = self.session.head_manifest(repository, reference, true).await;
             if let Ok(Some(digest)) = stands
@@ -240,8 +240,10 @@ impl Carrier {
             }
         }
         if foreign_urls(&bytes) {
-            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
-                              those that validation.manifests.urls.allow of its configuration names";
+            error = error.hint(
+                "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
+                 validation.manifests.urls.allow of its configuration names",
+            );
         }
         Err(TransferError::destination(error))
     }
@@ -351,7 +353,7 @@ impl Carrier {
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),
-            Err(error) if is_quota(error.kind, &error.message) => Err(TransferError::destination(error)),
+            Err(error) if is_quota(error.kind, &error.codes) => Err(TransferError::destination(error)),
             Ok(false) | Err(_) => {
                 self.refuses_mounts.store(true, Ordering::Relaxed);
                 Ok(false)

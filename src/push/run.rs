@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
                 }
                 Some(Err(error)) => {
                     item.status = Status::Failed;
-                    item.reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                    item.reason.get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;

@@ -1,8 +1,9 @@
 //! A repository of a registry as a sink: a blob is left where it is there, mounted where that helps, else sent.
 
-use super::body::BodyFailed;
+use super::refusal::is_quota;
 use super::session::Session;
-use super::upload::{OpenUpload, begins_again, is_quota, refuses_mount};
+use super::upload::{refuses_mount, starts_anew};
+use super::upload_session::{FailedUpload, UploadSession};
 use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError};
 use crate::http::Error;
 use crate::model::{Descriptor, Digest};
@@ -52,10 +53,10 @@ impl Sink for RegistrySink {
 
 impl Inner {
     /// Begins the upload of a blob; `None` where the repository has it now.
-    async fn begin(&self, blob: &Descriptor) -> Result<Option<OpenUpload>, Error> {
+    async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, Error> {
         let (session, repository, digest) = (&*self.session, &*self.repository, &blob.digest);
         if let Some(from) = self.from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
-            match session.begin(repository, Some(digest), Some(from)).await {
+            match session.open_upload(repository, Some(digest), Some(from)).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(upload)) if session.has_blob(repository, digest).await? => {
                     // an earlier run brought it; the upload that was opened is given back
@@ -63,19 +64,19 @@ impl Inner {
                     return Ok(None);
                 }
                 Ok(Some(upload)) => return Ok(Some(upload)),
-                Err(error) if refuses_mount(&error) && !is_quota(error.kind, &error.message) => {
+                Err(error) if refuses_mount(&error) && !is_quota(error.kind, &error.codes) => {
                     self.refuses_mounts.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
             }
         }
-        if session.own_mounts.tell() {
-            return session.begin(repository, Some(digest), Some(repository)).await;
+        if session.self_mounts.work() {
+            return session.open_upload(repository, Some(digest), Some(repository)).await;
         }
         if session.has_blob(repository, digest).await? {
             return Ok(None);
         }
-        session.begin(repository, Some(digest), None).await
+        session.open_upload(repository, Some(digest), None).await
     }
 
     fn cuts(&self) -> MutexGuard<'_, HashMap<Digest, u64>> {
@@ -83,12 +84,12 @@ impl Inner {
     }
 
     /// What a body that failed says about another attempt.
-    fn judge(&self, digest: &Digest, failed: &BodyFailed) -> Cause {
+    fn judge(&self, digest: &Digest, failed: &FailedUpload) -> Cause {
         let before = self.cuts().remove(digest);
         if self.session.smaller_bodies(failed, before) {
             return Cause::SinkLearned;
         }
-        if !begins_again(&failed.error) {
+        if !starts_anew(&failed.error) {
             return Cause::Final;
         }
         // an upload may be gone or broken: a new one is begun
@@ -103,7 +104,7 @@ impl Inner {
 struct Upload {
     sink: Arc<Inner>,
     blob: Descriptor,
-    upload: OpenUpload,
+    upload: UploadSession,
 }
 
 impl BlobWrite for Upload {
@@ -121,7 +122,7 @@ impl BlobWrite for Upload {
                     Failed::new(TransferError::destination(failed.error), cause)
                 }));
             }
-            session.learn_own_mounts(repository, &blob.digest).await;
+            session.learn_self_mounts(repository, &blob.digest).await;
             Ok(())
         })
     }

@@ -2,7 +2,7 @@
 
 use super::foreign;
 use crate::content::{Opened, Origin, Part, Source};
-use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
+use crate::http::{ByteStream, Error, ErrorKind, Purpose, Request, Response, from_offset};
 use crate::registry::{Session, Sessions};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
@@ -100,13 +100,12 @@ pub async fn get(
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    let mut request = Request::new(method, target, Why::File);
+    let mut request = Request::new(method, target, Purpose::File);
     request.origin = origin;
     if let Some(range) = range {
         request = request.header(RANGE, &range);
     }
-    let account =
-        sessions.keychain().find(&host, "").await.map_err(|why| Error::new(ErrorKind::Local, why))?;
+    let account = sessions.keychain().find(&host, "").await?;
     if let Some(header) = account.and_then(|account| account.secret.basic_header())
         && request.url.scheme() == "https"
     {
@@ -138,5 +137,6 @@ fn answered(response: Response) -> Result<Response, Error> {
         401 | 403 => ErrorKind::Denied,
         code => ErrorKind::Status(code),
     };
-    Err(Error::new(kind, format!("{}: answered {}", shown_url(&response.url), response.status)))
+    let words = format!("answered {}", response.status);
+    Err(Error::new(kind, words).at(&response.url).answered(response.status))
 }

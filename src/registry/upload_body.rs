@@ -1,9 +1,9 @@
-//! The body of an upload: one PUT with all of it, streamed; in chunks by PATCH where a host takes no more.
+//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger body.
 
 use super::session::Session;
-use super::upload::{OpenUpload, upload_url};
+use super::upload_session::{FailedUpload, UploadSession, upload_url};
 use crate::content::Opener;
-use crate::http::{Body, ByteStream, Error, ErrorKind, Request, Response, Why};
+use crate::http::{Body, ByteStream, Error, ErrorKind, Purpose, Request, Response};
 use crate::model::Descriptor;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
@@ -12,29 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use url::Url;
 
-/// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
+/// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
-/// How far apart two cuts may be and count as one place, in bytes: what buffers hold when a connection is cut.
+/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a connection is cut.
 const SAME_PLACE: u64 = 16 << 20;
-
-/// The largest body that a host takes, as far as it was found out in this run; 0 while none was refused.
-#[derive(Debug, Default)]
-pub(super) struct BodyLimit(AtomicU64);
-
-/// A body that failed.
-pub(super) struct BodyFailed {
-    pub(super) error: Error,
-    /// How many bytes were handed over, where the connection was cut.
-    pub(super) cut: Option<u64>,
-    /// Length of the body.
-    pub(super) length: u64,
-}
-
-impl From<Error> for BodyFailed {
-    fn from(error: Error) -> BodyFailed {
-        BodyFailed { error, cut: None, length: 0 }
-    }
-}
 
 impl Session {
     /// Sends the blob and closes its upload.
@@ -42,12 +23,12 @@ impl Session {
         &self,
         repository: &str,
         blob: &Descriptor,
-        upload: OpenUpload,
+        opened: UploadSession,
         opener: &Arc<Opener>,
-    ) -> Result<(), BodyFailed> {
-        let limit = self.body_limit.0.load(Ordering::Relaxed);
-        let chunk = limit.max(upload.least_chunk.min(MOST_CHUNK));
-        let mut target = upload.target;
+    ) -> Result<(), FailedUpload> {
+        let limit = self.body_limit.get();
+        let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
+        let mut target = opened.target;
         let mut left = (Method::PUT, 0, blob.size);
         if limit > 0 && blob.size > chunk {
             let mut at = 0;
@@ -56,10 +37,13 @@ impl Session {
                 let response = self
                     .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
                     .await?;
-                // each answer may name another place to go on at; its `Range` is stale at some registries
+                // each answer may name another URL to continue at; its `Range` is stale at some registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
-                    let invalid = |why| Error::new(ErrorKind::Invalid, format!("{repository}: {why}"));
-                    target = upload_url(&target, location).map_err(invalid)?;
+                    let continued = upload_url(&target, location);
+                    target = continued.map_err(|error| {
+                        let words = error.to_string();
+                        Error::new(ErrorKind::Invalid, words).about(repository).caused_by(error)
+                    })?;
                 }
                 response.discard().await;
                 at += length;
@@ -79,10 +63,10 @@ impl Session {
         target: Url,
         (method, at, length): (Method, u64, u64),
         opener: &Arc<Opener>,
-    ) -> Result<Response, BodyFailed> {
+    ) -> Result<Response, FailedUpload> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
         let sent = Arc::new(AtomicU64::new(0));
-        let mut request = Request::new(method.clone(), target, Why::Registry)
+        let mut request = Request::new(method.clone(), target, Purpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
             request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
@@ -102,7 +86,7 @@ impl Session {
         let failed = |error: Error| {
             let sent = sent.load(Ordering::Relaxed);
             let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.has_failed();
-            BodyFailed { error, cut: cut.then_some(sent), length }
+            FailedUpload { error, cut: cut.then_some(sent), length }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
         // 202 by the specification; 201 from ECR and 204 from GCR
@@ -112,20 +96,18 @@ impl Session {
         };
         let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
         let answered = self.expect(response, &scope, what, good).await;
-        answered.map_err(|mut error| {
-            if large {
-                error.message += &format!(
-                    "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
-                    mib(length)
-                );
-            }
-            failed(error)
+        answered.map_err(|error| {
+            let hint = format!(
+                "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
+                mib(length)
+            );
+            failed(if large { error.hint(&hint) } else { error })
         })
     }
 
-    /// Whether the next attempt goes in smaller bodies than `failed`: it was refused for its size, or cut
-    /// where the attempt `before` was cut.
-    pub(super) fn smaller_bodies(&self, failed: &BodyFailed, before: Option<u64>) -> bool {
+    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its size, or cut it where
+    /// it cut the attempt `before`.
+    pub(super) fn smaller_bodies(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
         let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
         let chunks = self.transport.limits().chunks;
@@ -133,12 +115,10 @@ impl Session {
         if !too_large && !twice {
             return false;
         }
-        let known = self.body_limit.0.load(Ordering::Relaxed);
-        if known == 0 || chunk < known {
-            self.body_limit.0.store(chunk, Ordering::Relaxed);
+        if self.body_limit.lower(chunk) {
             let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
             self.transport.progress().note(&format!(
-                "{} {why} a body of {}: going on in chunks of {}",
+                "{} {why} a body of {}: landfall sends chunks of {}",
                 self.host(),
                 mib(failed.length),
                 mib(chunk)
