@@ -6,7 +6,7 @@ use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
 use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
 use crate::lockfile::Lock;
-use crate::model::human_size;
+use crate::model::{human_size, today};
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
 use crate::sign::{PublicKey, Signer};
@@ -156,11 +156,6 @@ impl Pack {
 pub(super) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
     let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
     Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
-}
-
-/// The day by which accepted losses count.
-pub(super) fn today() -> jiff::civil::Date {
-    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
 /// What would be made, and how much room it needs; `more` lines about it.
