@@ -6,6 +6,9 @@ mod document;
 mod tests;
 mod text;
 
+/// The name of the lock where none is given, and inside a bundle.
+pub const FILE_NAME: &str = "landfall.lock";
+
 pub use document::{
     Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
 };
