@@ -6,9 +6,10 @@ use super::ground::StoredGround;
 use super::plan::Content;
 use super::straight::{Inner, Straight};
 use super::{frame, header};
+use crate::content::Entry;
+use crate::content::{BlobRead, ByteRange, ContentError, Sink, StoreError, Writer};
 use crate::model::{Descriptor, Digest};
-use crate::source::Entry;
-use crate::store::{Blobs, ContentError, Destination, Disk, Island, StoreError, Writer};
+use crate::store::Disk;
 use std::io::Read;
 use std::sync::PoisonError;
 
@@ -29,13 +30,13 @@ impl Inner {
     }
 
     /// Who has this content here.
-    fn near(&self, digest: &Digest) -> Option<&dyn Blobs> {
+    fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
         let size = self.plan.pieces[*self.places.get(digest)?].descriptor.size;
         let disk = self.disks().find(|disk| disk.has(digest, size).unwrap_or(false));
-        let others = self.old.iter().map(|old| old as &dyn Blobs);
-        let mut others = others.chain(self.previous.iter().map(|previous| previous as &dyn Blobs));
+        let others = self.old.iter().map(|old| old as &dyn BlobRead);
+        let mut others = others.chain(self.previous.iter().map(|previous| previous as &dyn BlobRead));
         let other = || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
-        disk.map(|disk| disk as &dyn Blobs).or_else(other)
+        disk.map(|disk| disk as &dyn BlobRead).or_else(other)
     }
 
     /// Looks again at content that turned out to be damaged: what a store has wrong is removed.
@@ -47,7 +48,7 @@ impl Inner {
     }
 }
 
-impl Blobs for Straight {
+impl BlobRead for Straight {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         self.0.near(digest).map_or(Ok(None), |blobs| blobs.stat(digest))
     }
@@ -58,7 +59,7 @@ impl Blobs for Straight {
     }
 }
 
-impl Destination for Straight {
+impl Sink for Straight {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
         let Descriptor { digest, size, .. } = descriptor;
         let inner = &*self.0;
@@ -97,7 +98,7 @@ impl Destination for Straight {
         &self,
         descriptor: &Descriptor,
         wide: bool,
-    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
         let inner = &self.0;
         let Some(entry) = inner.places.get(&descriptor.digest).filter(|place| **place < inner.compressed)
         else {

@@ -2,11 +2,12 @@
 
 use super::contents::Contents;
 use super::{Bundle, DELTA, Plan};
-use crate::lock::Lock;
+use crate::content::{BlobRead, ContentError};
+use crate::content::{Entry, Origin};
+use crate::item;
+use crate::lockfile::Lock;
+use crate::model::is_path;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
-use crate::rewrite::is_path;
-use crate::source::{self, Entry, From};
-use crate::store::{Blobs, ContentError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -78,7 +79,7 @@ impl Base {
 
     /// What whoever has all of `lock` has.
     pub fn lock(lock: &Lock) -> Base {
-        let parts = source::entries(lock).into_iter().flat_map(|entry| entry.parts);
+        let parts = item::entries(lock).into_iter().flat_map(|entry| entry.parts);
         let had = parts.map(|part| (part.descriptor.digest, Some(part.descriptor.size))).collect();
         Base { name: BaseName::Lock { lock: lock.fingerprint() }, had }
     }
@@ -122,7 +123,7 @@ pub(super) fn names(bases: &[Base], omitted: &[Descriptor]) -> Vec<BaseName> {
 ///
 /// # Errors
 /// When a manifest cannot be read.
-pub(super) fn kept(entry: &Entry, blobs: &dyn Blobs) -> Result<HashSet<Digest>, ContentError> {
+pub(super) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest>, ContentError> {
     let (mut kept, mut layers) = (HashSet::new(), HashSet::new());
     for part in &entry.parts {
         let Descriptor { digest, size, media_type: kind } = &part.descriptor;
@@ -130,10 +131,10 @@ pub(super) fn kept(entry: &Entry, blobs: &dyn Blobs) -> Result<HashSet<Digest>, 
             kept.insert(digest.clone());
         }
         match &part.from {
-            From::Url(_) => {
+            Origin::Url(_) => {
                 layers.insert(digest.clone());
             }
-            From::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {
+            Origin::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {
                 if let Ok((Manifest::Image { config, layers: own, .. }, _)) =
                     Manifest::parse(&blobs.read(&part.descriptor)?, None)
                 {
@@ -187,7 +188,7 @@ pub(super) fn faults(bundle: &Bundle, lock: &Lock, plan: &Plan) -> Vec<String> {
     let (mut all_kept, mut faults) = (HashSet::new(), Vec::new());
     let is_held =
         |entry: &Entry| plan.items.iter().any(|item| (item.kind, &item.name) == (entry.kind, &entry.name));
-    for entry in source::each(lock).filter(is_held) {
+    for entry in item::each(lock).filter(is_held) {
         match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => faults.push(error.to_string()),

@@ -1,9 +1,9 @@
 //! What can go wrong with a bundle.
 
 use super::Lost;
+use crate::content::ContentError;
 use crate::model::human_size;
 use crate::sign;
-use crate::store::ContentError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

@@ -4,8 +4,8 @@
 use super::contents::Frame;
 use super::frame::{self, Passing};
 use super::straight::Inner;
+use crate::content::{ByteRange, PartialBlob, StoreError};
 use crate::model::Descriptor;
-use crate::store::{Ground, Island, StoreError};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -55,7 +55,7 @@ impl fmt::Debug for StoredGround {
     }
 }
 
-impl Ground for StoredGround {
+impl PartialBlob for StoredGround {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
         let mut done = 0;
         while done < buffer.len() {
@@ -94,7 +94,7 @@ impl Ground for StoredGround {
         Ok(())
     }
 
-    fn record(&self, island: Island) -> io::Result<()> {
+    fn record(&self, island: ByteRange) -> io::Result<()> {
         self.bundle.journal.has(&self.descriptor.digest, island)
     }
 

@@ -5,7 +5,7 @@ use super::contents::{Contents, Frame, Hash};
 use super::locator::Locator;
 use super::sample::{Packed, index_at, packed};
 use super::*;
-use crate::store::Blobs;
+use crate::content::BlobRead;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;

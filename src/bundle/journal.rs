@@ -1,8 +1,8 @@
 //! The journal of a bundle that is made straight from upstream: what of it lies in its file by now. Lines are
 //! appended; what they say is looked at again before it counts.
 
+use crate::content::{ByteRange, merged};
 use crate::model::Digest;
-use crate::store::{Island, merged};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -28,11 +28,11 @@ struct State {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// What is there of each stored blob.
-    pub there: HashMap<Digest, Vec<Island>>,
+    pub there: HashMap<Digest, Vec<ByteRange>>,
     /// The whole ones: offset of the frames, and size.
     pub whole: HashMap<Digest, (u64, u64)>,
     /// The compressed entries: where each lies.
-    pub packed: HashMap<Digest, Island>,
+    pub packed: HashMap<Digest, ByteRange>,
 }
 
 impl Known {
@@ -108,7 +108,7 @@ impl Journal {
         state.file.write_all(format!("{line}\n").as_bytes())
     }
 
-    pub(super) fn has(&self, digest: &Digest, (from, to): Island) -> io::Result<()> {
+    pub(super) fn has(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
         self.add(&format!("{digest} has {from} {to}"))
     }
 
@@ -120,12 +120,12 @@ impl Journal {
         self.add(&format!("{digest} whole {offset} {size}"))
     }
 
-    pub(super) fn packed(&self, digest: &Digest, (from, to): Island) -> io::Result<()> {
+    pub(super) fn packed(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
         self.add(&format!("{digest} packed {from} {to}"))
     }
 
     /// How far a stored blob is there from its beginning on, and what lies behind.
-    pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<Island>) {
+    pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
         let mut islands = self.state().known.there.get(digest).cloned().unwrap_or_default();
         match islands.first() {
             Some(&(0, to)) => {
@@ -137,7 +137,7 @@ impl Journal {
     }
 
     /// Where a compressed entry lies.
-    pub(super) fn packed_at(&self, digest: &Digest) -> Option<Island> {
+    pub(super) fn packed_at(&self, digest: &Digest) -> Option<ByteRange> {
         self.state().known.packed.get(digest).copied()
     }
 }

@@ -2,11 +2,13 @@
 
 use super::contents::{FRONT, ItemName};
 use super::{Base, BaseName, Error, Form, LOCK, delta, frame, header, locator};
-use crate::lock::Lock;
+use crate::content::BlobRead;
+use crate::content::{Entry, Origin};
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, media_type};
 use crate::report::{Item, Kind};
-use crate::source::{self, Entry, From};
-use crate::store::{Blobs, LayoutIndex};
+use crate::store::LayoutIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
@@ -22,7 +24,7 @@ pub struct Plan {
     pub lost: Vec<Lost>,
     /// The bases of a delta. Empty where nothing is left out.
     pub bases: Vec<BaseName>,
-    /// Blobs that are left out because every base has them, by digest.
+    /// BlobRead that are left out because every base has them, by digest.
     pub omitted: Vec<Descriptor>,
     /// SHA-256 of the lock's text.
     pub fingerprint: Digest,
@@ -71,7 +73,7 @@ impl Plan {
     ///
     /// # Errors
     /// When `blobs` cannot be asked.
-    pub fn new(lock: &Lock, blobs: &dyn Blobs, today: jiff::civil::Date) -> Result<Plan, Error> {
+    pub fn new(lock: &Lock, blobs: &dyn BlobRead, today: jiff::civil::Date) -> Result<Plan, Error> {
         Plan::since(lock, blobs, &[], today)
     }
 
@@ -82,14 +84,14 @@ impl Plan {
     /// As [`Plan::new`]; and when a manifest cannot be read.
     pub fn since(
         lock: &Lock,
-        blobs: &dyn Blobs,
+        blobs: &dyn BlobRead,
         bases: &[Base],
         today: jiff::civil::Date,
     ) -> Result<Plan, Error> {
         let mut lost = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in source::each(lock) {
+        for entry in item::each(lock) {
             let mut lacking = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -156,11 +158,10 @@ impl Plan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub(super) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> Plan {
-        let mut items: Vec<(usize, Item)> =
-            source::each(lock).map(|entry| entry.item()).enumerate().collect();
+        let mut items: Vec<(usize, Item)> = item::each(lock).map(|entry| entry.item()).enumerate().collect();
         items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let entries = || items.iter().map(|(at, _)| source::entry(lock, *at));
+        let entries = || items.iter().map(|(at, _)| item::entry(lock, *at));
         let mut layout = LayoutIndex::default();
         layout.add(entries());
         let mut text = lock.to_text();
@@ -221,11 +222,13 @@ impl Plan {
     }
 }
 
-fn content(from: &From) -> Content {
+fn content(from: &Origin) -> Content {
     match from {
-        From::Computed(bytes) => Content::Bytes(bytes.clone()),
-        From::Trimmed { of, keep } => Content::Trimmed { of: of.clone(), keep: keep.clone() },
-        From::Manifest { .. } | From::Blob { .. } | From::Foreign { .. } | From::Url(_) => Content::Store,
+        Origin::Computed(bytes) => Content::Bytes(bytes.clone()),
+        Origin::Trimmed { of, keep } => Content::Trimmed { of: of.clone(), keep: keep.clone() },
+        Origin::Manifest { .. } | Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => {
+            Content::Store
+        }
     }
 }
 
@@ -243,7 +246,7 @@ fn blob_pieces(entries: impl Iterator<Item = Entry>) -> Vec<Piece> {
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in entries.flat_map(named) {
-        let url = if let From::Url(url) = &part.from { Some(url.as_str()) } else { None };
+        let url = if let Origin::Url(url) = &part.from { Some(url.as_str()) } else { None };
         let form = Form::of(&part.descriptor.media_type, url);
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let piece = &mut pieces[place];

@@ -2,8 +2,8 @@
 //! fetched again. Each copy goes when the blob is in the new file.
 
 use super::{frame, journal};
+use crate::content::{BlobRead, ContentError};
 use crate::model::Digest;
-use crate::store::{Blobs, ContentError};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ impl Previous {
     }
 }
 
-impl Blobs for Previous {
+impl BlobRead for Previous {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.whole.get(digest).map(|(_, size)| *size))
     }

@@ -31,11 +31,12 @@ use super::locator::{self, Locator};
 use super::medium::Medium;
 use super::whole::WholeReader;
 use super::{BaseName, CONTENTS, DELTA, Error, Fault, Form, LOCATOR, frame, header, sign, tail};
-use crate::lock::{Lock, Unresolved};
+use crate::content::Entry;
+use crate::content::{BlobRead, ContentError};
+use crate::item;
+use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Hasher, Limits};
 use crate::report::Kind;
-use crate::source::{self, Entry};
-use crate::store::{Blobs, ContentError};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -143,7 +144,7 @@ impl Bundle {
         &self.0.contents.bases
     }
 
-    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is none.
+    /// BlobRead that its items need and that a delta leaves out. Empty where the bundle is none.
     pub fn omitted(&self) -> &[Descriptor] {
         &self.0.contents.omitted
     }
@@ -214,7 +215,7 @@ impl Bundle {
     /// As [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
         let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
-        let mut entries = source::entries(&self.lock()?);
+        let mut entries = item::entries(&self.lock()?);
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
     }
@@ -260,7 +261,7 @@ impl Record {
     }
 }
 
-impl Blobs for Bundle {
+impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.0.place(digest).map(|place| self.0.contents.entries[place].size))
     }

@@ -14,10 +14,10 @@ use super::sums::{self, signature_path, sums_path, with};
 use super::volumes::{self, folder, name};
 use super::write::{open, read_error};
 use super::{Bundle, CONTENTS, Error, Form, frame, header, sign, tail};
-use crate::lock::Lock;
+use crate::content::BlobRead;
+use crate::lockfile::Lock;
 use crate::model::{Digest, Limits};
 use crate::report::Progress;
-use crate::store::Blobs;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -35,7 +35,7 @@ pub fn rebuild(
     number: usize,
     out: Option<&Path>,
     lock: impl FnOnce() -> Result<Lock, String>,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), Error> {
     let base = volumes::base(like);
@@ -204,7 +204,7 @@ impl Rest {
     }
 
     /// Writes all frames that lie in the window.
-    fn write(&self, plan: &Plan, blobs: &dyn Blobs, window: &mut Window<'_>) -> Result<(), Broken> {
+    fn write(&self, plan: &Plan, blobs: &dyn BlobRead, window: &mut Window<'_>) -> Result<(), Broken> {
         let contents = &self.contents;
         let pieces: HashMap<&str, &Piece> =
             plan.pieces.iter().map(|piece| (piece.name.as_str(), piece)).collect();
@@ -312,7 +312,7 @@ impl Window<'_> {
 }
 
 /// The content of a piece from `offset` on.
-fn open_at(piece: &Piece, blobs: &dyn Blobs, offset: u64) -> Result<Box<dyn Read + Send>, Error> {
+fn open_at(piece: &Piece, blobs: &dyn BlobRead, offset: u64) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     if matches!(piece.content, Content::Store) {
         return blobs.open(&piece.descriptor.digest, offset).map_err(failed);

@@ -8,8 +8,8 @@ use super::straight::{Inner, Straight};
 use super::verify::check_frame;
 use super::write::{Done, encode, make_piece};
 use super::{Error, frame, pipeline};
+use crate::content::{ByteRange, ContentError};
 use crate::model::{Digest, Hasher};
-use crate::store::{ContentError, Island};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -95,7 +95,7 @@ impl Inner {
 
     /// Brings the written entries to disk, records them, and removes the spool's copies, but those that a
     /// trimmed index is still made from.
-    fn unspool(&self, batch: &mut Vec<(&Digest, Island)>) -> io::Result<()> {
+    fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -135,7 +135,7 @@ fn needed(piece: &Piece) -> Option<&Digest> {
 }
 
 /// The frames of a compressed entry that lies at these offsets of the file, if it is sound.
-fn packed(file: &File, entry: &Record, (from, to): Island) -> Option<Vec<Frame>> {
+fn packed(file: &File, entry: &Record, (from, to): ByteRange) -> Option<Vec<Frame>> {
     let (mut at, mut frames) = (from, Vec::new());
     let mut hasher = Hasher::new(entry.digest.algorithm());
     for index in 0..Record::frame_count(entry.size) as usize {

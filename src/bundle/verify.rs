@@ -3,10 +3,11 @@
 use super::contents::{ItemName, Record};
 use super::plan::Plan;
 use super::{Bundle, CONTENTS, Error, Fault, LOCK, delta, frame, header, locator, pipeline, tail};
-use crate::lock::{Lock, disagreements};
+use crate::item;
+use crate::lock::disagreements;
+use crate::lockfile::Lock;
 use crate::model::{Digest, Hasher};
 use crate::report::{Kind, Progress};
-use crate::source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most faults that are listed.
@@ -200,7 +201,7 @@ fn against_lock(bundle: &Bundle) -> Result<Vec<Fault>, Error> {
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
-    let known: BTreeSet<ItemName> = source::each(&lock)
+    let known: BTreeSet<ItemName> = item::each(&lock)
         .map(|entry| named(entry.kind, entry.name))
         .chain(lock.missing.iter().map(|item| named(item.kind, item.name.clone())))
         .chain(unresolved.iter().cloned())

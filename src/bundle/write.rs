@@ -10,10 +10,10 @@ use super::plan::{Content, Piece};
 use super::sums::with;
 use super::volumes::{self, MAX_VOLUMES, VolumeSize, folder};
 use super::{CONTENTS, DELTA, Error, Form, LOCK, Plan, frame, header, pipeline, sign, straight, tail};
+use crate::content::{BlobRead, ContentError};
 use crate::model::{Algorithm, Digest, Hasher, trim_index};
 use crate::report::Progress;
 use crate::sign::Signer;
-use crate::store::{Blobs, ContentError};
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -57,7 +57,7 @@ pub(super) struct Done {
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &Plan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     out: &Path,
     options: PackOptions,
     progress: &dyn Progress,
@@ -71,7 +71,7 @@ pub fn write(
 /// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be signed.
 pub fn write_parcel(
     plan: &Plan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     out: &Path,
     options: PackOptions,
     parcel: &Parcel,
@@ -170,7 +170,7 @@ fn flushing<T>(
 
 fn fill(
     plan: &Plan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     path: &Path,
     out: &mut Out,
     options: PackOptions,
@@ -252,7 +252,7 @@ pub(super) fn empty_contents(plan: &Plan, options: PackOptions) -> Contents {
 /// Hands out the content of every frame before the index, in order.
 fn make(
     plan: &Plan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     buffers: &Buffers,
     hand: &mut dyn FnMut(Work) -> bool,
 ) -> Result<(), Error> {
@@ -272,7 +272,7 @@ fn make(
 pub(super) fn make_piece(
     index: usize,
     piece: &Piece,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     buffers: &Buffers,
     hand: &mut dyn FnMut(Work) -> bool,
 ) -> Result<bool, Error> {
@@ -316,7 +316,7 @@ pub(super) fn read_error(piece: &Piece, source: io::Error) -> ContentError {
     }
 }
 
-pub(super) fn open(piece: &Piece, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+pub(super) fn open(piece: &Piece, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: piece.item.clone(), source };
     match &piece.content {
         Content::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),

@@ -1,22 +1,14 @@
-//! WHAT IT IS EXACTLY. The lock names every item of a manifest by digest; whatever follows works
-//! from the lock alone.
+//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests.
 
 mod agree;
 mod checksum;
-mod document;
 mod file;
 mod image;
 mod referrers;
 mod resolve;
 mod run;
-#[cfg(test)]
-mod tests;
-mod text;
 
 pub use agree::disagreements;
-pub use document::{
-    Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
-};
 pub use resolve::Resolver;
 pub use run::{Change, Locked, Pins, diff, lock};
 

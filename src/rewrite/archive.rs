@@ -151,9 +151,9 @@ const BLOCK: usize = 512;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Lock;
+    use crate::lockfile::Lock;
     use crate::model::Digest;
-    use crate::rewrite::Mapping;
+    use crate::model::Mapping;
     use flate2::{Compression, GzBuilder};
     use std::io::Write;
 
@@ -162,7 +162,7 @@ mod tests {
         let lock = format!(
             "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
         );
-        ReferenceIndex::new(&Lock::parse("l", &lock).unwrap(), &Mapping::new("r:5".parse().unwrap(), None))
+        ReferenceIndex::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
     }
 
     fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! The notation of a reference: where its tag and digest begin, and how a replacement is written.
 
-use super::Destination;
 use super::index::Replacement;
+use crate::model::Destination;
 
 /// The reference `text` with `replacement` applied. Its tag and digest stay as they are written.
 pub(crate) fn replaced(text: &str, replacement: &Replacement) -> String {

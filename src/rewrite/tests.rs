@@ -1,8 +1,8 @@
 //! Shapes of YAML, each with what is made of it.
 
-use super::{Mapping, Meaning, Options, ReferenceIndex, Syntax, rewrite};
-use crate::lock::Lock;
-use crate::model::Digest;
+use super::{Meaning, Options, ReferenceIndex, Syntax, rewrite};
+use crate::lockfile::Lock;
+use crate::model::{Digest, Mapping};
 
 fn known() -> ReferenceIndex {
     let names = [
@@ -15,7 +15,7 @@ fn known() -> ReferenceIndex {
         format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
     });
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n{}", images.concat())).unwrap();
-    ReferenceIndex::new(&lock, &Mapping::new("r:5/p".parse().unwrap(), None))
+    ReferenceIndex::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
 }
 
 /// The new text, and the reasons for what was left.
@@ -152,10 +152,10 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     });
     let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
     let site = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}");
-    let site = crate::site::Site::parse(std::path::Path::new("s"), &site).unwrap();
+    let site = crate::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
     let known = ReferenceIndex::new(
         &Lock::parse("l", &lock).unwrap(),
-        &Mapping::new("r:5".parse().unwrap(), Some(&site)),
+        &crate::config::mapping("r:5".parse().unwrap(), Some(&site)),
     );
     let result = rewrite(source, Syntax::Document, &known, Options::default());
     let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {

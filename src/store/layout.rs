@@ -1,7 +1,7 @@
 //! The documents of an OCI image layout: `oci-layout` and `index.json` (image-layout.md).
 
+use crate::content::Entry;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::source::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Borrow;

@@ -2,10 +2,10 @@
 
 use super::finding::Coverage;
 use super::well_known;
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::{Digest, ImageRef};
+use crate::model::{Mapping, Target};
 use crate::rewrite::index::{Found, LockedImage, LossCause, ReferenceIndex, listed, losses, names, names_of};
-use crate::rewrite::mapping::{Mapping, Target};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a lock holds, by every name that an item has.
@@ -34,8 +34,7 @@ impl<'a> Inventory<'a> {
     /// base URL of the site's file server.
     pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
         // where there is no site, nothing has the name of a destination
-        let nowhere =
-            || Mapping::new(Target { registry: "site.invalid".into(), prefix: String::new() }, None);
+        let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
         let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
         let lost = losses(lock).map(|(name, cause)| match cause {
             LossCause::Unresolved(cause) => {

@@ -1,7 +1,7 @@
 //! What the index answers to a written reference.
 
+use crate::model::Destination;
 use crate::model::Digest;
-use crate::rewrite::mapping::Destination;
 
 /// What the index says about a written reference.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The names by which references find the items of a lock. Only this file knows what an item looks like.
 
-use crate::lock::{Image, Lock};
+use crate::lockfile::{Image, Lock};
 use crate::model::{Digest, ImageRef};
 
 /// A name by which a reference finds a locked item.

@@ -5,8 +5,8 @@ use super::answer::{Lookup, Replacement};
 use super::listing::LISTED;
 use super::reference_index::ReferenceIndex;
 use super::repository::{Repositories, Repository};
+use crate::model::Destination;
 use crate::model::ImageRef;
-use crate::rewrite::mapping::Destination;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {

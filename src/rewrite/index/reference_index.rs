@@ -5,9 +5,9 @@ use super::file_urls::FileUrls;
 use super::locked::{Found, LossCause, losses, names};
 use super::repository::{IndexedImage, Repositories, add};
 use super::words::Words;
-use crate::lock::Lock;
+use crate::lockfile::Lock;
+use crate::model::{Destination, Mapping};
 use crate::model::{Digest, ImageRef};
-use crate::rewrite::mapping::{Destination, Mapping};
 use std::collections::BTreeMap;
 
 /// The references that a lock knows, each with what replaces it: the destination that a mapping

@@ -2,8 +2,8 @@
 
 use super::listing::listed;
 use super::locked::LockedImage;
+use crate::model::Destination;
 use crate::model::{Digest, ImageRef};
-use crate::rewrite::mapping::Destination;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Repositories by name.

@@ -1,9 +1,9 @@
 //! Names as written, each with what the index says about it.
 
 use super::{Lookup, ReferenceIndex, Replacement};
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use crate::model::Digest;
-use crate::rewrite::mapping::Mapping;
+use crate::model::Mapping;
 use crate::rewrite::role::Role;
 
 fn digest(text: &str) -> Digest {
@@ -29,7 +29,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
         )
     });
     let text = format!("version: 1\nimages:\n{}{rest}", images.collect::<String>());
-    ReferenceIndex::new(&Lock::parse("l", &text).unwrap(), &Mapping::new(to.parse().unwrap(), None))
+    ReferenceIndex::new(&Lock::parse("l", &text).unwrap(), &Mapping::to(to.parse().unwrap()))
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn where_it_stands_decides_what_a_missing_tag_means() {
 #[test]
 fn an_alias_goes_where_the_locked_name_goes() {
     let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
-    let site = crate::site::Site::parse(std::path::Path::new("s"), site).unwrap();
-    let mapping = Mapping::new("r:5000".parse().unwrap(), Some(&site));
+    let site = crate::config::Site::parse(std::path::Path::new("s"), site).unwrap();
+    let mapping = crate::config::mapping("r:5000".parse().unwrap(), Some(&site));
     let lock = |names: &[&str]| {
         let images = names
             .iter()

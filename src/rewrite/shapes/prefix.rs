@@ -1,9 +1,9 @@
 //! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`, Istio's `hub`,
 //! `overwriteRegistry`.
 
+use crate::model::Destination;
 use crate::rewrite::edit::Edit;
 use crate::rewrite::index::{Lookup, ReferenceIndex, Replacement};
-use crate::rewrite::mapping::Destination;
 use crate::rewrite::occurrence::{Meaning, Occurrence};
 use crate::rewrite::role::Role;
 use crate::rewrite::walk::{Collector, Members, Shape};
