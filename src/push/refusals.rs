@@ -8,7 +8,7 @@ use crate::report::Side;
 pub(super) fn refuses_children(error: &TransferError) -> bool {
     let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
     error.side == Side::Destination
-        && error.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
+        && error.why.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
 }
 
 /// Whether a manifest names URLs of foreign layers.

@@ -1,78 +1,14 @@
-//! Blob uploads: mounts a blob where that helps, leaves it where it is there, else opens an upload and sends its body.
+//! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
 
-use super::refusal::is_quota;
 use super::scope::Scope;
 use super::session::Session;
-use super::upload_session::{BlobOpener, FailedUpload, UploadSession, Uploaded, upload_url};
+use super::upload_session::{UploadSession, upload_url};
 use crate::http::{Error, ErrorKind, Purpose, Request};
-use crate::model::{Algorithm, Descriptor, Digest};
+use crate::model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
 
 impl Session {
-    /// Puts a blob into `repository`: by a mount from `from` where one is named and the registry agrees, by nothing
-    /// where the blob is there, else by its bytes, which `open` gives.
-    ///
-    /// # Errors
-    /// The registry's refusal with its own words; an error of the source as it was.
-    pub async fn upload(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: BlobOpener,
-    ) -> Result<Uploaded, Error> {
-        let mut attempts = self.transport.retries().start();
-        let (mut from, mut before) = (from, None);
-        loop {
-            let failed = match self.upload_once(repository, blob, from, &open).await {
-                Ok(uploaded) => return Ok(uploaded),
-                Err(failed) => failed,
-            };
-            if from.is_some()
-                && refuses_mount(&failed.error)
-                && !is_quota(failed.error.kind, &failed.error.codes)
-            {
-                from = None;
-            } else if self.smaller_bodies(&failed, before) {
-                attempts.reset();
-                before = None;
-            } else if starts_anew(&failed.error) && attempts.again().await {
-                // the upload session may be gone or broken: the next attempt opens a new one
-                before = failed.cut;
-            } else {
-                return Err(failed.error);
-            }
-        }
-    }
-
-    async fn upload_once(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: &BlobOpener,
-    ) -> Result<Uploaded, FailedUpload> {
-        let asks_by_mount = from.is_none() && self.self_mounts.work();
-        if from.is_none() && !asks_by_mount && self.has_blob(repository, &blob.digest).await? {
-            return Ok(Uploaded::There);
-        }
-        let mount = if asks_by_mount { Some(repository) } else { from };
-        let Some(opened) = self.open_upload(repository, Some(&blob.digest), mount).await? else {
-            return Ok(if asks_by_mount { Uploaded::There } else { Uploaded::Mounted });
-        };
-        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
-            // an earlier run brought it: the session is not needed
-            self.cancel(repository, opened).await;
-            return Ok(Uploaded::There);
-        }
-        self.send_body(repository, blob, opened, open).await?;
-        if self.self_mounts.begin_to_learn() {
-            self.learn_self_mounts(repository, &blob.digest).await;
-        }
-        Ok(Uploaded::Sent)
-    }
-
     /// Opens an upload; `None` where the registry mounted the blob from the repository `mount`.
     pub(super) async fn open_upload(
         &self,
@@ -155,7 +91,10 @@ impl Session {
     }
 
     /// Asks once in a run for a mount of a blob that was just sent.
-    async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
+    pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
+        if !self.self_mounts.begin_to_learn() {
+            return;
+        }
         match self.open_upload(repository, Some(digest), Some(repository)).await {
             Ok(None) => self.self_mounts.found_to_work(),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
@@ -166,7 +105,7 @@ impl Session {
 
 /// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository, 404 for a repository
 /// that it does not know, and other refusals where it knows no mounts.
-fn refuses_mount(error: &Error) -> bool {
+pub(super) fn refuses_mount(error: &Error) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
         ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
@@ -175,7 +114,7 @@ fn refuses_mount(error: &Error) -> bool {
 }
 
 /// Whether a new upload may succeed.
-fn starts_anew(error: &Error) -> bool {
+pub(super) fn starts_anew(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
         || error.codes.iter().any(|error| error.code.starts_with("BLOB_UPLOAD_"))
         || error.is_transient()

@@ -1,28 +1,21 @@
 //! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger body.
 
 use super::session::Session;
-use super::upload_session::{BlobOpener, FailedUpload, UploadSession, upload_url};
+use super::upload_session::{FailedUpload, UploadSession, upload_url};
+use crate::content::Opener;
 use crate::http::{Body, ByteStream, Error, ErrorKind, Purpose, Request, Response};
 use crate::model::Descriptor;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use url::Url;
 
 /// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
 /// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a connection is cut.
 const SAME_PLACE: u64 = 16 << 20;
-
-/// How much of a body was sent.
-#[derive(Clone, Default)]
-struct BodyProgress {
-    sent: Arc<AtomicU64>,
-    /// Its source failed: that is no cut.
-    source_failed: Arc<AtomicBool>,
-}
 
 impl Session {
     /// Sends the blob and closes its upload.
@@ -31,7 +24,7 @@ impl Session {
         repository: &str,
         blob: &Descriptor,
         opened: UploadSession,
-        open: &BlobOpener,
+        opener: &Arc<Opener>,
     ) -> Result<(), FailedUpload> {
         let limit = self.body_limit.get();
         let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
@@ -42,7 +35,7 @@ impl Session {
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
                 let response = self
-                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), open)
+                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
                     .await?;
                 // each answer may name another URL to continue at; its `Range` is stale at some registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
@@ -58,7 +51,7 @@ impl Session {
             left = (Method::PUT, at, 0);
         }
         target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        self.send_piece(repository, blob, target, left, open).await?.discard().await;
+        self.send_piece(repository, blob, target, left, opener).await?.discard().await;
         Ok(())
     }
 
@@ -69,10 +62,10 @@ impl Session {
         blob: &Descriptor,
         target: Url,
         (method, at, length): (Method, u64, u64),
-        open: &BlobOpener,
+        opener: &Arc<Opener>,
     ) -> Result<Response, FailedUpload> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
-        let progress = BodyProgress::default();
+        let sent = Arc::new(AtomicU64::new(0));
         let mut request = Request::new(method.clone(), target, Purpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
@@ -80,21 +73,19 @@ impl Session {
         }
         request.retried = false;
         if length > 0 {
-            let (open, progress) = (open.clone(), progress.clone());
+            let (opener, sent) = (opener.clone(), sent.clone());
             let opening = move || {
-                let (opening, progress) = (open(at), progress.clone());
-                progress.sent.store(0, Ordering::Relaxed);
-                let limited = async move { Ok(progress.counted(opening.await?, length)) };
+                let (opener, sent) = (opener.clone(), sent.clone());
+                sent.store(0, Ordering::Relaxed);
+                let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
             request.body = Body::Stream { length, open: Arc::new(opening) };
         }
         let scope = self.scope(repository, true);
         let failed = |error: Error| {
-            let sent = progress.sent.load(Ordering::Relaxed);
-            let cut = error.kind == ErrorKind::Network
-                && sent > 0
-                && !progress.source_failed.load(Ordering::Relaxed);
+            let sent = sent.load(Ordering::Relaxed);
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.has_failed();
             FailedUpload { error, cut: cut.then_some(sent), length }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
@@ -142,10 +133,11 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-impl BodyProgress {
-    /// The first `length` bytes of `stream`, counted.
-    fn counted(self, stream: ByteStream, length: u64) -> ByteStream {
-        futures_util::stream::unfold((stream, length, self), |(mut stream, left, progress)| async move {
+/// The first `length` bytes of `stream`, counted in `sent`.
+fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream {
+    futures_util::stream::unfold((stream, length), move |(mut stream, left)| {
+        let sent = sent.clone();
+        async move {
             if left == 0 {
                 return None;
             }
@@ -153,16 +145,10 @@ impl BodyProgress {
                 bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                 bytes
             });
-            let length = match &next {
-                Ok(bytes) => bytes.len() as u64,
-                Err(_) => {
-                    progress.source_failed.store(true, Ordering::Relaxed);
-                    0
-                }
-            };
-            progress.sent.fetch_add(length, Ordering::Relaxed);
-            Some((next, (stream, left - length, progress)))
-        })
-        .boxed()
-    }
+            let length = next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            sent.fetch_add(length, Ordering::Relaxed);
+            Some((next, (stream, left - length)))
+        }
+    })
+    .boxed()
 }

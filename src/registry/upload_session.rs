@@ -1,25 +1,9 @@
 //! What the steps of an upload share: the session that the registry opened, its `Location`, a failed attempt, and what
 //! a run learns about uploads to one registry.
 
-use crate::http::{ByteStream, Error};
-use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use crate::http::Error;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
-
-/// How the registry came to have a blob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uploaded {
-    /// Landfall sent its bytes.
-    Sent,
-    /// The registry linked it from another repository.
-    Mounted,
-    /// The registry had it already.
-    There,
-}
-
-/// Opens a blob's bytes at an offset, as often as attempts need them.
-pub type BlobOpener = Arc<dyn Fn(u64) -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>;
 
 /// Whether a mount of a blob from the very repository that it goes to says that the blob is there. Where it does, one
 /// request asks for the blob and opens the upload.
