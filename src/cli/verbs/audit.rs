@@ -3,10 +3,9 @@
 use crate::cli::shared::findings::{shown, wishes};
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lock::today;
 use crate::lockfile::Lock;
 use crate::manifest;
-use crate::model::{Mapping, Target};
+use crate::model::{Mapping, Target, today};
 use crate::push::{Lacking, lacking};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
@@ -42,7 +41,7 @@ impl Audit {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = self.locked.load(context)?;
         let mapping = self.mapping(context)?;
-        let today = today();
+        let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
         let audited = self.read(context, &inventory)?;

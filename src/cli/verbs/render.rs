@@ -4,9 +4,7 @@ use crate::cli::shared::findings::{hand_over, shown};
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::collision;
-use crate::lock::today;
-use crate::model::Limits;
-use crate::model::Target;
+use crate::model::{Limits, Target, today};
 use crate::render::{Overlay, helm_values};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
@@ -68,7 +66,7 @@ impl HelmValues {
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let today = today();
+        let today = today().to_string();
         let inventory = Inventory::new(&lock, Some(&mapping), None, &today);
         let overlay = helm_values(&charts, &user, &inventory, &mapping.target().registry)?;
         self.outcome(context, &charts, &overlay, &mapping.target().to_string())

@@ -2,7 +2,7 @@
 
 pub use landfall::bundle::{self, Begun, Bundle, PackOptions, Plan, Straight};
 pub use landfall::config::{Site, mapping};
-pub use landfall::content::{BlobRead, LocalFirst, LocalSource, Sink};
+pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 pub use landfall::item::entries;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};

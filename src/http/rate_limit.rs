@@ -1,31 +1,31 @@
-//! What a host says of our quota there: `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and
-//! `docker-ratelimit-source`, as Docker Hub sends them with manifests.
+//! The rate limit of a host: `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and `docker-ratelimit-source`, as
+//! Docker Hub sends them with manifests.
 
 use reqwest::header::HeaderMap;
 use std::time::Duration;
 
-/// A quota.
+/// How many pulls a host allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Quota {
+pub(super) struct RateLimit {
     limit: u64,
     remaining: u64,
     window: Option<Duration>,
-    /// Address or account that is counted.
+    /// The address or account that it counts.
     source: Option<String>,
 }
 
-impl Quota {
-    /// The quota in an answer's headers.
-    pub(super) fn read(headers: &HeaderMap) -> Option<Quota> {
+impl RateLimit {
+    /// The rate limit in an answer's headers.
+    pub(super) fn read(headers: &HeaderMap) -> Option<RateLimit> {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         let (limit, _) = split(text("ratelimit-limit")?)?;
         let (remaining, window) = split(text("ratelimit-remaining")?)?;
         let window = window.or_else(|| split(text("ratelimit-limit")?)?.1);
         let source = text("docker-ratelimit-source").filter(|source| !source.is_empty());
-        Some(Quota { limit, remaining, window, source: source.map(str::to_owned) })
+        Some(RateLimit { limit, remaining, window, source: source.map(str::to_owned) })
     }
 
-    /// When something is left again at the latest, where nothing is.
+    /// Where no pull is left: the longest time until there is one again.
     pub(super) fn spent(&self) -> Option<Duration> {
         self.window.filter(|_| self.remaining == 0)
     }
@@ -58,12 +58,12 @@ pub(super) fn span(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn quota(pairs: &[(&'static str, &str)]) -> Option<Quota> {
+    fn limit_in(pairs: &[(&'static str, &str)]) -> Option<RateLimit> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, value.parse().unwrap());
         }
-        Quota::read(&headers)
+        RateLimit::read(&headers)
     }
 
     #[test]
@@ -73,12 +73,12 @@ mod tests {
             ("ratelimit-remaining", "76;w=21600"),
             ("docker-ratelimit-source", "192.0.2.1"),
         ];
-        let found = quota(&some).unwrap();
+        let found = limit_in(&some).unwrap();
         assert_eq!(found.shown(), "76 of 100 pulls left in 6 h, counted for 192.0.2.1");
         assert_eq!(found.spent(), None);
-        let none = quota(&[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "0;w=21600")]);
+        let none = limit_in(&[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "0;w=21600")]);
         assert_eq!(none.unwrap().spent(), Some(Duration::from_secs(21600)));
-        assert_eq!(quota(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]), None);
-        assert_eq!(quota(&[]), None);
+        assert_eq!(limit_in(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]), None);
+        assert_eq!(limit_in(&[]), None);
     }
 }

@@ -1,9 +1,10 @@
-//! Pages that come in place of content: what a proxy or a sign-in answers with status 200.
+//! HTML pages in place of content: a proxy or a sign-in sends them with status 200.
 
 use super::body::{ByteStream, Response};
-use super::error::{Error, ErrorKind, shown_url};
+use super::error::{Error, ErrorKind};
 use futures_util::StreamExt;
 use reqwest::Method;
+use url::Url;
 
 /// How much of a page is read for its title.
 const PAGE: usize = 64 << 10;
@@ -16,7 +17,7 @@ impl Response {
 
     /// The error for a page that came in place of `what`, with the page's title.
     pub async fn page(self, what: &str) -> Error {
-        let (url, via) = (shown_url(&self.url), self.via.clone());
+        let (url, via) = (self.url.clone(), self.via.clone());
         let has_body = self.method != Method::HEAD;
         let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Default::default() };
         came_instead(&url, via.as_deref(), what, &body)
@@ -25,12 +26,11 @@ impl Response {
     /// The error for `what`, where something on the way compresses it.
     pub fn compressed(&self, what: &str) -> Option<Error> {
         let encoding = self.header("content-encoding").filter(|encoding| *encoding != "identity")?;
-        let message = format!(
-            "{}: {what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
-             way compresses it, and then its digest cannot be right",
-            shown_url(&self.url)
+        let words = format!(
+            "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
+             way compresses it, and then its digest cannot be right"
         );
-        Some(Error::new(ErrorKind::Invalid, message))
+        Some(Error::new(ErrorKind::Invalid, words).at(&self.url))
     }
 
     /// The body as a stream, if it can be the `length` bytes of `what`.
@@ -45,7 +45,7 @@ impl Response {
         if let Some(error) = self.compressed(what) {
             return Err(error);
         }
-        let (url, via, says_page) = (shown_url(&self.url), self.via.clone(), self.is_page());
+        let (url, via, says_page) = (self.url.clone(), self.via.clone(), self.is_page());
         let mut stream = self.stream();
         let Some(first) = stream.next().await else { return Ok(stream) };
         let first = first?;
@@ -65,13 +65,13 @@ impl Response {
 }
 
 /// The error for a page that came in place of `what`.
-pub(crate) fn came_instead(url: &str, via: Option<&str>, what: &str, body: &[u8]) -> Error {
+pub(crate) fn came_instead(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Error {
     let title = title(body).map(|title| format!(", titled '{title}',")).unwrap_or_default();
     let from = match via {
         Some(via) => format!("the page is probably from the proxy {via}: ask there why"),
         None => "a proxy on the way or a sign-in answers in its place".into(),
     };
-    Error::new(ErrorKind::Invalid, format!("{url}: an HTML page{title} came in place of {what}; {from}"))
+    Error::new(ErrorKind::Invalid, format!("an HTML page{title} came in place of {what}; {from}")).at(url)
 }
 
 /// Whether a body begins as an HTML page does.

@@ -1,32 +1,21 @@
-//! The body of an upload: one PUT with all of it, streamed; in chunks by PATCH where a host takes no more.
+//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger body.
 
 use super::session::Session;
-use super::upload::{Failed, Opened, Opener, upload_url};
-use crate::http::{Body, ByteStream, Error, ErrorKind, Request, Response, Why};
+use super::upload_session::{FailedUpload, UploadSession, upload_url};
+use crate::content::Opener;
+use crate::http::{Body, ByteStream, Error, ErrorKind, Purpose, Request, Response};
 use crate::model::Descriptor;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use url::Url;
 
-/// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
+/// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
 const MOST_CHUNK: u64 = 1 << 30;
-/// How far apart two cuts may be and count as one place, in bytes: what buffers hold when a connection is cut.
+/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a connection is cut.
 const SAME_PLACE: u64 = 16 << 20;
-
-/// The largest body that a host takes, as far as it was found out in this run; 0 while none was refused.
-#[derive(Debug, Default)]
-pub(super) struct BodyLimit(AtomicU64);
-
-/// How far a body went.
-#[derive(Clone, Default)]
-struct Way {
-    sent: Arc<AtomicU64>,
-    /// Its source failed: that is no cut.
-    broke: Arc<AtomicBool>,
-}
 
 impl Session {
     /// Sends the blob and closes its upload.
@@ -34,10 +23,10 @@ impl Session {
         &self,
         repository: &str,
         blob: &Descriptor,
-        opened: Opened,
-        open: &Opener,
-    ) -> Result<(), Failed> {
-        let limit = self.body_limit.0.load(Ordering::Relaxed);
+        opened: UploadSession,
+        opener: &Arc<Opener>,
+    ) -> Result<(), FailedUpload> {
+        let limit = self.body_limit.get();
         let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
         let mut target = opened.target;
         let mut left = (Method::PUT, 0, blob.size);
@@ -46,12 +35,15 @@ impl Session {
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
                 let response = self
-                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), open)
+                    .send_piece(repository, blob, target.clone(), (Method::PATCH, at, length), opener)
                     .await?;
-                // each answer may name another place to go on at; its `Range` is stale at some registries
+                // each answer may name another URL to continue at; its `Range` is stale at some registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
-                    let invalid = |why| Error::new(ErrorKind::Invalid, format!("{repository}: {why}"));
-                    target = upload_url(&target, location).map_err(invalid)?;
+                    let continued = upload_url(&target, location);
+                    target = continued.map_err(|error| {
+                        let words = error.to_string();
+                        Error::new(ErrorKind::Invalid, words).about(repository).caused_by(error)
+                    })?;
                 }
                 response.discard().await;
                 at += length;
@@ -59,7 +51,7 @@ impl Session {
             left = (Method::PUT, at, 0);
         }
         target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        self.send_piece(repository, blob, target, left, open).await?.discard().await;
+        self.send_piece(repository, blob, target, left, opener).await?.discard().await;
         Ok(())
     }
 
@@ -70,31 +62,31 @@ impl Session {
         blob: &Descriptor,
         target: Url,
         (method, at, length): (Method, u64, u64),
-        open: &Opener,
-    ) -> Result<Response, Failed> {
+        opener: &Arc<Opener>,
+    ) -> Result<Response, FailedUpload> {
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
-        let way = Way::default();
-        let mut request = Request::new(method.clone(), target, Why::Registry)
+        let sent = Arc::new(AtomicU64::new(0));
+        let mut request = Request::new(method.clone(), target, Purpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
             request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
         }
         request.retried = false;
         if length > 0 {
-            let (open, way) = (open.clone(), way.clone());
+            let (opener, sent) = (opener.clone(), sent.clone());
             let opening = move || {
-                let (opening, way) = (open(at), way.clone());
-                way.sent.store(0, Ordering::Relaxed);
-                let limited = async move { Ok(way.follow(opening.await?, length)) };
+                let (opener, sent) = (opener.clone(), sent.clone());
+                sent.store(0, Ordering::Relaxed);
+                let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
             request.body = Body::Stream { length, open: Arc::new(opening) };
         }
         let scope = self.scope(repository, true);
         let failed = |error: Error| {
-            let sent = way.sent.load(Ordering::Relaxed);
-            let cut = error.kind == ErrorKind::Network && sent > 0 && !way.broke.load(Ordering::Relaxed);
-            Failed { error, cut: cut.then_some(sent), length }
+            let sent = sent.load(Ordering::Relaxed);
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.has_failed();
+            FailedUpload { error, cut: cut.then_some(sent), length }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
         // 202 by the specification; 201 from ECR and 204 from GCR
@@ -104,20 +96,18 @@ impl Session {
         };
         let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
         let answered = self.expect(response, &scope, what, good).await;
-        answered.map_err(|mut error| {
-            if large {
-                error.message += &format!(
-                    "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
-                    mib(length)
-                );
-            }
-            failed(error)
+        answered.map_err(|error| {
+            let hint = format!(
+                "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
+                mib(length)
+            );
+            failed(if large { error.hint(&hint) } else { error })
         })
     }
 
-    /// Whether the next attempt goes in smaller bodies than `failed`: it was refused for its size, or cut
-    /// where the attempt `before` was cut.
-    pub(super) fn smaller_bodies(&self, failed: &Failed, before: Option<u64>) -> bool {
+    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its size, or cut it where
+    /// it cut the attempt `before`.
+    pub(super) fn smaller_bodies(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
         let too_large = failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         let twice = failed.cut.zip(before).is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
         let chunks = self.transport.limits().chunks;
@@ -125,12 +115,10 @@ impl Session {
         if !too_large && !twice {
             return false;
         }
-        let known = self.body_limit.0.load(Ordering::Relaxed);
-        if known == 0 || chunk < known {
-            self.body_limit.0.store(chunk, Ordering::Relaxed);
+        if self.body_limit.lower(chunk) {
             let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
             self.transport.progress().note(&format!(
-                "{} {why} a body of {}: going on in chunks of {}",
+                "{} {why} a body of {}: landfall sends chunks of {}",
                 self.host(),
                 mib(failed.length),
                 mib(chunk)
@@ -145,10 +133,11 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-impl Way {
-    /// The first `length` bytes of `stream`, counted.
-    fn follow(self, stream: ByteStream, length: u64) -> ByteStream {
-        futures_util::stream::unfold((stream, length, self), |(mut stream, left, way)| async move {
+/// The first `length` bytes of `stream`, counted in `sent`.
+fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream {
+    futures_util::stream::unfold((stream, length), move |(mut stream, left)| {
+        let sent = sent.clone();
+        async move {
             if left == 0 {
                 return None;
             }
@@ -156,16 +145,10 @@ impl Way {
                 bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                 bytes
             });
-            let length = match &next {
-                Ok(bytes) => bytes.len() as u64,
-                Err(_) => {
-                    way.broke.store(true, Ordering::Relaxed);
-                    0
-                }
-            };
-            way.sent.fetch_add(length, Ordering::Relaxed);
-            Some((next, (stream, left - length, way)))
-        })
-        .boxed()
-    }
+            let length = next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            sent.fetch_add(length, Ordering::Relaxed);
+            Some((next, (stream, left - length)))
+        }
+    })
+    .boxed()
 }

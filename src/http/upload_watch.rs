@@ -1,4 +1,4 @@
-//! An upload's body under a watch: what failed at its source, and when it last moved.
+//! Watches the body of an upload: an error of its source, and when it last moved.
 
 use super::body::ByteStream;
 use super::error::Error;
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A watch on an upload's source.
+/// A watch on the body of an upload.
 #[derive(Clone)]
-pub(super) struct Watch(Arc<Mutex<State>>);
+pub(super) struct UploadWatch(Arc<Mutex<State>>);
 
 struct State {
     failure: Option<Error>,
@@ -24,9 +24,9 @@ pub(super) fn watched(
     length: u64,
     ledger: Arc<Ledger>,
     entry: Entry,
-) -> (reqwest::Body, Watch) {
+) -> (reqwest::Body, UploadWatch) {
     let state = State { failure: None, moved: Instant::now(), left: length };
-    let watch = Watch(Arc::new(Mutex::new(state)));
+    let watch = UploadWatch(Arc::new(Mutex::new(state)));
     let seen = watch.clone();
     let stream = stream.map(move |bytes| {
         let mut state = seen.state();
@@ -44,17 +44,17 @@ pub(super) fn watched(
     (reqwest::Body::wrap_stream(stream), watch)
 }
 
-impl Watch {
+impl UploadWatch {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What failed at the source.
+    /// The error of the source.
     pub(super) fn failure(&self) -> Option<Error> {
         self.state().failure.clone()
     }
 
-    /// Comes back when nothing was taken for `idle`, or no answer came for `answer` after the last byte.
+    /// Returns when nothing was taken for `idle`, or no answer came for `answer` after the last byte.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {
             let end = {

@@ -1,9 +1,11 @@
 //! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
 //! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::session::{RawManifest, Session, Wrong};
-use crate::http::{Error, ErrorKind, Request, Response, Why};
-use crate::model::{Child, Descriptor, Digest, Manifest, media_type, referrers_tag};
+use super::answer::AnswerError;
+use super::manifests::RawManifest;
+use super::session::Session;
+use crate::http::{Error, ErrorKind, Purpose, Request, Response};
+use crate::model::{Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag};
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -19,8 +21,8 @@ struct Page {
 }
 
 impl Session {
-    /// All tags of the repository, if they come in at most `pages` answers. `None` where they do not, and
-    /// where the registry does not list them or cannot be believed to list all of them.
+    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come in more, and where
+    /// the registry does not list them, or does not say whether these are all.
     ///
     /// # Errors
     /// When the registry cannot be reached.
@@ -30,16 +32,16 @@ impl Session {
         url.query_pairs_mut().append_pair("n", &PAGE.to_string());
         let mut tags = BTreeSet::new();
         for _ in 0..pages {
-            let request = Request::new(Method::GET, url.clone(), Why::Registry);
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
             let asking = self.again(async || {
-                let response = self.send(request.clone(), &scope).await.map_err(Wrong::Answer)?;
+                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
                 if response.status != StatusCode::OK || response.is_page() {
                     response.discard().await;
                     return Ok(None);
                 }
                 let next = next_page(&url, &response);
                 let bytes = response.bytes(self.transport.limits().document_bytes).await;
-                Ok(Some((next, bytes.map_err(Wrong::Body)?)))
+                Ok(Some((next, bytes.map_err(AnswerError::Body)?)))
             });
             let (next, bytes) = match asking.await {
                 Ok(Some(found)) => found,
@@ -60,8 +62,8 @@ impl Session {
         Ok(None)
     }
 
-    /// What the registry says refers to `subject`; `None` where it has no referrers API. `push` says that
-    /// the account also writes there.
+    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. `push`
+    /// says that the account also writes there.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -77,27 +79,29 @@ impl Session {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
-        let invalid = |why: String| Error::new(ErrorKind::Invalid, format!("{}: {why}", what()));
+        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
         let (limits, mut found) = (*self.transport.limits(), Vec::new());
         for page in 0..limits.pages {
-            let request = Request::new(Method::GET, url.clone(), Why::Registry);
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
             let request = request.header(ACCEPT, media_type::OCI_INDEX);
             let asking = self.again(async || {
-                let response = self.send(request.clone(), &scope).await.map_err(Wrong::Answer)?;
+                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
                 if page == 0 && is_unknown(response.status) {
                     response.discard().await;
                     return Ok(None);
                 }
                 let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
-                let response = response.map_err(Wrong::Answer)?;
+                let response = response.map_err(AnswerError::Refused)?;
                 let next = next_page(&url, &response);
-                Ok(Some((next, response.bytes(limits.manifest_bytes).await.map_err(Wrong::Body)?)))
+                Ok(Some((next, response.bytes(limits.manifest_bytes).await.map_err(AnswerError::Body)?)))
             });
             let Some((next, bytes)) = asking.await? else {
                 self.listed_no_referrers(repository);
                 return Ok(None);
             };
-            found.extend(entries(&bytes).map_err(&invalid)?.into_iter().map(|child| child.descriptor));
+            let entries =
+                referrers_in(&bytes).map_err(|error| invalid(error.to_string()).caused_by(error))?;
+            found.extend(entries.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,
                 None => return Ok(Some(found)),
@@ -106,8 +110,8 @@ impl Session {
         Err(invalid(format!("they come in more than {} answers", limits.pages)))
     }
 
-    /// The list of referrers that clients keep under a tag where the registry has no referrers API.
-    /// `None` where there is none. GitLab answers that tag with the subject itself, which is no list.
+    /// The list of referrers that clients keep under a tag where the registry has no referrers API. `None` where
+    /// there is none. GitLab answers that tag with the subject itself, which is no list.
     ///
     /// # Errors
     /// When the registry cannot say, or something else stands there.
@@ -127,20 +131,33 @@ impl Session {
         match Manifest::parse(&raw.bytes, raw.content_type.as_deref()) {
             Ok((Manifest::Index(_), kind)) if kind == media_type::OCI_INDEX => Ok(Some(raw)),
             _ => {
-                let at = format!("{}/{repository}:{tag}", self.host());
-                let why = "what stands there is no OCI index, so it is no list of referrers";
-                Err(Error::new(ErrorKind::Invalid, format!("{at}: {why}")))
+                let words = "what stands there is no OCI index, so it is no list of referrers";
+                let error = Error::new(ErrorKind::Invalid, words);
+                Err(error.about(format!("{}/{repository}:{tag}", self.host())))
             }
         }
     }
 }
 
+/// Why bytes are no list of referrers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoReferrersList {
+    /// They are a manifest of another kind.
+    #[error("the answer is no index")]
+    Other,
+    /// They are no manifest.
+    #[error("the answer is no index: {0}")]
+    Unreadable(#[from] ManifestError),
+}
+
 /// The entries of a list of referrers.
-pub fn entries(bytes: &[u8]) -> Result<Vec<Child>, String> {
-    match Manifest::parse(bytes, None) {
-        Ok((Manifest::Index(children), _)) => Ok(children),
-        Ok(_) => Err("the answer is no index".into()),
-        Err(error) => Err(format!("the answer is no index: {error}")),
+///
+/// # Errors
+/// When the bytes are no index.
+pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
+    match Manifest::parse(bytes, None)? {
+        (Manifest::Index(children), _) => Ok(children),
+        _ => Err(NoReferrersList::Other),
     }
 }
 
@@ -190,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_list_is_an_index_and_nothing_else() {
-        assert_eq!(entries(br#"{"schemaVersion":2,"manifests":[]}"#), Ok(vec![]));
-        assert!(entries(b"<html>").is_err());
-        assert!(entries(br#"{"errors":[]}"#).is_err());
+        assert_eq!(referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#), Ok(vec![]));
+        assert!(referrers_in(b"<html>").is_err());
+        assert!(referrers_in(br#"{"errors":[]}"#).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! The check of a server's certificate, which says what was presented where it fails.
+//! Checks a server's certificate as rustls does, and says what the server presented where the check fails.
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -72,31 +72,45 @@ impl std::fmt::Display for Untrusted {
 
 impl std::error::Error for Untrusted {}
 
-/// Checks certificates against roots as rustls does; a refusal is an [`Untrusted`].
+/// Checks certificates as rustls does; a refusal is an [`Untrusted`].
 #[derive(Debug)]
-pub(super) struct Checked {
-    /// `None` where there are no roots at all: then nothing is trusted.
-    inner: Option<Arc<WebPkiServerVerifier>>,
-    /// The certificates that were named for this host. One of them may be the server's own: webpki takes no
-    /// authority for a server, but a certificate that somebody signed with its own key is both.
-    named: Vec<CertificateDer<'static>>,
+pub(super) struct CertificateVerifier {
+    trust: Trust,
     provider: Arc<CryptoProvider>,
 }
 
-impl Checked {
-    /// Trusts `roots`, and the certificates `named` for this host where they are sent themselves.
+#[derive(Debug)]
+enum Trust {
+    /// Any certificate: only for hosts that the user named with `skipVerify`.
+    Any,
+    Roots {
+        /// `None` where there are no roots at all: then nothing is trusted.
+        inner: Option<Arc<WebPkiServerVerifier>>,
+        /// The certificates that were named for this host. One of them may be the server's own: webpki takes no
+        /// authority for a server, but a certificate that somebody signed with its own key is both.
+        named: Vec<CertificateDer<'static>>,
+    },
+}
+
+impl CertificateVerifier {
+    /// Trusts any certificate.
+    pub(super) fn any(provider: Arc<CryptoProvider>) -> CertificateVerifier {
+        CertificateVerifier { trust: Trust::Any, provider }
+    }
+
+    /// Trusts `roots`, and the certificates `named` for this host where the server sends them itself.
     pub(super) fn new(
         roots: RootCertStore,
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Checked, String> {
+    ) -> Result<CertificateVerifier, VerifierBuilderError> {
         let inner = if roots.is_empty() {
             None
         } else {
             let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-            Some(builder.build().map_err(|error| format!("cannot set up TLS: {error}"))?)
+            Some(builder.build()?)
         };
-        Ok(Checked { inner, named, provider })
+        Ok(CertificateVerifier { trust: Trust::Roots { inner, named }, provider })
     }
 
     /// Whether the server's own certificate, which is one of the named ones, is good for its name and now.
@@ -121,7 +135,7 @@ impl Checked {
     }
 }
 
-impl ServerCertVerifier for Checked {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -130,7 +144,8 @@ impl ServerCertVerifier for Checked {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let error = match &self.inner {
+        let Trust::Roots { inner, named } = &self.trust else { return Ok(ServerCertVerified::assertion()) };
+        let error = match inner {
             Some(inner) => {
                 match inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
                     Err(rustls::Error::InvalidCertificate(error)) => error,
@@ -139,8 +154,8 @@ impl ServerCertVerifier for Checked {
             }
             None => CertificateError::UnknownIssuer,
         };
-        let error = if self.named.contains(end_entity) {
-            match Checked::check_named(end_entity, server_name, now) {
+        let error = if named.contains(end_entity) {
+            match CertificateVerifier::check_named(end_entity, server_name, now) {
                 Ok(()) => return Ok(ServerCertVerified::assertion()),
                 Err(error) => error,
             }
@@ -152,7 +167,7 @@ impl ServerCertVerifier for Checked {
             .filter_map(|der| Certificate::read(der))
             .collect();
         let cause = match (error, chain.first()) {
-            (CertificateError::UnknownIssuer, _) => Cause::Issuer { none: self.inner.is_none() },
+            (CertificateError::UnknownIssuer, _) => Cause::Issuer { none: inner.is_none() },
             // webpki's word for a certificate that is its own authority
             (CertificateError::Other(_), Some(own)) if own.is_self_issued() => Cause::Issuer { none: false },
             (CertificateError::Expired | CertificateError::ExpiredContext { .. }, Some(own)) => {

@@ -1,21 +1,20 @@
-//! Trying again: which answers and errors are worth it, how long to wait before, and when to give up
-//! until another time.
+//! Sends a request, and again where that may help: after which answers and errors, how long to wait before, and when
+//! to end the item because the host asks for a longer wait.
 
 use super::body::Response;
 use super::error::{Error, ErrorKind};
-use super::quota::{Quota, span};
-use super::retry;
-use super::transport::{Request, Transport};
+use super::rate_limit::{RateLimit, span};
+use super::request::Request;
+use super::retry::{self, Attempts, RetryPolicy};
+use super::transport::Transport;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime};
 
-/// What is counted over the attempts of one request.
-#[derive(Default)]
+/// What the loop counts for one request.
 struct Tally {
-    /// Attempts that failed.
-    failed: u32,
-    /// How often the server said "later", and how long that was in all.
+    attempts: Attempts,
+    /// How often the server said "later", and how long the waits were in all.
     waits: u32,
     waited: Duration,
     /// A redirect led to a refusal once.
@@ -29,12 +28,14 @@ impl Transport {
     /// No answer after all attempts, or a wait longer than allowed. Any status that is an answer is
     /// returned, 4xx and 5xx included.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
-        let mut tally = Tally::default();
+        let retries = if request.retried { self.retries() } else { self.retries().once() };
+        let mut tally = Tally { attempts: retries.start(), waits: 0, waited: Duration::ZERO, expired: false };
         loop {
             let result = self.follow(request).await;
             let pause = match &result {
                 Ok(response) => self.pause_after(request, response, &mut tally)?,
-                Err(error) => self.pause_of(request, error.is_transient(), &mut tally),
+                Err(error) if error.is_transient() => tally.attempts.fail(),
+                Err(_) => None,
             };
             let Some(pause) = pause else { return result };
             drop(result);
@@ -49,18 +50,18 @@ impl Transport {
         response: &Response,
         tally: &mut Tally,
     ) -> Result<Option<Duration>, Error> {
-        let gate = self.gate(&response.url);
-        let quota = Quota::read(&response.headers);
-        if let Some(quota) = &quota {
-            self.show_quota(request, response, quota);
+        let limiter = self.limiter(&response.url);
+        let rate_limit = RateLimit::read(&response.headers);
+        if let Some(rate_limit) = &rate_limit {
+            self.show_rate_limit(request, response, rate_limit);
         }
         if !retry::is_transient(response.status.as_u16()) {
-            gate.widen();
+            limiter.raise();
             // a signed URL may have run out on the way; the registry gives a new one
             let refused = matches!(response.status, StatusCode::FORBIDDEN | StatusCode::GONE);
             let redirected = response.url.origin() != request.url.origin();
             if refused && redirected && request.retried && !std::mem::replace(&mut tally.expired, true) {
-                return Ok(Some(self.backoff(1)));
+                return Ok(Some(self.retries().pause(1)));
             }
             return Ok(None);
         }
@@ -68,21 +69,21 @@ impl Transport {
         let asked = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let asked = asked.and_then(|value| retry::retry_after(value, SystemTime::now()));
         let limited = response.status == StatusCode::TOO_MANY_REQUESTS;
-        let asked = asked.or_else(|| quota.filter(|_| limited)?.spent());
+        let asked = asked.or_else(|| rate_limit.filter(|_| limited)?.spent());
         let later = limited || (asked.is_some() && response.status == StatusCode::SERVICE_UNAVAILABLE);
         if !later {
-            return Ok(self.pause_of(request, true, tally));
+            return Ok(tally.attempts.fail());
         }
-        gate.narrow(response.asked);
-        let wait = asked.unwrap_or_default().max(self.backoff(tally.waits + 1));
+        limiter.lower(response.asked);
+        let wait = asked.unwrap_or_default().max(self.retries().pause(tally.waits + 1));
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
         {
             let error = self.come_back(response, asked, tally.waited);
-            gate.refuse(request.metered, asked, error.clone());
+            limiter.refuse(request.metered, asked, error.clone());
             return Err(error);
         }
-        // without a word about when, it is not tried as often
+        // where the host names no time, landfall tries less often
         let most = if asked.is_some() { limits.waits } else { limits.waits / 2 };
         if tally.waits >= most {
             return Ok(None);
@@ -90,27 +91,16 @@ impl Transport {
         tally.waits += 1;
         tally.waited += wait;
         let shown = Duration::from_secs(5);
-        if gate.close_for(wait) && wait >= shown {
+        if limiter.pause_for(wait) && wait >= shown {
             let host = response.url.host_str().unwrap_or("?");
-            self.progress().note(&format!("{host} asks to wait: going on in {} s", wait.as_secs()));
+            self.progress().note(&format!("{host} asks to wait: resumes in {} s", wait.as_secs()));
         }
         Ok(Some(wait))
     }
 
-    /// The pause after an attempt that failed.
-    fn pause_of(&self, request: &Request, transient: bool, tally: &mut Tally) -> Option<Duration> {
-        let attempts = if request.retried { self.limits().attempts } else { 1 };
-        tally.failed += 1;
-        (transient && tally.failed < attempts).then(|| self.backoff(tally.failed))
-    }
-
-    pub(super) fn backoff(&self, attempt: u32) -> Duration {
-        retry::backoff(attempt, self.limits().backoff, self.limits().backoff_most)
-    }
-
-    /// The pause before another attempt at something that was begun anew; attempts count from 1.
-    pub async fn pause(&self, attempt: u32) {
-        tokio::time::sleep(self.backoff(attempt)).await;
+    /// How often this run tries, and how long it pauses between.
+    pub fn retries(&self) -> RetryPolicy {
+        RetryPolicy::new(self.limits())
     }
 
     fn come_back(&self, response: &Response, wait: Duration, waited: Duration) -> Error {
@@ -121,21 +111,21 @@ impl Transport {
             0 => String::new(),
             seconds => format!(", after {seconds} s of waiting"),
         };
-        let quota = Quota::read(&response.headers);
-        let quota = quota.map(|quota| format!(" ({})", quota.shown())).unwrap_or_default();
+        let rate_limit = RateLimit::read(&response.headers);
+        let rate_limit = rate_limit.map(|limit| format!(" ({})", limit.shown())).unwrap_or_default();
         let message = format!(
-            "{host} asks to come back in {wait_shown}{already}, which is longer than --max-wait {most}{quota}; run \
-             it again after {when}, it goes on from here"
+            "it asks to come back in {wait_shown}{already}, which is longer than --max-wait {most}{rate_limit}; run it \
+             again after {when}, it resumes here"
         );
-        Error::new(ErrorKind::ComeBack(wait), message)
+        Error::new(ErrorKind::ComeBack(wait), message).at(&response.url).answered(response.status).about(host)
     }
 
     /// Shown once a host.
-    fn show_quota(&self, request: &Request, response: &Response, quota: &Quota) {
+    fn show_rate_limit(&self, request: &Request, response: &Response, rate_limit: &RateLimit) {
         let host = request.origin.as_deref().or(response.url.host_str()).unwrap_or("?");
-        let mut shown = self.0.quotas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut shown = self.0.rate_limits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if shown.insert(host.to_owned()) {
-            self.progress().note(&format!("{host}: {}", quota.shown()));
+            self.progress().note(&format!("{host}: {}", rate_limit.shown()));
         }
     }
 }
