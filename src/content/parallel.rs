@@ -61,7 +61,7 @@ pub async fn fetch_parallel(
     lanes: &IdleSlots,
 ) -> Result<u64, TransferError> {
     let limits = source.limits();
-    if part.descriptor.size < limits.wide {
+    if part.descriptor.size < limits.parallel_from {
         return fetch(&**source, into, part, &**progress).await;
     }
     let (mut received, mut failures) = (0, 0);
@@ -72,10 +72,15 @@ pub async fn fetch_parallel(
         let crew = Arc::new(Crew {
             source: source.clone(),
             part: part.clone(),
-            step: limits.wide_step,
+            step: limits.journal_step,
             progress: progress.clone(),
             ground: writer.ground(),
-            plan: Mutex::new(Plan::new(part.descriptor.size, writer.offset(), islands, limits.wide_share)),
+            plan: Mutex::new(Plan::new(
+                part.descriptor.size,
+                writer.offset(),
+                islands,
+                limits.parallel_share,
+            )),
             moved: Notify::new(),
             news: Notify::new(),
             received: AtomicU64::new(0),
