@@ -27,7 +27,7 @@ struct Partial {
 pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
-    wide: bool,
+    parallel_from: bool,
 ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
     let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
