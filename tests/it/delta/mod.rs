@@ -2,6 +2,7 @@
 //! has; refused by name where something is nowhere.
 
 mod line;
+
 use crate::support::images::noise;
 use crate::support::images::sha256;
 use crate::support::middle::{Middle, Turn};
