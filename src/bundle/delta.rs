@@ -6,7 +6,7 @@ use crate::content::{BlobRead, ContentError};
 use crate::content::{Entry, Origin};
 use crate::item;
 use crate::lockfile::Lock;
-use crate::model::is_path;
+use crate::model::is_repository;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -172,7 +172,7 @@ pub(super) fn check(contents: &Contents) -> Result<(), String> {
         BaseName::Receipt { repositories, .. } => Some(repositories.values()),
         BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
     });
-    match named.flatten().find(|repository| !is_path(repository)) {
+    match named.flatten().find(|repository| !is_repository(repository)) {
         Some(bad) => Err(format!("'{bad}' is no repository")),
         None => Ok(()),
     }

@@ -6,11 +6,12 @@
 
 mod check;
 mod draft;
-mod list;
+mod items;
+mod lists;
 mod load;
 mod merge;
 mod schema;
-mod text;
+mod source_text;
 mod value;
 mod vars;
 mod wanted;
@@ -21,4 +22,4 @@ mod tests;
 pub use draft::{Wanting, Wish, draft};
 pub use load::{Error, load};
 pub use schema::Document;
-pub use wanted::{Checksum, Endpoint, Place, Wanted, WantedFile, WantedImage};
+pub use wanted::{Checksum, Endpoint, Location, Wanted, WantedFile, WantedImage};

@@ -7,7 +7,7 @@ use crate::content::{
 use crate::http::ErrorKind;
 use crate::item::{each, entry};
 use crate::lockfile::{Accepted, Lock};
-use crate::model::{Descriptor, Digest, Limits, trim_index};
+use crate::model::{Descriptor, Digest, Limits, today, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub async fn pull(
 /// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
 /// until a day.
 pub fn losses(lock: &Lock) -> Vec<Item> {
-    let today = crate::lock::today();
+    let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| Item {
         kind,
         name: name.into(),

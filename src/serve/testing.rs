@@ -1,4 +1,4 @@
-//! What the unit tests of this stage share: content in memory, and locked items made on the spot.
+//! What the unit tests of this folder share: content in memory, and locked items made on the spot.
 
 use crate::content::{BlobRead, ContentError};
 use crate::lockfile::{File, Image};

@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{LocalFirst, LocalSink};
 use crate::item::each;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Descriptor, human_size};
+use crate::model::{Descriptor, human_size, today};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
@@ -68,7 +68,7 @@ impl Pull {
     }
 
     fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
-        let plan = Arc::new(Plan::wanted(lock, packed::today()));
+        let plan = Arc::new(Plan::wanted(lock, today()));
         if let Err(error) = plan.check_whole() {
             let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
             return Err(Failure { report, ..error.into() });

@@ -9,8 +9,8 @@ use crate::item;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::Target;
-use crate::report::Report;
-use crate::serve::{Options, Serving, Source, Users, serve};
+use crate::report::{Kind, Report};
+use crate::serve::{Options, ServedBundle, Serving, Users, serve};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -78,10 +78,10 @@ impl Serve {
         let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
         let bundles = self.bundles.iter().map(|path| Ok(open_bundle::open(context, path, &demands)?.bundle));
         let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
-        let sources = sources(&bundles, &self.base, store(context, self.with_store)?)?;
+        let served = served(&bundles, &self.base, store(context, self.with_store)?)?;
         let options = Options {
             listen: self.listen,
-            sources,
+            bundles: served,
             target,
             site: context.site.as_ref(),
             writable: self.writable,
@@ -111,11 +111,11 @@ impl Serve {
 }
 
 /// What is served: a delta takes what it leaves out from all bundles, the bases and the store.
-fn sources(
+fn served(
     bundles: &[Bundle],
     bases: &[PathBuf],
     store: Option<Arc<dyn BlobRead>>,
-) -> Result<Vec<Source>, Failure> {
+) -> Result<Vec<ServedBundle>, Failure> {
     let mut given = bundles.to_vec();
     for path in bases {
         given.push(Given::open(path)?.bundle(path)?);
@@ -132,10 +132,10 @@ fn sources(
             }
         }
         let path = bundle.path();
-        Ok(Source {
+        Ok(ServedBundle {
             name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             digest: Some(bundle.digest().clone()),
-            lacks: open_bundle::lacks(bundle),
+            missing: open_bundle::lacks(bundle),
             lock,
             blobs,
         })
@@ -158,8 +158,9 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 
 /// One line that scripts can wait for. With `--output json` stdout is kept for the document.
 fn announce(serving: &Serving, output: OutputMode) {
-    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let mut holds = format!("{}, {}", count(serving.images, "image"), count(serving.files, "file"));
+    let count =
+        |(kind, count): &(Kind, usize)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" });
+    let mut holds = serving.items.iter().map(count).collect::<Vec<_>>().join(", ");
     if serving.writable {
         holds += ", takes pushes";
     }

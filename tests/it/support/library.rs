@@ -16,7 +16,7 @@ pub use landfall::push::{Omitted, Options as PushOptions, PushError, Pushed, pus
 pub use landfall::registry::{Keychain, Sessions};
 pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
 pub use landfall::rewrite::{
-    Content, Input, Kind as TextKind, Known, Meaning, Options as RewriteOptions, ReadAs, Rewritten, inputs,
+    Content, Input, Meaning, Options as RewriteOptions, ReadAs, ReferenceIndex, Rewritten, Syntax, inputs,
     read, rewrite, scan,
 };
 pub use landfall::store::Disk;
