@@ -5,7 +5,7 @@ use super::{Bundle, DELTA, Plan};
 use crate::content::{BlobRead, ContentError};
 use crate::content::{Entry, Origin};
 use crate::lockfile::Lock;
-use crate::model::is_path;
+use crate::model::is_repository;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -129,7 +129,7 @@ pub(super) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest
         if part.is_manifest() || !part.is_stored() {
             kept.insert(digest.clone());
         }
-        match &part.from {
+        match &part.origin {
             Origin::Url(_) => {
                 layers.insert(digest.clone());
             }
@@ -171,7 +171,7 @@ pub(super) fn check(contents: &Contents) -> Result<(), String> {
         BaseName::Receipt { repositories, .. } => Some(repositories.values()),
         BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
     });
-    match named.flatten().find(|repository| !is_path(repository)) {
+    match named.flatten().find(|repository| !is_repository(repository)) {
         Some(bad) => Err(format!("'{bad}' is no repository")),
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! What the entries of one manifest are read with.
 
-use crate::document::{Diagnostic, Node, Spot, Text, Vars};
+use crate::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
 use crate::model::{Digest, DigestError, Platform};
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ pub type Checked<T> = Result<T, Box<Diagnostic>>;
 #[derive(Debug)]
 pub struct EntryReader<'a> {
     /// The manifest.
-    pub text: &'a Rc<Text>,
+    pub text: &'a Rc<SourceText>,
     /// Its variables.
     pub vars: Vars,
     /// The platforms of its images, sorted; empty means all.
@@ -23,12 +23,12 @@ pub struct EntryReader<'a> {
 
 impl EntryReader<'_> {
     /// The place of `node` in the manifest.
-    pub fn here(&self, node: &Node) -> Spot {
-        Spot::new(self.text, node.span())
+    pub fn here(&self, node: &Node) -> SourceSpan {
+        SourceSpan::new(self.text, node.span())
     }
 }
 
 /// `text` as a digest.
-pub(super) fn digest_of(text: &str, spot: &Spot) -> Checked<Digest> {
-    text.parse().map_err(|error: DigestError| spot.fault(error.to_string(), None))
+pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
+    text.parse().map_err(|error: DigestError| span.fault(error.to_string(), None))
 }

@@ -5,7 +5,7 @@ use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Node, Spot};
+use crate::document::{Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
 use crate::report::Kind;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// One locked item, of whatever kind. Everybody outside of the item's own file asks this trait.
-pub trait LockedItem: Send + Sync {
+pub trait LockedItem: fmt::Debug + Send + Sync {
     /// The word for its kind.
     fn kind(&self) -> Kind;
 
@@ -52,8 +52,8 @@ pub trait LockedItem: Send + Sync {
     }
 
     /// Every digest by which an image reference can mean it.
-    fn digests(&self) -> BTreeSet<Digest> {
-        BTreeSet::from([self.digest().clone()])
+    fn digests(&self) -> Vec<&Digest> {
+        vec![self.digest()]
     }
 
     /// The files that are found by URL and can be exported, the item's own first.
@@ -129,20 +129,23 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     ///
     /// # Errors
     /// What is wrong with the entry.
-    fn read(entry: &Self::Written, node: &Node, reader: &EntryReader<'_>)
-    -> Checked<Vec<(Self::Wish, Spot)>>;
+    fn read(
+        entry: &Self::Written,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(Self::Wish, SourceSpan)>>;
 
     /// `text`, which [names](ItemKind::is_named) an item of this kind, as the lock names it.
     ///
     /// # Errors
     /// When it is no such name.
-    fn name_of(text: &str, spot: &Spot) -> Checked<String>;
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String>;
 
     /// `text`, which [names](ItemKind::is_named) items of this kind, as what to leave out.
     ///
     /// # Errors
     /// When it is no such name.
-    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude>;
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude>;
 
     /// Whether `exclude` leaves `wish` out.
     fn is_excluded(wish: &Self::Wish, exclude: &Exclude) -> bool;

@@ -4,7 +4,7 @@ use super::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
 };
 use crate::content::{Entry, Origin, Part};
-use crate::document::{Field, Node, Spot};
+use crate::document::{Field, Node, SourceSpan};
 use crate::model::{Descriptor, Destination, Digest, ImageRef, Mapping, media_type};
 use crate::report::Kind;
 use schemars::JsonSchema;
@@ -88,7 +88,7 @@ impl LockedItem for Note {
             layout_name: self.name.clone(),
             top: manifest.descriptor.clone(),
             artifact_type: Some("text/x-note"),
-            parts: vec![config, Part { descriptor: text, from: Origin::Url(self.url.clone()) }, manifest],
+            parts: vec![config, Part { descriptor: text, origin: Origin::Url(self.url.clone()) }, manifest],
             referrers: Vec::new(),
         }
     }
@@ -134,7 +134,11 @@ impl ItemKind for Note {
         &wish.name
     }
 
-    fn read(entry: &NoteEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<(WantedNote, Spot)>> {
+    fn read(
+        entry: &NoteEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedNote, SourceSpan)>> {
         let at = reader.here(node.get("name"));
         let fields =
             [Field::new(&entry.name, at.clone()), Field::new(&entry.text, reader.here(node.get("text")))];
@@ -147,15 +151,15 @@ impl ItemKind for Note {
         Ok(notes)
     }
 
-    fn name_of(text: &str, spot: &Spot) -> Checked<String> {
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
         match text.strip_prefix(SCHEME).and_then(|name| name.parse::<ImageRef>().ok()) {
             Some(ImageRef { tag: Some(_), .. }) => Ok(text.to_owned()),
-            _ => Err(spot.fault("this is no note", Some("write note://<host>/<path>:<tag>".into()))),
+            _ => Err(span.fault("this is no note", Some("write note://<host>/<path>:<tag>".into()))),
         }
     }
 
-    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
-        Note::name_of(text, spot).map(Exclude::Url)
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        Note::name_of(text, span).map(Exclude::Url)
     }
 
     fn is_excluded(wish: &WantedNote, exclude: &Exclude) -> bool {
@@ -191,5 +195,5 @@ fn text_of(digest: &Digest, size: u64) -> Descriptor {
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> Part {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
     let descriptor = Descriptor { digest, size, media_type: media_type.into() };
-    Part { descriptor, from: Origin::Computed(bytes) }
+    Part { descriptor, origin: Origin::Computed(bytes) }
 }

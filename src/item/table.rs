@@ -3,7 +3,7 @@
 use super::entry_reader::Checked;
 use super::exclude::Exclude;
 use super::kind::ItemKind;
-use crate::document::Spot;
+use crate::document::SourceSpan;
 use crate::report::Kind;
 
 /// Hands the rows to the macro `$use`, in the order of the lock. A row is the section of manifest and lock, with
@@ -55,12 +55,12 @@ macro_rules! questions {
         ///
         /// # Errors
         /// When it names none.
-        pub fn locked_name(text: &str, spot: &Spot) -> Checked<(Kind, String)> {
+        pub fn locked_name(text: &str, span: &SourceSpan) -> Checked<(Kind, String)> {
             let kind = kind_named(text);
             $(
                 $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
-                    return Ok((kind, <$kind as ItemKind>::name_of(text, spot)?));
+                    return Ok((kind, <$kind as ItemKind>::name_of(text, span)?));
                 }
             )*
             Ok((kind, text.to_owned()))
@@ -70,12 +70,12 @@ macro_rules! questions {
         ///
         /// # Errors
         /// When it names nothing.
-        pub fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
+        pub fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
             let kind = kind_named(text);
             $(
                 $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
-                    return <$kind as ItemKind>::exclusion(text, spot);
+                    return <$kind as ItemKind>::exclusion(text, span);
                 }
             )*
             Ok(Exclude::Url(text.to_owned()))

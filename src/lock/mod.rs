@@ -2,9 +2,7 @@
 
 mod diff;
 mod run;
-mod today;
 
 pub use crate::item::{Pins, Resolver};
 pub use diff::{Change, diff};
 pub use run::{Locked, lock};
-pub use today::today;

@@ -1,10 +1,10 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
 use super::diff::{Change, diff};
-use super::today;
 use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
+use crate::model::today;
 use crate::report::{Item, Status};
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ impl<'a> Sorting<'a> {
             Found::Lost(None, cause) => {
                 match self.accepted.get(name) {
                     Some(accepted) => {
-                        let over = accepted.until < today();
+                        let over = accepted.until < today().to_string();
                         let status = if over { Status::Missing } else { Status::Skipped };
                         let reason = format!(
                             "{} (accepted until {}): {}",

@@ -1,10 +1,9 @@
-//! One manifest, checked value by value: what its entries and lists ask for, each with its place.
+//! Checks one manifest, value by value, and expands its variables and lists into items.
 
-use super::items::{Item, Items};
-use super::list;
+use super::items::{Items, Located};
 use super::schema::{Document, EndpointEntry, ListFormat, Missing};
 use super::wanted::Endpoint;
-use crate::document::{At, Field, Node, Spot, Text, Vars};
+use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
 use crate::item::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
 use crate::lockfile::Accepted;
 use std::rc::Rc;
@@ -12,10 +11,10 @@ use std::rc::Rc;
 /// Checks `document`, read from `text`, with the lists that it names.
 pub(super) fn check(
     document: &Document,
-    text: &Rc<Text>,
-    lists: &[(ListFormat, Rc<Text>)],
+    text: &Rc<SourceText>,
+    lists: &[(ListFormat, Rc<SourceText>)],
 ) -> Checked<Items> {
-    let here = |node: &Node| Spot::new(text, node.span());
+    let here = |node: &Node| SourceSpan::new(text, node.span());
     let root = &text.root;
     let vars = Vars::check(&document.vars, |name, at| {
         let vars = root.get("vars");
@@ -24,16 +23,16 @@ pub(super) fn check(
             At::Value => vars.get(name).span(),
             At::Item(index) => vars.get(name).item(index).span(),
         };
-        Spot::new(text, span)
+        SourceSpan::new(text, span)
     })?;
     let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
     let reader = EntryReader { text, vars, platforms, referrers: document.referrers };
     let mut items = Items::default();
     read_entries(document, &reader, &mut items)?;
     for (format, list) in lists {
-        for (reference, spot) in list::read(*format, list)? {
-            let value = listed(&reference, &spot, &reader)?;
-            items.images.push(Item { value, spot, listed: true });
+        for (reference, span) in format.0.read(list)? {
+            let value = listed(&reference, &span, &reader)?;
+            items.images.push(Located { value, span, listed: true });
         }
     }
     let checker = Checker(reader);
@@ -44,10 +43,10 @@ pub(super) fn check(
         checker.endpoint(entry, root.get("endpoints").item(index), &mut items)?;
     }
     for (index, entry) in document.exclude.iter().enumerate() {
-        let spot = here(root.get("exclude").item(index));
-        for binding in checker.0.vars.bindings(&[Field::new(entry, spot.clone())])? {
-            let value = exclusion(&binding.fill(entry), &spot)?;
-            items.exclude.push(Item { value, spot: spot.clone(), listed: false });
+        let span = here(root.get("exclude").item(index));
+        for binding in checker.0.vars.bindings(&[Field::new(entry, span.clone())])? {
+            let value = exclusion(&binding.fill(entry), &span)?;
+            items.exclude.push(Located { value, span: span.clone(), listed: false });
         }
     }
     Ok(items)
@@ -62,7 +61,7 @@ macro_rules! entries {
                 for (index, entry) in document.$section.iter().enumerate() {
                     let node = reader.text.root.get(stringify!($section)).item(index);
                     let wishes = <$kind as ItemKind>::read(entry, node, reader)?;
-                    let item = |(value, spot)| Item { value, spot, listed: false };
+                    let item = |(value, span)| Located { value, span, listed: false };
                     items.$section.extend(wishes.into_iter().map(item));
                 }
             )*
@@ -93,7 +92,7 @@ impl Checker<'_> {
             let (kind, name) = locked_name(&reference, &at)?;
             let reason = binding.fill(&entry.reason);
             let value = Accepted { kind, name, reason, until: entry.until.clone() };
-            items.missing.push(Item { value, spot: at.clone(), listed: false });
+            items.missing.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -117,7 +116,7 @@ impl Checker<'_> {
                 return Err(at.fault(format!("`{host}` is no host name and no address"), help));
             }
             let value = Endpoint { host, port: entry.port, why: binding.fill(&entry.why) };
-            items.endpoints.push(Item { value, spot: at.clone(), listed: false });
+            items.endpoints.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! What one manifest asks for, each value with its place, before all manifests are merged.
+//! The items of one manifest, each with its place, before all manifests are merged.
 
 use super::wanted::Endpoint;
-use crate::document::Spot;
+use crate::document::SourceSpan;
 use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
 
@@ -12,11 +12,11 @@ macro_rules! items {
         pub(super) struct Items {
             $(
                 $(#[cfg($only)])*
-                pub(super) $section: Vec<Item<<$kind as ItemKind>::Wish>>,
+                pub(super) $section: Vec<Located<<$kind as ItemKind>::Wish>>,
             )*
-            pub(super) missing: Vec<Item<Accepted>>,
-            pub(super) endpoints: Vec<Item<Endpoint>>,
-            pub(super) exclude: Vec<Item<Exclude>>,
+            pub(super) missing: Vec<Located<Accepted>>,
+            pub(super) endpoints: Vec<Located<Endpoint>>,
+            pub(super) exclude: Vec<Located<Exclude>>,
         }
 
         impl Items {
@@ -34,9 +34,9 @@ kinds!(items);
 
 /// A value with its place.
 #[derive(Debug)]
-pub(super) struct Item<T> {
+pub(super) struct Located<T> {
     pub(super) value: T,
-    pub(super) spot: Spot,
+    pub(super) span: SourceSpan,
     /// Whether it comes from another tool's list, which may say a thing twice.
     pub(super) listed: bool,
 }

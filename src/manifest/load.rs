@@ -1,9 +1,9 @@
-//! Files and folders named on the command line, read into [`Wanted`].
+//! Reads the files and folders that the command line names into [`Wanted`].
 
 use super::items::Items;
 use super::schema::{Document, List, ListFormat};
 use super::{Wanted, check, merge};
-use crate::document::{self, Diagnostic, Spot, Text, nearest};
+use crate::document::{self, Diagnostic, SourceSpan, SourceText, nearest};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,18 +19,18 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A folder without a manifest.
+    /// A folder has no manifest.
     #[error(
         "there is no manifest in {0}: it is searched for *.yaml and *.yml with `kind: Manifest`, \
          folders below it are not"
     )]
     NoManifest(PathBuf),
-    /// Something in a file is wrong.
+    /// A file has an error.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }
 
-/// What a file says that it is.
+/// The keys that say what a document is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -42,17 +42,16 @@ struct Head {
 
 const API_VERSION: &str = "landfall/v1";
 const KIND: &str = "Manifest";
-/// Documents of landfall's own that may stand beside manifests in a folder.
+/// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
-/// Keys of manifests that are designed but not built yet.
+/// Keys of manifests for later releases.
 const LATER: [&str; 2] = ["charts", "packages"];
 
-/// Reads and merges the manifests at `paths`: files, and folders of which every `*.yaml` and `*.yml`
-/// is read (folders below them are not). A folder may hold other documents of landfall's; they are
-/// passed over. The order of `paths` does not change the result, places apart.
+/// Reads and merges the manifests at `paths`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
+/// below it, and skips other documents of landfall. The order of `paths` changes nothing but places.
 ///
 /// # Errors
-/// When a file or folder cannot be read, a folder has no manifest, or something in a file is wrong.
+/// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
 pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
     let mut all = Vec::new();
     for path in paths {
@@ -86,13 +85,13 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Reads one manifest; `None` for another document of landfall's, where `may_be_other`.
+/// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
 fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
     let open = |source| Error::Open { path: path.into(), source };
     let content = std::fs::read_to_string(path).map_err(open)?;
     // editors on Windows begin files with a byte order mark
     let content = content.trim_start_matches('\u{feff}').to_owned();
-    let text = Text::yaml(path.display().to_string(), content);
+    let text = SourceText::yaml(path.display().to_string(), content);
     let head: Head = document::read(&text.file, &text.text)?;
     if !is_manifest(&head, &text, may_be_other)? {
         return Ok(None);
@@ -101,35 +100,39 @@ fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
         if let Some(span) = text.root.key_span(key) {
             let message = format!("this release of landfall does not know `{key}` yet");
             let help = Some(format!("take `{key}` out, or use a release that carries {key}"));
-            return Err(Spot::new(&text, span).fault(message, help).into());
+            return Err(SourceSpan::new(&text, span).fault(message, help).into());
         }
     }
     let document: Document = document::read(&text.file, &text.text)?;
     let base = path.parent().unwrap_or(Path::new(""));
-    let lists: Vec<(ListFormat, Rc<Text>)> = document
+    let lists: Vec<(ListFormat, Rc<SourceText>)> = document
         .lists
         .iter()
         .enumerate()
         .map(|(index, list)| {
-            let at = Spot::new(&text, text.root.get("lists").item(index).get("file").span());
+            let at = SourceSpan::new(&text, text.root.get("lists").item(index).get("file").span());
             read_list(list, base, &at)
         })
         .collect::<Result<_, _>>()?;
     Ok(Some(check::check(&document, &text, &lists)?))
 }
 
-fn read_list(list: &List, base: &Path, at: &Spot) -> Result<(ListFormat, Rc<Text>), Box<Diagnostic>> {
+fn read_list(
+    list: &List,
+    base: &Path,
+    at: &SourceSpan,
+) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);
     let content = std::fs::read_to_string(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
     })?;
-    Ok((list.format, Text::plain(path.display().to_string(), content)))
+    Ok((list.format, SourceText::plain(path.display().to_string(), content)))
 }
 
-/// Whether it is a manifest; else it is another known document, and `may_be_other`.
-fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
-    let at = |key: &str| Spot::new(text, text.root.get(key).span());
+/// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
+fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
+    let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let begin = Some(format!("begin it with `apiVersion: {API_VERSION}` and `kind: {KIND}`"));
     match head.api_version.as_deref() {
         Some(API_VERSION) => {}
@@ -141,7 +144,7 @@ fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool,
             return Err(at("apiVersion").fault(message, begin));
         }
         None => {
-            let start = Spot::new(text, 0..0);
+            let start = SourceSpan::new(text, 0..0);
             return Err(start.fault("this is no manifest: it has no `apiVersion`", begin));
         }
     }
@@ -160,6 +163,6 @@ fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool,
             let help = nearest(other, known).map(|near| format!("did you mean `{near}`?")).or(begin);
             Err(at("kind").fault(format!("`{other}` is no kind of document that landfall knows"), help))
         }
-        None => Err(Spot::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
+        None => Err(SourceSpan::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
     }
 }

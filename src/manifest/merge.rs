@@ -1,9 +1,8 @@
-//! What several manifests ask for, put together: exclusions taken out, equal items made one,
-//! contradictions refused.
+//! Merges the items of several manifests: applies exclusions, joins equal items, refuses contradictions.
 
-use super::items::{Item, Items};
+use super::items::{Items, Located};
 use super::wanted::{Endpoint, Wanted};
-use crate::document::{Diagnostic, Spot, nearest};
+use crate::document::{Diagnostic, SourceSpan, nearest};
 use crate::item::{Contradiction, Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
 use std::collections::BTreeMap;
@@ -32,7 +31,7 @@ macro_rules! merge {
                 }
             }
             let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
-            let mut urls: BTreeMap<String, (String, Spot)> = BTreeMap::new();
+            let mut urls: BTreeMap<String, (String, SourceSpan)> = BTreeMap::new();
             $(
                 $(#[cfg($only)])*
                 let $section = {
@@ -72,7 +71,7 @@ macro_rules! merge {
 kinds!(merge);
 
 /// An exclusion that leaves nothing out is a mistake, or was overtaken by its list.
-fn excludes_nothing(exclude: &Item<Exclude>, known: &[String]) -> Box<Diagnostic> {
+fn excludes_nothing(exclude: &Located<Exclude>, known: &[String]) -> Box<Diagnostic> {
     let what = exclude.value.to_string();
     let below = format!("{what}/");
     let help = if known.iter().any(|name| name.starts_with(&below)) {
@@ -83,49 +82,49 @@ fn excludes_nothing(exclude: &Item<Exclude>, known: &[String]) -> Box<Diagnostic
             None => "take it out".into(),
         }
     };
-    exclude.spot.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help))
+    exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help))
 }
 
 /// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
 /// first lacks. The result is sorted by key.
 fn unite<T, K: Ord>(
-    items: Vec<Item<T>>,
+    items: Vec<Located<T>>,
     key: impl Fn(&T) -> K,
-    join: impl Fn(&mut Item<T>, &Item<T>) -> Merged<()>,
-) -> Merged<Vec<Item<T>>>
+    join: impl Fn(&mut Located<T>, &Located<T>) -> Merged<()>,
+) -> Merged<Vec<Located<T>>>
 where
     T: Named,
 {
     // with each item stands where its key was met last: the items of one file come in a row
-    let mut united: BTreeMap<K, (Item<T>, Spot)> = BTreeMap::new();
+    let mut united: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {
             Entry::Vacant(entry) => {
-                let last = item.spot.clone();
+                let last = item.span.clone();
                 entry.insert((item, last));
             }
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
-                if last.same_file(&item.spot) && !item.listed {
+                if last.same_file(&item.span) && !item.listed {
                     return Err(twice(last, &item));
                 }
                 join(first, &item)?;
-                *last = item.spot;
+                *last = item.span;
             }
         }
     }
     Ok(united.into_values().map(|(item, _)| item).collect())
 }
 
-fn twice<T: Named>(first: &Spot, second: &Item<T>) -> Box<Diagnostic> {
+fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
     let name = second.value.shown();
-    let place = first.place();
-    if place == second.spot.place() {
+    let place = first.location();
+    if place == second.span.location() {
         let help = "a list variable of another field must stand here too".into();
-        return second.spot.fault(format!("this entry gives {name} more than once"), Some(help));
+        return second.span.fault(format!("this entry gives {name} more than once"), Some(help));
     }
     let message = format!("{name} stands in this file twice; first at {place}");
-    second.spot.fault(message, Some("take one of the two out".into()))
+    second.span.fault(message, Some("take one of the two out".into()))
 }
 
 /// How a message names an item.
@@ -147,18 +146,18 @@ impl Named for Endpoint {
 
 /// Two different values of `what` for one item.
 fn contradiction<T: Named>(
-    first: &Item<T>,
-    second: &Item<T>,
+    first: &Located<T>,
+    second: &Located<T>,
     what: &str,
     values: (impl Display, impl Display),
 ) -> Box<Diagnostic> {
-    let (name, place) = (second.value.shown(), first.spot.place());
+    let (name, place) = (second.value.shown(), first.span.location());
     let message = format!("the {what} of {name} is {} here, but {} at {place}", values.1, values.0);
-    second.spot.fault(message, Some("make both the same, or take one of the two out".into()))
+    second.span.fault(message, Some("make both the same, or take one of the two out".into()))
 }
 
 /// Takes from `second` what `first` lacks.
-fn join_wishes<K: ItemKind>(first: &mut Item<K::Wish>, second: &Item<K::Wish>) -> Merged<()>
+fn join_wishes<K: ItemKind>(first: &mut Located<K::Wish>, second: &Located<K::Wish>) -> Merged<()>
 where
     K::Wish: Named,
 {
@@ -168,7 +167,7 @@ where
     })
 }
 
-fn join_missing(first: &mut Item<Accepted>, second: &Item<Accepted>) -> Merged<()> {
+fn join_missing(first: &mut Located<Accepted>, second: &Located<Accepted>) -> Merged<()> {
     if first.value.until != second.value.until {
         let values = (first.value.until.clone(), second.value.until.clone());
         return Err(contradiction(first, second, "last day", values));
@@ -180,7 +179,7 @@ fn join_missing(first: &mut Item<Accepted>, second: &Item<Accepted>) -> Merged<(
     Ok(())
 }
 
-fn join_endpoints(first: &mut Item<Endpoint>, second: &Item<Endpoint>) -> Merged<()> {
+fn join_endpoints(first: &mut Located<Endpoint>, second: &Located<Endpoint>) -> Merged<()> {
     let mut reasons: Vec<&str> = first.value.why.split("; ").chain([second.value.why.as_str()]).collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -190,15 +189,15 @@ fn join_endpoints(first: &mut Item<Endpoint>, second: &Item<Endpoint>) -> Merged
 
 /// No URL may stand for two items.
 fn one_item_a_url<T: Named>(
-    owners: &mut BTreeMap<String, (String, Spot)>,
-    item: &Item<T>,
+    owners: &mut BTreeMap<String, (String, SourceSpan)>,
+    item: &Located<T>,
     urls: Vec<&str>,
 ) -> Merged<()> {
     for url in urls {
-        if let Some((name, spot)) = owners.insert(url.to_owned(), (item.value.shown(), item.spot.clone())) {
-            let message = format!("{url} stands for this file and for {name} at {}", spot.place());
+        if let Some((name, span)) = owners.insert(url.to_owned(), (item.value.shown(), item.span.clone())) {
+            let message = format!("{url} stands for this file and for {name} at {}", span.location());
             let help = Some("take it out of `also` of one of the two".into());
-            return Err(item.spot.fault(message, help));
+            return Err(item.span.fault(message, help));
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! WHAT IS WANTED. People write manifests; here they are read, expanded, checked and merged into one
-//! list of pinned items.
+//! WHAT IS WANTED. People write manifests; this folder reads, expands and checks them, and merges them into one list of
+//! pinned items.
 //!
-//! [`load`] is the way in. Each file is read by its schema, its variables are filled in and its lists
-//! read (`check`), and what all files want is put together (`merge`).
+//! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists` (`check`), and joins the
+//! items of all files (`merge`).
 
 mod check;
 mod draft;
 mod items;
-mod list;
+mod lists;
 mod load;
 mod merge;
 mod schema;
@@ -16,7 +16,7 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-pub use crate::document::Place;
+pub use crate::document::Location;
 pub use crate::item::{Checksum, WantedFile, WantedImage};
 pub use draft::{Wanting, Wish, draft};
 pub use load::{Error, load};

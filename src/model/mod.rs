@@ -1,6 +1,7 @@
-//! The words of the trade as types: digest, reference, platform, descriptor, manifest, size, limits.
+//! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
+mod date;
 mod descriptor;
 mod destination;
 mod digest;
@@ -12,9 +13,10 @@ mod reference;
 mod referrer;
 mod size;
 
+pub use date::today;
 pub use descriptor::Descriptor;
+pub(crate) use destination::host_component;
 pub use destination::{Destination, DestinationRules, Mapping, Target, TargetError};
-pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 pub use limits::Limits;

@@ -1,77 +1,63 @@
-//! The pull: each digest once for the whole run, biggest first, with a lane for manifests.
+//! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
 
-use crate::content::{Entry, Origin, Part};
-use crate::content::{IdleSlots, Sink, Source, StoreError, TransferError, fetch_parallel};
+use crate::content::{
+    Brought, Entry, Local, LocalSink, Origin, Part, Schedule, Source, Step, Transfer, TransferError,
+    WriteError,
+};
 use crate::http::ErrorKind;
 use crate::lockfile::{Accepted, Lock};
-use crate::model::{Descriptor, Digest, trim_index};
+use crate::model::{Descriptor, Digest, Limits, today, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 /// Why a pull stopped before its end. Items that fail do not stop it.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
     /// The store or the bundle cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Sink(#[from] WriteError),
 }
 
 /// Requests for manifests in flight beside the blobs.
-const MANIFEST_LANE: usize = 4;
-/// How many places a blob is asked for at, where it stands in several repositories.
+const MANIFEST_SLOTS: usize = 4;
+/// How many repositories a blob is asked for in, where it stands in several.
 const ORIGINS: usize = 4;
 
-/// Brings everything that `lock` names where it belongs. What is there is not asked for again.
+/// Brings everything that `lock` names to `into`. What is there is not asked for again. With `rehash` all of it is
+/// hashed, whatever was recorded.
 ///
 /// # Errors
-/// When that place cannot be used. What fails at the source is an item of the report.
+/// When `into` cannot be used. What fails at the source is an item of the report.
 pub async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
-    into: &Arc<dyn Sink>,
-    jobs: usize,
+    into: &Arc<dyn LocalSink>,
+    limits: Limits,
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
-    let Plan { tasks, mut outcome, bytes } = Plan::new(lock, &**into, rehash)?;
+    let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash)?;
     progress.begin("pull", outcome.open.len() as u64, bytes);
-    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
-    let (all_begun, begun) = tokio::sync::watch::channel(false);
-    let lanes = IdleSlots::new(blobs.clone(), begun);
-    let mut running = JoinSet::new();
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
-    let (mut small, mut large) = tasks.into_iter().partition::<VecDeque<_>, _>(|task| task.is_manifest);
-    while !(small.is_empty() && large.is_empty()) {
-        for (queue, lane) in [(&mut small, &manifests), (&mut large, &blobs)] {
-            while !queue.is_empty()
-                && let Ok(slot) = lane.clone().try_acquire_owned()
-                && let Some(task) = queue.pop_front()
-            {
-                let (source, into, progress, lanes) =
-                    (source.clone(), into.clone(), progress.clone(), lanes.clone());
-                let parts = outcome.origins(&task.digest);
-                running.spawn(async move {
-                    let result = fetch_any(&source, &into, &parts, &progress, &lanes).await;
-                    drop(slot);
+    let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
+    let mut schedule = Schedule::new([(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)]);
+    let sink = Arc::new(Local::new(into.clone(), limits, Some(schedule.idle_slots(1))));
+    let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
+    while let Some(step) = schedule.step().await {
+        match step {
+            Step::Begin(Task { digest, .. }, slot) => {
+                let (transfer, into, parts) = (transfer.clone(), into.clone(), outcome.origins(&digest));
+                schedule.spawn(slot, async move {
+                    let result = bring_any(&transfer, &parts).await;
                     if result.is_ok() {
-                        into.settled(&task.digest);
+                        into.settled(&digest);
                     }
-                    (task.digest, result)
+                    (digest, result)
                 });
             }
+            Step::Done((digest, result)) => outcome.settle(digest, result, &*progress),
         }
-        if !(small.is_empty() && large.is_empty())
-            && let Some(done) = running.join_next().await
-        {
-            outcome.settle(done, &*progress);
-        }
-    }
-    let _ = all_begun.send(true);
-    while let Some(done) = running.join_next().await {
-        outcome.settle(done, &*progress);
     }
     lock.each_entry().for_each(|entry| outcome.compute_trimmed(&entry, &**into));
     progress.end();
@@ -84,7 +70,7 @@ pub async fn pull(
 /// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
 /// until a day.
 pub fn losses(lock: &Lock) -> Vec<Item> {
-    let today = crate::lock::today();
+    let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| Item {
         kind,
         name: name.into(),
@@ -109,20 +95,21 @@ struct Task {
     is_manifest: bool,
 }
 
-struct Plan<'a> {
+/// What is to be fetched, and what it is for.
+struct Pending<'a> {
     tasks: Vec<Task>,
     outcome: Outcome<'a>,
     bytes: u64,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Pending<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(lock: &'a Lock, into: &dyn Sink, rehash: bool) -> Result<Plan<'a>, StoreError> {
+    fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Pending<'a>, WriteError> {
         for part in lock.each_entry().flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
-            if let Origin::Computed(bytes) = &part.from {
+            if let Origin::Computed(bytes) = &part.origin {
                 into.take(&part.descriptor, bytes)?;
             }
         }
@@ -146,31 +133,22 @@ impl<'a> Plan<'a> {
             }
         }
         tasks.sort_by_key(|task| task.rank);
-        Ok(Plan { tasks, outcome, bytes })
+        Ok(Pending { tasks, outcome, bytes })
     }
 }
 
-/// Asks each place in turn; what is wrong at our own side is final.
-async fn fetch_any(
-    source: &Arc<dyn Source>,
-    into: &Arc<dyn Sink>,
-    parts: &[Part],
-    progress: &Arc<dyn Progress>,
-    lanes: &IdleSlots,
-) -> Result<u64, TransferError> {
+/// Asks each repository in turn; what is wrong at our own side is final.
+async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, TransferError> {
     let mut first = None;
     for part in parts {
-        match fetch_parallel(source, into, part, progress, lanes).await {
+        match transfer.bring(part).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }
             other => return other,
         }
     }
-    match first {
-        Some(error) => Err(error),
-        None => Ok(0),
-    }
+    first.map_or(Ok(Brought::There), Err)
 }
 
 /// What came of everything that was not there.
@@ -185,27 +163,22 @@ struct Outcome<'a> {
 struct Fetch {
     /// Who waits for it: entry, and part of it.
     wanted: Vec<(usize, usize)>,
-    /// The bytes that came, or why it failed. A task that panicked leaves nothing.
-    result: Option<Result<u64, Box<TransferError>>>,
+    /// How it came, or why it failed. A task that panicked leaves nothing.
+    result: Option<Result<Brought, Box<TransferError>>>,
 }
 
 impl Outcome<'_> {
-    /// The part by each place that it can come from.
+    /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<Part> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
         let mut parts: Vec<Part> =
             wanted.map(|(at, part)| self.lock.entry(*at).parts.swap_remove(*part)).collect();
-        parts.dedup_by(|a, b| a.from == b.from);
+        parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
     }
 
-    fn settle(
-        &mut self,
-        done: Result<(Digest, Result<u64, TransferError>), tokio::task::JoinError>,
-        progress: &dyn Progress,
-    ) {
-        let Ok((digest, result)) = done else { return };
+    fn settle(&mut self, digest: Digest, result: Result<Brought, TransferError>, progress: &dyn Progress) {
         let fetch = self.parts.entry(digest).or_default();
         fetch.result = Some(result.map_err(Box::new));
         for (at, _) in std::mem::take(&mut fetch.wanted) {
@@ -216,9 +189,9 @@ impl Outcome<'_> {
         }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Sink) {
+    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn LocalSink) {
         for part in &entry.parts {
-            if let Origin::Trimmed { of, keep } = &part.from {
+            if let Origin::Trimmed { of, keep } = &part.origin {
                 let digest = &part.descriptor.digest;
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
@@ -242,11 +215,11 @@ impl Outcome<'_> {
         for part in &entry.parts {
             match self.parts.get(&part.descriptor.digest).map(|fetch| &fetch.result) {
                 None => {}
-                Some(Some(Ok(1..))) if status == Status::Present => status = Status::Done,
+                Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => status = Status::Done,
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(error))) => {
                     status = Status::Failed;
-                    reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                    reason.get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 Some(None) => {
                     status = Status::Failed;

@@ -17,6 +17,7 @@ mod listen;
 mod manifest_upload;
 mod options;
 mod page;
+mod pieces;
 mod pull;
 mod range;
 mod referrers;

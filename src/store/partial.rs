@@ -2,11 +2,9 @@
 //! disk.
 
 use super::disk::Disk;
+use super::error::io;
 use super::ranges::{self, Journal};
-use crate::content::StoreError;
-use crate::content::Writer;
-use crate::content::io;
-use crate::content::{ByteRange, PartialBlob};
+use crate::content::{ByteRange, PartialBlob, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -23,14 +21,14 @@ struct Partial {
     journal: Option<Journal>,
 }
 
-/// Opens the partial file of some content, and waits while another process has it. With `wide` what lies
-/// apart from the beginning is kept, and given back: content that several connections brought. Without, it is
-/// thrown away. `None` where the content is in the store.
+/// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` those that lie
+/// apart from the beginning are kept, and returned: content that several connections brought. Without, they are thrown
+/// away. `None` where the content is in the store.
 pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
-    wide: bool,
-) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
+    keep_ranges: bool,
+) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
     let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
     let path = disk.dir().join(".landfall/partial").join(name);
@@ -63,7 +61,7 @@ pub(super) fn open(
             length = 0;
         }
         let (begin, apart) = match ranges::read(&path, length) {
-            Some((begin, apart)) if wide => (begin, apart),
+            Some((begin, apart)) if keep_ranges => (begin, apart),
             Some((begin, _)) => {
                 // in this order: a file without a journal is content as far as it goes
                 file.set_len(begin).map_err(io("shorten", &path))?;
@@ -72,7 +70,8 @@ pub(super) fn open(
             }
             None => (length, Vec::new()),
         };
-        let journal = wide.then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
+        let journal =
+            keep_ranges.then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
         let journal = journal.transpose().map_err(io("write the journal of", &path))?;
         let partial = Partial { disk: disk.clone(), digest: digest.clone(), path, file, journal };
         let mut writer = Writer::new(partial, descriptor);
@@ -82,24 +81,24 @@ pub(super) fn open(
 }
 
 impl PartialBlob for Partial {
-    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
+    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         self.file.read_exact_at(buffer, at).map_err(io("read", &self.path))
     }
 
-    fn write(&self, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         self.file.write_all_at(bytes, at).map_err(io("write", &self.path))
     }
 
-    fn record(&self, island: ByteRange) -> std::io::Result<()> {
-        self.journal.iter().try_for_each(|journal| journal.add(island))
+    fn record(&self, range: ByteRange) -> std::io::Result<()> {
+        self.journal.iter().try_for_each(|journal| journal.add(range))
     }
 
-    fn clear(&self) -> Result<(), StoreError> {
+    fn clear(&self) -> Result<(), WriteError> {
         self.file.set_len(0).map_err(io("empty", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))
     }
 
-    fn keep(&self) -> Result<(), StoreError> {
+    fn keep(&self) -> Result<(), WriteError> {
         self.file.sync_all().map_err(io("write", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);

@@ -4,13 +4,12 @@ use crate::cli::shared::findings::{shown, wishes};
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::kind_named;
-use crate::lock::today;
 use crate::lockfile::Lock;
 use crate::manifest;
-use crate::model::{Mapping, Target};
-use crate::push::{Lacking, lacking};
+use crate::model::{Mapping, Target, today};
+use crate::push::{Missing, missing};
 use crate::report::{Item, Report, Side, Status, escape};
-use crate::rewrite::audit::{Audited, Inventory, Placed, Verdict, audit_text, audit_tree};
+use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -43,7 +42,7 @@ impl Audit {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = self.locked.load(context)?;
         let mapping = self.mapping(context)?;
-        let today = today();
+        let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
         let audited = self.read(context, &inventory)?;
@@ -92,7 +91,7 @@ impl Audit {
         audited: &Audited,
     ) -> Result<Outcome, Failure> {
         let sessions = context.sessions()?;
-        let asked = lacking(lock, mapping, &sessions, context.limits.jobs).await;
+        let asked = missing(lock, mapping, &sessions, context.limits.jobs).await;
         let report = context.report(&sessions, Vec::new());
         let lacking = asked.map_err(|error| {
             let failure = Failure::from(error).on(Side::Destination);
@@ -104,7 +103,7 @@ impl Audit {
     fn outcome(
         &self,
         audited: &Audited,
-        lacking: Option<&Lacking>,
+        lacking: Option<&Missing>,
         report: Report,
     ) -> Result<Outcome, Failure> {
         let [held, missing, undecided] = sorted(audited);
@@ -112,7 +111,7 @@ impl Audit {
         lines.extend(grouped("undecided", &undecided));
         lines
             .extend(audited.unread.iter().map(|unread| format!("{}: not read: {}", unread.file, unread.why)));
-        for lack in lacking.iter().flat_map(|lacking| &lacking.lacks) {
+        for lack in lacking.iter().flat_map(|lacking| &lacking.manifests) {
             lines.push(format!("{}: lacks {} of {}: {}", lack.at, lack.digest, lack.item, lack.why));
         }
         if !self.paths.is_empty() {
@@ -125,7 +124,7 @@ impl Audit {
             ));
         }
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.lacks.len());
+            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.manifests.len());
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
         let mut report = Report { items: items(&held, &missing), ..report };
@@ -134,10 +133,10 @@ impl Audit {
             ("missing", json!(missing)),
             ("undecided", json!(undecided)),
             ("unread", json!(audited.unread)),
-            ("lacking", json!(lacking.map(|lacking| &lacking.lacks))),
+            ("lacking", json!(lacking.map(|lacking| &lacking.manifests))),
         ];
         report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
-        let lacks = lacking.is_some_and(|lacking| !lacking.lacks.is_empty());
+        let lacks = lacking.is_some_and(|lacking| !lacking.manifests.is_empty());
         let exit = match (!missing.is_empty() || lacks, audited.unread.is_empty()) {
             (true, _) => Exit::Refused,
             (false, true) => Exit::Done,
@@ -153,7 +152,7 @@ impl Audit {
 
     fn write_missing(&self, path: &Path, audited: &Audited) -> Result<(), Failure> {
         let missing = audited.found.iter();
-        let missing = missing.filter(|placed| matches!(placed.finding.verdict, Verdict::Missing { .. }));
+        let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
         let title =
             "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
         let (text, _) = manifest::draft("missing", title, &wishes(missing));
@@ -165,13 +164,13 @@ impl Audit {
 }
 
 /// What is held, missing and undecided.
-fn sorted(audited: &Audited) -> [Vec<&Placed>; 3] {
-    let mut sorted: [Vec<&Placed>; 3] = Default::default();
+fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
+    let mut sorted: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {
-        sorted[match placed.finding.verdict {
-            Verdict::Held { .. } => 0,
-            Verdict::Missing { .. } => 1,
-            Verdict::Undecided { .. } => 2,
+        sorted[match placed.finding.coverage {
+            Coverage::Held { .. } => 0,
+            Coverage::Missing { .. } => 1,
+            Coverage::Undecided { .. } => 2,
         }]
         .push(placed);
     }
@@ -180,11 +179,11 @@ fn sorted(audited: &Audited) -> [Vec<&Placed>; 3] {
 
 /// One line for each reference that is told about, with its first place: a cluster runs many pods of one
 /// image.
-fn grouped(word: &str, found: &[&Placed]) -> Vec<String> {
-    let mut groups: BTreeMap<(&str, &Verdict), Vec<&Placed>> = BTreeMap::new();
+fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &Coverage), Vec<&FileFinding>> = BTreeMap::new();
     let mut order = Vec::new();
     for placed in found {
-        let key = (placed.finding.reference.as_str(), &placed.finding.verdict);
+        let key = (placed.finding.reference.as_str(), &placed.finding.coverage);
         let group = groups.entry(key).or_default();
         if group.is_empty() {
             order.push(key);
@@ -192,7 +191,7 @@ fn grouped(word: &str, found: &[&Placed]) -> Vec<String> {
         group.push(placed);
     }
     let line = |key| {
-        let group: &Vec<&Placed> = &groups[key];
+        let group: &Vec<&FileFinding> = &groups[key];
         let more = match group.len() {
             1 => String::new(),
             count => format!(" (and in {} more)", counted(count - 1, "place")),
@@ -207,11 +206,11 @@ fn counted(count: usize, word: &str) -> String {
 }
 
 /// One item for each locked item that is named, and for each name that is missing.
-fn items(held: &[&Placed], missing: &[&Placed]) -> Vec<Item> {
+fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
     let mut items: BTreeMap<(String, bool), Item> = BTreeMap::new();
     for placed in held.iter().chain(missing) {
-        let (name, reason) = match &placed.finding.verdict {
-            Verdict::Held { item } => (item.clone(), None),
+        let (name, reason) = match &placed.finding.coverage {
+            Coverage::Held { item } => (item.clone(), None),
             _ => (placed.finding.reference.clone(), Some(shown("missing", placed))),
         };
         let status = if reason.is_some() { Status::Missing } else { Status::Present };

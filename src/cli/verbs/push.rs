@@ -7,7 +7,7 @@ use crate::cli::shared::{Context, Failure, Outcome};
 use crate::content::{BlobRead, LocalSource};
 use crate::lockfile::Lock;
 use crate::model::Digest;
-use crate::push::LeftOut;
+use crate::push::Omitted;
 use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
@@ -44,7 +44,7 @@ struct Load {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
     /// What of it must stand at the registry.
-    left_out: LeftOut,
+    omitted: Omitted,
     /// Fingerprint of the lock that was approved: the whole one.
     fingerprint: Digest,
     /// The bundle, for the report.
@@ -54,7 +54,7 @@ struct Load {
 impl Push {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
-        let Load { lock, blobs, left_out, fingerprint, bundle } = match &self.bundle {
+        let Load { lock, blobs, omitted, fingerprint, bundle } = match &self.bundle {
             Some(path) => self.carried(context, path)?,
             None => self.kept(context)?,
         };
@@ -62,7 +62,7 @@ impl Push {
         let mut result = context.run(async {
             let sessions = context.sessions()?;
             self.delivery
-                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &left_out))
+                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &omitted))
                 .await
         });
         let report = match &mut result {
@@ -81,8 +81,8 @@ impl Push {
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let fingerprint = carried.bundle.fingerprint().clone();
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
-        let left_out = together.left_out(&lock.entries())?;
-        Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
+        let omitted = together.omitted(&lock.entries())?;
+        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -96,6 +96,6 @@ impl Push {
             )));
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
-        Ok(Load { lock, blobs, left_out: LeftOut::default(), fingerprint, bundle: None })
+        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None })
     }
 }

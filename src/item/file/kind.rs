@@ -5,7 +5,7 @@ use super::wish::{Checksum, WantedFile};
 use super::written::{self, FileEntry};
 use super::{parts, resolve};
 use crate::content::Entry;
-use crate::document::{Node, Spot};
+use crate::document::{Node, SourceSpan};
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
@@ -98,16 +98,20 @@ impl ItemKind for File {
         &wish.url
     }
 
-    fn read(entry: &FileEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<(WantedFile, Spot)>> {
+    fn read(
+        entry: &FileEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedFile, SourceSpan)>> {
         written::read(entry, node, reader)
     }
 
-    fn name_of(text: &str, spot: &Spot) -> Checked<String> {
-        written::url_of(text, spot)
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
+        written::url_of(text, span)
     }
 
-    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
-        written::url_of(text, spot).map(Exclude::Url)
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        written::url_of(text, span).map(Exclude::Url)
     }
 
     fn is_excluded(wish: &WantedFile, exclude: &Exclude) -> bool {

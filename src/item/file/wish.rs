@@ -1,6 +1,6 @@
 //! A file as a manifest asks for it.
 
-use crate::document::Place;
+use crate::document::Location;
 use crate::item::join::{Contradiction, join};
 use crate::model::Digest;
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct WantedFile {
     /// Permission bits for exports, octal text such as `0755`.
     pub mode: Option<String>,
     /// Where it is written.
-    pub at: Place,
+    pub at: Location,
 }
 
 /// What a file is checked against. Shown as it stands in a lock.

@@ -1,7 +1,7 @@
 //! A file as people write it in a manifest, and what it asks for.
 
 use super::wish::{Checksum, WantedFile};
-use crate::document::{Field, Node, OWN_URL, Spot};
+use crate::document::{Field, Node, OWN_URL, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub(super) fn read(
     entry: &FileEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedFile, Spot)>> {
+) -> Checked<Vec<(WantedFile, SourceSpan)>> {
     let at = reader.here(node.get("url"));
     let checksum_at = reader.here(node.get("checksum"));
     let mode_at = reader.here(node.get("mode"));
@@ -55,14 +55,14 @@ pub(super) fn read(
         }
         also.sort();
         let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
-        files.push((WantedFile { url, checksum, also, mode, at: at.place() }, at.clone()));
+        files.push((WantedFile { url, checksum, also, mode, at: at.location() }, at.clone()));
     }
     Ok(files)
 }
 
 /// `text` as a URL in its normal form.
-pub(super) fn url_of(text: &str, spot: &Spot) -> Checked<String> {
-    let refuse = |message: String, help: &str| Err(spot.fault(message, Some(help.into())));
+pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return refuse("there is white space in this URL".into(), "write a blank as %20");
     }
@@ -92,28 +92,28 @@ pub(super) fn url_of(text: &str, spot: &Spot) -> Checked<String> {
     Ok(url.into())
 }
 
-fn checksum_of(text: &str, spot: &Spot) -> Checked<Checksum> {
+fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
     if text.contains("://") {
-        return url_of(text, spot).map(Checksum::Sidecar);
+        return url_of(text, span).map(Checksum::Sidecar);
     }
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text.len() {
-        64 if is_hex => Err(spot.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
-        128 if is_hex => Err(spot.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
-        _ if text.contains(':') => digest_of(text, spot).map(Checksum::Digest),
+        64 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
+        128 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
+        _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
         _ => {
             let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in ${url}.sha256";
-            Err(spot.fault(format!("`{text}` is no checksum"), Some(help.into())))
+            Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
         }
     }
 }
 
 /// The mode as four octal digits.
-fn mode_of(text: &str, spot: &Spot) -> Checked<String> {
+fn mode_of(text: &str, span: &SourceSpan) -> Checked<String> {
     let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {
         let help = Some("write octal permission bits, as in \"0755\"".into());
-        return Err(spot.fault(format!("`{text}` is no mode"), help));
+        return Err(span.fault(format!("`{text}` is no mode"), help));
     }
     Ok(format!("{text:0>4}"))
 }

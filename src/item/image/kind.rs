@@ -5,7 +5,7 @@ use super::wish::WantedImage;
 use super::written::{self, ImageEntry};
 use super::{parts, referrers, resolve, text, verify};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Node, Spot};
+use crate::document::{Node, SourceSpan};
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
@@ -69,9 +69,9 @@ impl LockedItem for Image {
     }
 
     /// Those of the index, its children and the trimmed index.
-    fn digests(&self) -> BTreeSet<Digest> {
-        let own = self.manifests_in_order().map(|manifest| manifest.digest);
-        own.chain(self.trimmed.iter().map(|trimmed| trimmed.digest.clone())).collect()
+    fn digests(&self) -> Vec<&Digest> {
+        let children = self.manifests.iter().map(|child| &child.digest);
+        children.chain([&self.digest]).chain(self.trimmed.iter().map(|trimmed| &trimmed.digest)).collect()
     }
 
     fn platforms(&self) -> Option<BTreeSet<String>> {
@@ -107,18 +107,22 @@ impl ItemKind for Image {
         &wish.name
     }
 
-    fn read(entry: &ImageEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<(WantedImage, Spot)>> {
+    fn read(
+        entry: &ImageEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedImage, SourceSpan)>> {
         written::read(entry, node, reader)
     }
 
-    fn name_of(text: &str, spot: &Spot) -> Checked<String> {
-        Ok(written::reference_of(text, spot)?.0.to_string())
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
+        Ok(written::reference_of(text, span)?.0.to_string())
     }
 
-    fn exclusion(text: &str, spot: &Spot) -> Checked<Exclude> {
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
         text.parse().map(Exclude::Reference).map_err(|error: ReferenceError| {
             let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
-            spot.fault(error.to_string(), Some(help.into()))
+            span.fault(error.to_string(), Some(help.into()))
         })
     }
 

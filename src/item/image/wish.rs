@@ -1,6 +1,6 @@
 //! An image as a manifest asks for it.
 
-use crate::document::Place;
+use crate::document::Location;
 use crate::item::join::{Contradiction, join};
 use crate::model::{Digest, ImageRef, Platform};
 
@@ -18,7 +18,7 @@ pub struct WantedImage {
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,
     /// Where it is written.
-    pub at: Place,
+    pub at: Location,
 }
 
 impl WantedImage {

@@ -1,7 +1,7 @@
 //! An image as people write it in a manifest, and what it asks for.
 
 use super::wish::WantedImage;
-use crate::document::{Field, Node, Spot};
+use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
 use crate::model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
@@ -64,7 +64,7 @@ pub(super) fn read(
     entry: &ImageEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedImage, Spot)>> {
+) -> Checked<Vec<(WantedImage, SourceSpan)>> {
     let short;
     let (full, at) = match entry {
         ImageEntry::Full(full) => (full, reader.here(node.get("ref"))),
@@ -96,30 +96,30 @@ pub(super) fn read(
         };
         let update = full.update.as_ref().map(|text| binding.fill(text));
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let image = WantedImage { name, pin, platforms, update, referrers, at: at.place() };
+        let image = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
         images.push((image, at.clone()));
     }
     Ok(images)
 }
 
 /// The image that another tool's list names with a reference alone.
-pub(crate) fn listed(reference: &str, spot: &Spot, reader: &EntryReader<'_>) -> Checked<WantedImage> {
-    let (name, pin) = reference_of(reference, spot)?;
+pub(crate) fn listed(reference: &str, span: &SourceSpan, reader: &EntryReader<'_>) -> Checked<WantedImage> {
+    let (name, pin) = reference_of(reference, span)?;
     let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);
-    Ok(WantedImage { name, pin, platforms, update: None, referrers, at: spot.place() })
+    Ok(WantedImage { name, pin, platforms, update: None, referrers, at: span.location() })
 }
 
 /// Name and pin of a reference that stands alone.
-pub(super) fn reference_of(text: &str, spot: &Spot) -> Checked<(ImageRef, Option<Digest>)> {
-    pinned(text, None, spot, spot)
+pub(super) fn reference_of(text: &str, span: &SourceSpan) -> Checked<(ImageRef, Option<Digest>)> {
+    pinned(text, None, span, span)
 }
 
 /// Name and pin of a reference with the `digest` key beside it.
 fn pinned(
     text: &str,
     digest: Option<Digest>,
-    at: &Spot,
-    digest_at: &Spot,
+    at: &SourceSpan,
+    digest_at: &SourceSpan,
 ) -> Checked<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
         let help = match text.contains("://") {
@@ -144,10 +144,10 @@ fn pinned(
     }
 }
 
-/// The platforms, sorted. `spot` gives the place of the nth.
-pub(crate) fn platforms(texts: &[String], spot: impl Fn(usize) -> Spot) -> Checked<Vec<Platform>> {
+/// The platforms, sorted. `span` gives the place of the nth.
+pub(crate) fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
     let parse = |(index, text): (usize, &String)| {
-        text.parse::<Platform>().map_err(|error| spot(index).fault(error.to_string(), None))
+        text.parse::<Platform>().map_err(|error| span(index).fault(error.to_string(), None))
     };
     let mut platforms = texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
     platforms.sort();

@@ -2,7 +2,7 @@
 
 pub use landfall::bundle::{self, Begun, Bundle, PackOptions, Plan, Straight};
 pub use landfall::config::{Site, mapping};
-pub use landfall::content::{BlobRead, LocalFirst, LocalSource, Sink};
+pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 pub use landfall::item::file_repository;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};
@@ -10,11 +10,11 @@ pub use landfall::lockfile::{Accepted, File, Image, Lock, LockedManifest, Sideca
 pub use landfall::manifest::{Wanted, load};
 pub use landfall::model::{Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, media_type, trim_index};
 pub use landfall::pull::pull;
-pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
+pub use landfall::push::{Omitted, Options as PushOptions, PushError, Pushed, push};
 pub use landfall::registry::{Keychain, Sessions};
 pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
 pub use landfall::rewrite::{
-    Content, Input, Kind as TextKind, Known, Meaning, Options as RewriteOptions, ReadAs, Rewritten, inputs,
+    Content, Input, Meaning, Options as RewriteOptions, ReadAs, ReferenceIndex, Rewritten, Syntax, inputs,
     read, rewrite, scan,
 };
 pub use landfall::store::Disk;

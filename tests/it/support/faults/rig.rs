@@ -7,9 +7,10 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Begun, Digest, Disk, HostRule, Item, Keychain, LeftOut, Limits, LocalFirst, LocalSource, Lock, Locked,
-    Mapping, PackOptions, Pins, Plan, Progress, ProxyRules, PushError, PushOptions, Pushed, Resolver,
-    Sessions, Sink, Status, Straight, Transport, TransportConfig, Upstreams, bundle, load, lock, pull, push,
+    Begun, Digest, Disk, HostRule, Item, Keychain, Limits, LocalFirst, LocalSink, LocalSource, Lock, Locked,
+    Mapping, Omitted, PackOptions, Pins, Plan, Progress, ProxyRules, PushError, PushOptions, Pushed,
+    Resolver, Sessions, Status, Straight, Transport, TransportConfig, Upstreams, bundle, load, lock, pull,
+    push,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub fn quick() -> Limits {
         idle: Duration::from_millis(500),
         upload_answer: Duration::from_millis(900),
         chunks: [6000, 2500],
+        jobs: 8,
         ..Limits::default()
     }
 }
@@ -32,7 +34,7 @@ pub fn quick() -> Limits {
 /// The same, with blobs of a few KB fetched over several connections and sent in chunks where a body is too
 /// large.
 pub fn quick_and_wide() -> Limits {
-    Limits { wide: 11_000, wide_share: 2000, wide_step: 1000, ..quick() }
+    Limits { parallel_from: 11_000, parallel_share: 2000, journal_step: 1000, ..quick() }
 }
 
 /// Two registries, `up` with content and `down` without.
@@ -163,9 +165,9 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk: Arc<dyn Sink> = Arc::new(Disk::open(&self.store(store)).unwrap());
+        let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
-        let pulling = pull(&self.lock, source, &disk, 8, false, self.notes.clone());
+        let pulling = pull(&self.lock, source, &disk, self.limits, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
     }
 
@@ -178,8 +180,8 @@ impl Rig {
         let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
         let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
         let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
-        let into: Arc<dyn Sink> = near;
-        let pulling = pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let into: Arc<dyn LocalSink> = near;
+        let pulling = pull(&self.lock, source, &into, self.limits, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
         squeezing.join().unwrap().unwrap();
@@ -212,8 +214,8 @@ impl Rig {
         };
         let sessions = self.sessions();
         let source = Arc::new(LocalSource(Arc::new(disk)));
-        let left_out = LeftOut::default();
-        let pushing = push(&self.lock, &mapping, (source, &left_out), &sessions, options, self.notes.clone());
+        let omitted = Omitted::default();
+        let pushing = push(&self.lock, &mapping, (source, &omitted), &sessions, options, self.notes.clone());
         self.runtime.block_on(pushing)
     }
 
