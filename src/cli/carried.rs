@@ -3,7 +3,7 @@
 
 use super::listing::lines;
 use super::{Context, Failure};
-use crate::bundle::{self, Bundle, SignedBy, explain};
+use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
 use crate::lock::Lock;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
@@ -36,7 +36,7 @@ pub(super) struct Carried {
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(super) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open(path).map_err(|error| explain(error, path, &*context.progress))?;
+    let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
     let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
     let signed_by = match demands.signers.map(Path::to_path_buf).or_else(site) {
         Some(_) if bundle.signature().is_none() => {

@@ -3,7 +3,7 @@
 use super::carried::{self, Demands};
 use super::together::{Together, store};
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::Lock;
+use crate::lock::{FILE_NAME, Lock};
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Kind, Status};
@@ -34,7 +34,7 @@ struct Files {
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
     /// The lock, where the files come from the store
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock", conflicts_with = "bundle")]
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME, conflicts_with = "bundle")]
     lock: PathBuf,
     /// The bundle that the files come from
     #[arg(long, value_name = "BUNDLE")]

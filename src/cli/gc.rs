@@ -1,8 +1,8 @@
 //! `landfall gc`: the store without what no lock needs.
 
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::Lock;
-use crate::model::human_size;
+use crate::lock::{FILE_NAME, Lock};
+use crate::model::{LAYOUT_FILE, human_size};
 use crate::report::{Report, escape};
 use crate::source;
 use crate::store::{Swept, gc};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(super) struct Gc {
     /// A lock whose content stays; name every lock that this store serves (may be repeated)
-    #[arg(long = "lock", value_name = "FILE", num_args = 1.., default_value = "landfall.lock")]
+    #[arg(long = "lock", value_name = "FILE", num_args = 1.., default_value = FILE_NAME)]
     locks: Vec<PathBuf>,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
@@ -31,7 +31,7 @@ impl Gc {
             keep.extend(parts.map(|part| part.descriptor.digest));
         }
         let dir = context.store_dir()?;
-        if !dir.join("oci-layout").exists() {
+        if !dir.join(LAYOUT_FILE).exists() {
             return Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())));
         }
         let swept = gc(&dir, &keep, self.dry_run)?;

@@ -1,7 +1,7 @@
 //! `landfall lock`.
 
 use super::{Context, Exit, Failure, Outcome};
-use crate::lock::{Change, Lock, Locked, Pins, Resolver, lock};
+use crate::lock::{Change, FILE_NAME, Lock, Locked, Pins, Resolver, lock};
 use crate::manifest;
 use crate::pull::count_kinds;
 use crate::report::{Item, Report, Status, Totals};
@@ -18,7 +18,7 @@ pub(super) struct LockVerb {
     #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", required = true, num_args = 1..)]
     manifests: Vec<PathBuf>,
     /// The lock
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
     /// Compare with upstream and write nothing; exit 4 if something moved
     #[arg(long)]

@@ -2,12 +2,9 @@
 
 use super::carried::{self, Demands};
 use super::{Context, Failure};
-use crate::lock::Lock;
+use crate::lock::{FILE_NAME, Lock};
 use clap::Args;
 use std::path::{Path, PathBuf};
-
-/// Where the lock is looked for without a flag.
-const LOCK: &str = "landfall.lock";
 
 /// Flags that name a lock.
 #[derive(Args)]
@@ -35,7 +32,7 @@ impl Locked {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
                 Ok(carried::open(context, bundle, &demands)?.bundle.held()?)
             }
-            (None, None) if Path::new(LOCK).exists() => Ok(Lock::load(Path::new(LOCK))?),
+            (None, None) if Path::new(FILE_NAME).exists() => Ok(Lock::load(Path::new(FILE_NAME))?),
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
             )),

@@ -4,8 +4,8 @@ use super::like::Like;
 use super::listing::{count, count_of, lines, table};
 use super::together::Given;
 use super::{Context, Exit, Failure, Outcome};
-use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
-use crate::lock::Lock;
+use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use crate::lock::{FILE_NAME, Lock};
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
@@ -16,9 +16,6 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Where the lock is looked for without a flag.
-pub(super) const LOCK: &str = "landfall.lock";
 
 /// Pack what a lock names into one bundle file
 #[derive(Args)]
@@ -62,15 +59,15 @@ impl Pack {
             return context.run(self.like.run(self.out, self.lock, store, context));
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
-        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(LOCK)))?;
+        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
+        let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let plan = Plan::since(&lock, &store, &bases, today())?;
+                let plan = PackPlan::since(&lock, &store, &bases, today())?;
                 let report = |status| report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -81,14 +78,14 @@ impl Pack {
                     return Ok(dry(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
+                let written = bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?;
                 if self.volume_size.is_some() && out.is_file() {
                     progress.note(&format!(
                         "note: there is a file {} too, and commands that are given this name read it, not the volumes",
                         out.display()
                     ));
                 }
-                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                let key = packaging.signer.as_ref().map(|signer| signer.key());
                 Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
@@ -110,7 +107,7 @@ impl Pack {
     }
 
     /// What a delta leaves out, and what it needs.
-    fn left_out(&self, plan: &Plan) -> String {
+    fn left_out(&self, plan: &PackPlan) -> String {
         match (self.since.is_empty(), plan.omitted.len()) {
             (true, _) => String::new(),
             (false, 0) => {
@@ -131,9 +128,9 @@ impl Pack {
 
     fn done(
         &self,
-        plan: &Plan,
+        plan: &PackPlan,
         out: &Path,
-        written: &Written,
+        written: &PackedBundle,
         key: Option<&PublicKey>,
         mut report: Report,
     ) -> Outcome {
@@ -164,7 +161,7 @@ pub(super) fn today() -> jiff::civil::Date {
 }
 
 /// What would be made, and how much room it needs; `more` lines about it.
-pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Outcome {
+pub(super) fn dry(plan: &PackPlan, out: &Path, mut report: Report, more: &str) -> Outcome {
     let needed = plan.needed_bytes();
     report.extra.insert("needed_bytes".into(), json!(needed));
     let text = format!(
@@ -180,12 +177,12 @@ pub(super) fn dry(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Ou
 
 /// The member `bundle` of a report; `key` signed it.
 pub(super) fn described(
-    plan: &Plan,
+    plan: &PackPlan,
     out: &Path,
-    written: &Written,
+    written: &PackedBundle,
     key: Option<&PublicKey>,
 ) -> serde_json::Value {
-    let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+    let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
@@ -197,7 +194,7 @@ pub(super) fn described(
 }
 
 /// The lines about a bundle that was made.
-pub(super) fn told(plan: &Plan, written: &Written) -> String {
+pub(super) fn told(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
     format!(
         "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
@@ -222,24 +219,24 @@ fn ends(names: &[String]) -> String {
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.
-fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
-    let (exit, lost) = match plan.lost.len() {
+fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
+    let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
-        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.lost))),
+        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.missing))),
     };
     Outcome { report, text: escape(text) + &escape(&lost), exit }
 }
 
 /// Every item, with this status where nothing is lost.
-pub(super) fn report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+pub(super) fn report(lock: &Lock, plan: &PackPlan, status: Status) -> Report {
     let mut items: Vec<Item> = plan.items.iter().map(|item| Item { status, ..item.clone() }).collect();
-    items.extend(plan.lost.iter().map(|lost| Item {
-        kind: lost.item.kind,
-        name: lost.item.name.clone(),
-        digest: lost.digest.clone(),
+    items.extend(plan.missing.iter().map(|missing| Item {
+        kind: missing.item.kind,
+        name: missing.item.name.clone(),
+        digest: missing.digest.clone(),
         bytes: None,
         status: Status::Missing,
-        reason: Some(lost.reason.clone()),
+        reason: Some(missing.reason.clone()),
     }));
     items.extend(losses(lock).into_iter().filter(|item| item.status == Status::Skipped));
     Report { items, ..Report::default() }

@@ -3,9 +3,9 @@
 use super::lock::not_there;
 use super::pack;
 use super::{Context, Exit, Failure, Outcome};
-use crate::bundle::{self, Begun, PackOptions, Plan, Straight, Written};
-use crate::lock::Lock;
-use crate::model::{Descriptor, human_size};
+use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use crate::lock::{FILE_NAME, Lock};
+use crate::model::{Descriptor, LAYOUT_FILE, human_size};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Args)]
 pub(super) struct Pull {
     /// The lock
-    #[arg(long, value_name = "FILE", default_value = "landfall.lock")]
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
     /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
     #[arg(long, value_name = "BUNDLE")]
@@ -66,7 +66,7 @@ impl Pull {
     }
 
     fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
-        let plan = Arc::new(Plan::wanted(lock, pack::today()));
+        let plan = Arc::new(PackPlan::wanted(lock, pack::today()));
         if let Err(error) = plan.check_whole() {
             let report = Box::new(pack::report(lock, &plan, Status::Skipped));
             return Err(Failure { report, ..error.into() });
@@ -81,12 +81,12 @@ impl Pull {
             let sessions = context.sessions()?;
             let (options, to) = (PackOptions { level: self.level }, out.to_path_buf());
             let (planned, progress) = (plan.clone(), context.progress.clone());
-            let begin = move || Straight::begin(planned, store, &to, options, signer, &*progress);
+            let begin = move || DirectBundle::begin(planned, store, &to, options, signer, &*progress);
             let (items, written, key) = match blocking(begin).await? {
-                Begun::There(written, key) => {
+                Start::Complete(written, key) => {
                     (plan.items.iter().cloned().chain(losses(lock)).collect(), Some(written), key)
                 }
-                Begun::Open(bundle) => {
+                Start::Incomplete(bundle) => {
                     let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
                     (items, written, key)
                 }
@@ -117,12 +117,12 @@ impl Pull {
         context: &Context,
         sessions: &Arc<Sessions>,
         lock: &Lock,
-        bundle: Straight,
-    ) -> Result<(Vec<Item>, Option<Written>), Failure> {
+        bundle: DirectBundle,
+    ) -> Result<(Vec<Item>, Option<PackedBundle>), Failure> {
         let (near, upstream) = (Arc::new(bundle.clone()), Arc::new(Upstreams(sessions.clone())));
         let source = Arc::new(Nearby::new(near.clone(), upstream));
-        let squeezer = bundle.clone();
-        let squeezing = blocking(move || squeezer.squeeze());
+        let compressor = bundle.clone();
+        let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn Destination> = near;
             let progress = context.progress.clone();
@@ -130,9 +130,9 @@ impl Pull {
             bundle.close();
             pulled.map_err(Failure::from)
         };
-        let (items, squeezed) = tokio::join!(pulling, squeezing);
+        let (items, compressed) = tokio::join!(pulling, compressing);
         let items = items?;
-        squeezed?;
+        compressed?;
         let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
         let written = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
         Ok((items, written))
@@ -148,7 +148,7 @@ async fn blocking<T: Send + 'static>(
 
 /// The store in this folder, if there is one.
 fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
-    Ok(dir.join("oci-layout").exists().then(|| Disk::open(dir)).transpose()?)
+    Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
 }
 
 /// What a pull into the store would do.

@@ -4,7 +4,7 @@ use super::carried::{self, Demands};
 use super::delivery::Delivery;
 use super::together::{Together, store};
 use super::{Context, Failure, Outcome};
-use crate::lock::Lock;
+use crate::lock::{FILE_NAME, Lock};
 use crate::model::Digest;
 use crate::push::LeftOut;
 use crate::source;
@@ -86,7 +86,7 @@ impl Push {
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
-        let path = self.lock.as_deref().unwrap_or(Path::new("landfall.lock"));
+        let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
         let lock = Lock::load(path)?;
         let fingerprint = lock.fingerprint();
         if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {

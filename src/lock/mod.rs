@@ -20,6 +20,9 @@ pub use document::{
 pub use resolve::Resolver;
 pub use run::{Change, Locked, Pins, diff, lock};
 
+/// The name of the lock where none is given; and inside a bundle.
+pub const FILE_NAME: &str = "landfall.lock";
+
 /// Today, `YYYY-MM-DD`, in UTC: what `until` days are compared with.
 pub fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()

@@ -2,7 +2,7 @@
 //! No I/O happens here.
 
 mod digest;
-
+mod layout;
 mod limits;
 mod manifest;
 mod media;
@@ -14,6 +14,7 @@ mod size;
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 
+pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
 pub use manifest::{Child, Descriptor, Manifest, ManifestError, media_type, trim_index};
 pub use media::MediaType;

@@ -20,7 +20,7 @@ pub use destination::{Destination, Ground, Island};
 pub use disk::{Disk, StoreError};
 pub use gc::{Removed, Swept, Waste, gc};
 pub(crate) use islands::merged;
-pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use layout::LayoutIndex;
 pub use nearby::Nearby;
 pub use pieces::read_blocking;
 pub use several::{Lacking, Several, lacking};

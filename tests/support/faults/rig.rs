@@ -6,7 +6,7 @@ use super::server::Faults;
 use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
-use landfall::bundle::{self, Begun, PackOptions, Plan, Straight};
+use landfall::bundle::{self, DirectBundle, PackOptions, PackPlan, Start};
 use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 use landfall::lock::{Lock, Locked, Pins, Resolver, lock};
 use landfall::model::{Digest, Limits};
@@ -176,18 +176,19 @@ impl Rig {
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
-        let plan = Arc::new(Plan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
         let options = PackOptions { level: 1 };
-        let begun = Straight::begin(plan, None, out, options, None, &*self.notes).unwrap();
-        let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
-        let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
-        let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
+        let begun = DirectBundle::begin(plan, None, out, options, None, &*self.notes).unwrap();
+        let Start::Incomplete(bundle) = begun else { panic!("{} is there", out.display()) };
+        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let compressing =
+            std::thread::spawn(move || compressor.compress().map_err(|error| error.to_string()));
         let source = Arc::new(Nearby::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
         let into: Arc<dyn Destination> = near;
         let pulling = landfall::pull::pull(&self.lock, source, &into, 8, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
-        squeezing.join().unwrap().unwrap();
+        compressing.join().unwrap().unwrap();
         if items.iter().all(|item| item.status != Status::Failed) {
             bundle.finish().unwrap();
         }
@@ -198,7 +199,7 @@ impl Rig {
     pub fn pack(&self, store: &str) -> Digest {
         let disk = Disk::open(&self.store(store)).unwrap();
         let plan =
-            Plan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
+            PackPlan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
         let out = self.place.path(format!("{store}.bundle"));
         let options = PackOptions { level: 1 };
         bundle::write(&plan.unwrap(), &disk, &out, options, &*self.notes).unwrap().digest
