@@ -3,7 +3,7 @@
 
 use crate::content::sha256;
 use anyhow::Result;
-use landfall::lock::{File, Lock};
+use landfall::lockfile::{File, Lock};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -2,10 +2,10 @@
 
 use super::format::damage::Damage;
 use super::format::names::MissingItem;
-use crate::lock::LockError;
+use crate::content::ContentError;
+use crate::lockfile::LockError;
 use crate::model::human_size;
 use crate::sign;
-use crate::store::ContentError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

@@ -1,10 +1,9 @@
 //! The way to one host, step by step.
 
 use super::Verdict;
+use crate::config::Site;
 use crate::http::{Certificate, Inspection, Request, Response, Transport, Why, shown_url};
 use crate::registry::{Challenge, Credential, Sessions, read_challenge};
-use crate::rewrite;
-use crate::site::Site;
 use jiff::{Timestamp, ToSpan};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
@@ -85,7 +84,7 @@ impl std::fmt::Display for Target {
 /// What a site names: its proxies, registry, file server and upstreams.
 pub fn targets_of(site: &Site) -> Vec<Target> {
     let registry = site.registry.as_ref().and_then(|registry| {
-        let target = registry.address.parse::<rewrite::Target>().ok()?;
+        let target = registry.address.parse::<crate::model::Target>().ok()?;
         Some(Target::Registry(target.registry, String::new()))
     });
     let files = site.files.as_ref().and_then(|files| Some(Target::Url(Url::parse(files).ok()?)));

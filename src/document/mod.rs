@@ -2,64 +2,14 @@
 
 mod archive;
 mod diagnostic;
-mod shape;
+mod explain;
+mod nearest;
+mod read;
 mod spans;
 
 pub use archive::{ArchiveError, Files, unpack};
 pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::line_column;
+pub use nearest::nearest;
+pub use read::read;
 pub use spans::Node;
-
-use serde::de::DeserializeOwned;
-
-/// Reads one YAML document into `T`.
-///
-/// # Errors
-/// A [`Diagnostic`] with the place, where the document is no YAML, says a key twice, or has not the
-/// shape of `T`.
-pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
-    if let Some(at) = too_deep(text) {
-        let message = format!("this is nested deeper than {DEPTH}, which no document of landfall's is");
-        let span = at..at + 1;
-        return Err(Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help: None }));
-    }
-    let root = Node::parse(text);
-    // maps would take the last of two equal keys without a word
-    if let Some((key, span)) = root.as_ref().and_then(Node::repeated_key) {
-        let message = format!("the key `{key}` stands twice in this mapping");
-        let help = Some("keep one of the two".into());
-        return Err(Box::new(Diagnostic { file: file.into(), text: text.into(), span, message, help }));
-    }
-    serde_yaml::from_str(text).map_err(|error| Box::new(shape::explain(file, text, root.as_ref(), &error)))
-}
-
-/// Deepest nesting of brackets, and of blocks by their indentation, that a document may have. YAML parsers
-/// take quadratic time over more.
-const DEPTH: usize = 64;
-
-/// Where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside of texts count
-/// too; no document of landfall's has that many unbalanced ones.
-fn too_deep(text: &str) -> Option<usize> {
-    let (mut depth, mut dashes) = (0usize, 0usize);
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'-' | b'?' | b':' => dashes += 1,
-            b' ' => {}
-            _ => dashes = 0,
-        }
-        if depth > DEPTH || dashes > 8 * DEPTH {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The one of `known` that `word` most likely stands for, where one is near enough.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let near = |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
-    let best = known.into_iter().map(|name| (near(name), name)).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(score, _)| *score >= 0.65).map(|(_, name)| name)
-}

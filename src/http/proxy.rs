@@ -1,7 +1,7 @@
 //! Which proxy a request goes through, and which rule said so.
 
 use super::no_proxy::{Exception, Target};
-use crate::site::Proxy as SiteProxy;
+use crate::config::Proxy as SiteProxy;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;

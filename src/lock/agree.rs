@@ -1,14 +1,14 @@
 //! Whether the lock's entry of an image is what the image's own manifests say: nothing left out, nothing added.
 
-use super::Image;
 use super::image::{blobs_of, is_manifest};
+use crate::content::BlobRead;
+use crate::lockfile::Image;
 use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
-use crate::store::Blobs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What `image` says otherwise than its manifests, which are read from `blobs`; a sentence each. Children that a
 /// trimmed index leaves out are left out here too.
-pub fn disagreements(image: &Image, blobs: &dyn Blobs) -> Vec<String> {
+pub fn disagreements(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
     let mut check = Check { image, blobs, faults: Vec::new() };
     check.own();
     check.referrers();
@@ -17,7 +17,7 @@ pub fn disagreements(image: &Image, blobs: &dyn Blobs) -> Vec<String> {
 
 struct Check<'a> {
     image: &'a Image,
-    blobs: &'a dyn Blobs,
+    blobs: &'a dyn BlobRead,
     faults: Vec<String>,
 }
 
@@ -163,9 +163,9 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::{LockedManifest, Referrer, Trimmed};
+    use crate::content::ContentError;
+    use crate::lockfile::{LockedManifest, Referrer, Trimmed};
     use crate::model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
-    use crate::store::ContentError;
     use serde_json::{Value, json};
     use std::collections::HashMap;
     use std::io::{Cursor, Read};
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    impl Blobs for Memory {
+    impl BlobRead for Memory {
         fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
             Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
         }

@@ -2,11 +2,11 @@
 
 use super::checksum;
 use super::resolve::{Cause, Resolver};
-use super::{File, Sidecar};
 use crate::http::{Error, ErrorKind, Response};
+use crate::lockfile::{File, Sidecar};
 use crate::manifest::{Checksum, WantedFile};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
-use crate::source::{expect_file, get};
+use crate::upstream::{expect_file, get};
 use futures_util::StreamExt;
 use reqwest::Method;
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! Resolving an image: its index, the wanted manifests, and every blob under them.
 
+use super::referrers;
 use super::resolve::{Cause, Resolver};
-use super::{Image, LockedManifest, Trimmed, referrers};
+use crate::lockfile::{Image, LockedManifest, Trimmed};
 use crate::manifest::WantedImage;
 use crate::model::{
     Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, referring, trim_index,

@@ -3,7 +3,7 @@
 
 use super::image::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
 use super::resolve::{Cause, Resolver};
-use super::{Image, Referrer};
+use crate::lockfile::{Image, Referrer};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
 use crate::registry::{RawManifest, Session, referrer_entries};
 use std::collections::{BTreeMap, BTreeSet};

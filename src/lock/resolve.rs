@@ -1,12 +1,15 @@
 //! What resolving works with: registries and web servers, and the store that saves asking twice.
 
+use crate::content::Origin;
+use crate::content::Part;
+use crate::content::{BlobRead, ContentError, Sink, fetch};
 use crate::http::{Error, ErrorKind};
 use crate::manifest::WantedImage;
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
-use crate::source::{self, Part, Upstreams};
-use crate::store::{Blobs, ContentError, Destination, Disk, fetch};
+use crate::store::Disk;
+use crate::upstream::Upstreams;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -172,9 +175,9 @@ impl Resolver {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
         let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
-        let part = Part { descriptor: blob.clone(), from: source::From::Blob { registry, repository } };
+        let part = Part { descriptor: blob.clone(), from: Origin::Blob { registry, repository } };
         let upstreams = Upstreams(self.sessions.clone());
-        let disk: Arc<dyn Destination> = Arc::new(self.disk.clone());
+        let disk: Arc<dyn Sink> = Arc::new(self.disk.clone());
         fetch(&upstreams, &disk, &part, &Silent).await.map_err(|error| match error.side {
             Side::Source => Cause::from(Error::new(error.kind, error.message)),
             _ => Cause::local(error.message),

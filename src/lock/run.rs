@@ -1,7 +1,8 @@
 //! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
 
 use super::resolve::{Cause, Resolver};
-use super::{Accepted, File, Image, Lock, Unresolved, file, image, referrers};
+use super::{file, image, referrers};
+use crate::lockfile::{Accepted, File, Image, Lock, Unresolved};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
 use crate::model::Digest;
 use crate::report::{Item, Kind, Status};

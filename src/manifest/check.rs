@@ -1,43 +1,16 @@
 //! One manifest, checked value by value: what its entries and lists ask for, each with its place.
 
+use super::items::{Item, Items};
 use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
 use super::text::{Spot, Text};
 use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platforms, reference_of, url_of};
 use super::vars::{At, Field, OWN_URL, Vars};
 use super::{Endpoint, WantedFile, WantedImage, list};
 use crate::document::{Diagnostic, Node};
-use crate::lock::Accepted;
-use crate::model::{ImageRef, Platform};
+use crate::lockfile::Accepted;
+use crate::model::Platform;
 use crate::report::Kind;
 use std::rc::Rc;
-
-/// What one manifest asks for.
-#[derive(Debug, Default)]
-pub(super) struct Items {
-    pub(super) images: Vec<Item<WantedImage>>,
-    pub(super) files: Vec<Item<WantedFile>>,
-    pub(super) missing: Vec<Item<Accepted>>,
-    pub(super) endpoints: Vec<Item<Endpoint>>,
-    pub(super) exclude: Vec<Item<Exclude>>,
-}
-
-/// A value with its place.
-#[derive(Debug)]
-pub(super) struct Item<T> {
-    pub(super) value: T,
-    pub(super) spot: Spot,
-    /// Whether it comes from another tool's list, which may say a thing twice.
-    pub(super) listed: bool,
-}
-
-/// What to leave out.
-#[derive(Debug)]
-pub(super) enum Exclude {
-    /// A repository, or one reference of it where a tag or digest is written.
-    Image(ImageRef),
-    /// A file.
-    Url(String),
-}
 
 type Checked<T> = Result<T, Box<Diagnostic>>;
 

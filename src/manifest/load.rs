@@ -1,5 +1,6 @@
 //! Files and folders named on the command line, read into [`Wanted`].
 
+use super::items::Items;
 use super::schema::{Document, List, ListFormat};
 use super::text::{Spot, Text};
 use super::{Wanted, check, merge};
@@ -87,7 +88,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Reads one manifest; `None` for another document of landfall's, where `may_be_other`.
-fn read(path: &Path, may_be_other: bool) -> Result<Option<check::Items>, Error> {
+fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
     let open = |source| Error::Open { path: path.into(), source };
     let content = std::fs::read_to_string(path).map_err(open)?;
     // editors on Windows begin files with a byte order mark

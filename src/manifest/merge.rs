@@ -1,11 +1,11 @@
 //! What several manifests ask for, put together: exclusions taken out, equal items made one,
 //! contradictions refused.
 
-use super::check::{Exclude, Item, Items};
+use super::items::{Exclude, Item, Items};
 use super::text::Spot;
 use super::{Endpoint, Wanted, WantedFile, WantedImage};
 use crate::document::{Diagnostic, nearest};
-use crate::lock::Accepted;
+use crate::lockfile::Accepted;
 use crate::model::Platform;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

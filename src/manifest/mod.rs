@@ -6,6 +6,7 @@
 
 mod check;
 mod draft;
+mod items;
 mod list;
 mod load;
 mod merge;

@@ -1,7 +1,7 @@
 //! Single values of a manifest: references, URLs, platforms, digests, modes.
 
 use super::Checksum;
-use super::check::Exclude;
+use super::items::Exclude;
 use super::text::Spot;
 use crate::document::Diagnostic;
 use crate::model::{Digest, DigestError, ImageRef, Platform, ReferenceError};

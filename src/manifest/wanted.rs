@@ -1,6 +1,6 @@
 //! What all manifests together ask for: expanded, merged, sorted.
 
-use crate::lock::Accepted;
+use crate::lockfile::Accepted;
 use crate::model::{Digest, ImageRef, Platform};
 use std::fmt;
 

@@ -1,55 +1,9 @@
 //! Manifests and indexes as far as landfall must read them. The raw bytes are what is kept and sent;
 //! nothing parsed here is ever written back, the trimmed index apart.
 
-use super::{Digest, DigestError, Platform};
-use serde::{Deserialize, Serialize};
+use super::{Descriptor, Digest, DigestError, Platform, media_type};
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Media types by name.
-pub mod media_type {
-    pub use oci_client::manifest::{
-        IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG, IMAGE_DOCKER_CONFIG_MEDIA_TYPE as DOCKER_CONFIG,
-        IMAGE_MANIFEST_LIST_MEDIA_TYPE as DOCKER_LIST, IMAGE_MANIFEST_MEDIA_TYPE as DOCKER_MANIFEST,
-        OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
-    };
-    /// Docker schema 1, signed: read by name only, so that it can be refused by name.
-    pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
-    /// Docker schema 1, unsigned.
-    pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
-    /// The two bytes `{}` that stand for "no config" (manifest.md, "Guidance for an Empty Descriptor").
-    pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
-    /// A plain file carried as an artifact.
-    pub const OCTETS: &str = "application/octet-stream";
-    /// `artifactType` of a file that landfall carries.
-    pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
-
-    /// Whether it is an index (a list of manifests).
-    pub fn is_index(media_type: &str) -> bool {
-        media_type == OCI_INDEX || media_type == DOCKER_LIST
-    }
-
-    /// Whether it is an image manifest or an index.
-    pub fn is_manifest(media_type: &str) -> bool {
-        is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
-    }
-
-    /// Whether it is a config with `os` and `architecture` in it.
-    pub fn is_image_config(media_type: &str) -> bool {
-        media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
-    }
-}
-
-/// What names a piece of content: digest, size in bytes and media type (descriptor.md).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Descriptor {
-    /// The content's digest.
-    pub digest: Digest,
-    /// The content's size in bytes.
-    pub size: u64,
-    /// The content's media type.
-    pub media_type: super::MediaType,
-}
 
 /// An entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,6 +177,13 @@ mod tests {
       {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1,"platform":{"os":"linux","architecture":"amd64"}},
       {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":2,"platform":{"os":"linux","architecture":"arm64","variant":"v8"},"x":1}
     ], "annotations": {"k":"v"} }"#;
+
+    #[test]
+    fn media_types_of_foreign_layers() {
+        assert!(media_type::is_foreign("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"));
+        assert!(media_type::is_foreign("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"));
+        assert!(!media_type::is_foreign("application/vnd.oci.image.layer.v1.tar+gzip"));
+    }
 
     #[test]
     fn an_index_without_media_type_is_read() {

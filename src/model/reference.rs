@@ -118,7 +118,7 @@ impl FromStr for ImageRef {
         if !is_ipv6_host(&host) && !is_host(&host) {
             return Err(grammar("its host is not well formed"));
         }
-        if !path.split('/').all(is_component) {
+        if !path.split('/').all(is_repository_component) {
             return Err(grammar(
                 "a repository has lower-case letters and digits, single separators . _ __ - between them, and / \
                  between its parts",
@@ -144,6 +144,12 @@ const HUB: &str = "docker.io";
 /// Longest repository, in characters (distribution/reference).
 const NAME_LENGTH: usize = 255;
 
+/// Whether `text` is a repository name, by the grammar of distribution/reference and of distribution-spec
+/// "Pulling manifests". No component is empty or `..`, so that such a name is a safe path.
+pub fn is_repository(text: &str) -> bool {
+    text.len() <= NAME_LENGTH && text.split('/').all(is_repository_component)
+}
+
 /// `name[.name…][:port]`, where a name has letters, digits, and inner hyphens.
 fn is_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "0"));
@@ -154,8 +160,9 @@ fn is_host(host: &str) -> bool {
     name.split('.').all(label) && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Lower-case letters and digits, with `.`, `_`, `__` or any number of `-` between them.
-fn is_component(component: &str) -> bool {
+/// Whether `component` can stand between the slashes of a repository name: lower-case letters and digits, with
+/// `.`, `_`, `__` or any number of `-` between them.
+pub fn is_repository_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends_well =
         component.bytes().next().is_some_and(word) && component.bytes().next_back().is_some_and(word);
@@ -166,7 +173,8 @@ fn is_component(component: &str) -> bool {
         })
 }
 
-fn is_tag(tag: &str) -> bool {
+/// Whether `tag` is a tag: up to 128 of `[A-Za-z0-9_.-]`, the first neither `.` nor `-`.
+pub fn is_tag(tag: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=128).contains(&tag.len()) && tag.bytes().all(inner) && !tag.starts_with(['.', '-'])
 }
@@ -248,6 +256,23 @@ mod tests {
     fn what_is_no_reference_is_refused() {
         for bad in ["", "UPPER", "a//b", "a b", "a:", "quay.io/a@sha256:00", "https://quay.io/a"] {
             assert!(bad.parse::<ImageRef>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn repositories_and_tags_by_the_grammar() {
+        for good in ["a", "library/nginx", "a.b/c_d/e__f/g---h", "files/dl.k8s.io/00ff", "localhost_5001/a"] {
+            assert!(is_repository(good), "{good}");
+        }
+        let long = "a".repeat(256);
+        for bad in
+            ["", "A", "a//b", "/a", "a/", "..", "a/../b", ".a", "a.", "a..b", "a___b", "_a", "a:b", &long]
+        {
+            assert!(!is_repository(bad), "{bad}");
+        }
+        assert!(is_tag("v1.33.4") && is_tag("_x") && is_tag("sha256-ab.sig"));
+        for bad in ["", ".", "..", "-a", "a/b", "a:b", &"t".repeat(129)] {
+            assert!(!is_tag(bad), "{bad}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The pull: each digest once for the whole run, biggest first, with a lane for manifests.
 
+use crate::content::{Entry, Origin, Part};
+use crate::content::{IdleSlots, Sink, Source, StoreError, TransferError, fetch_parallel};
 use crate::http::ErrorKind;
-use crate::lock::{Accepted, Lock};
+use crate::item::{each, entry};
+use crate::lockfile::{Accepted, Lock};
 use crate::model::{Descriptor, Digest, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
-use crate::source::{Entry, From, Part, each, entry};
-use crate::store::{Destination, Lanes, Source, StoreError, TransferError, fetch_wide};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -31,7 +32,7 @@ const ORIGINS: usize = 4;
 pub async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
-    into: &Arc<dyn Destination>,
+    into: &Arc<dyn Sink>,
     jobs: usize,
     rehash: bool,
     progress: Arc<dyn Progress>,
@@ -40,7 +41,7 @@ pub async fn pull(
     progress.begin("pull", outcome.open.len() as u64, bytes);
     let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
     let (all_begun, begun) = tokio::sync::watch::channel(false);
-    let lanes = Lanes::new(blobs.clone(), begun);
+    let lanes = IdleSlots::new(blobs.clone(), begun);
     let mut running = JoinSet::new();
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (mut small, mut large) = tasks.into_iter().partition::<VecDeque<_>, _>(|task| task.is_manifest);
@@ -117,12 +118,12 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(lock: &'a Lock, into: &dyn Destination, rehash: bool) -> Result<Plan<'a>, StoreError> {
+    fn new(lock: &'a Lock, into: &dyn Sink, rehash: bool) -> Result<Plan<'a>, StoreError> {
         for part in each(lock).flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
-            if let From::Computed(bytes) = &part.from {
+            if let Origin::Computed(bytes) = &part.from {
                 into.take(&part.descriptor, bytes)?;
             }
         }
@@ -153,14 +154,14 @@ impl<'a> Plan<'a> {
 /// Asks each place in turn; what is wrong at our own side is final.
 async fn fetch_any(
     source: &Arc<dyn Source>,
-    into: &Arc<dyn Destination>,
+    into: &Arc<dyn Sink>,
     parts: &[Part],
     progress: &Arc<dyn Progress>,
-    lanes: &Lanes,
+    lanes: &IdleSlots,
 ) -> Result<u64, TransferError> {
     let mut first = None;
     for part in parts {
-        match fetch_wide(source, into, part, progress, lanes).await {
+        match fetch_parallel(source, into, part, progress, lanes).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }
@@ -216,9 +217,9 @@ impl Outcome<'_> {
         }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Destination) {
+    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Sink) {
         for part in &entry.parts {
-            if let From::Trimmed { of, keep } = &part.from {
+            if let Origin::Trimmed { of, keep } = &part.from {
                 let digest = &part.descriptor.digest;
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;

@@ -2,12 +2,12 @@
 //! referrers API, or else in the list that clients keep under a tag.
 
 use super::deliver::Carrier;
+use crate::content::{AttachedReferrer, Entry, Part};
+use crate::content::{TransferError, read_part};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Digest, media_type, merge_referrers, referrers_tag, referring};
 use crate::registry::{Session, referrer_entries};
 use crate::report::Side;
-use crate::source::{Attached, Entry, Part};
-use crate::store::{TransferError, read_part};
 use futures_util::StreamExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ struct Unlisted {
 impl Carrier {
     /// Puts what refers to the entry, whose manifests and blobs stand in `repository` already.
     pub(super) async fn attach(&self, entry: &Entry, repository: &str) -> Result<(), TransferError> {
-        let (indexes, leaves): (Vec<&Attached>, Vec<&Attached>) =
+        let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) =
             entry.referrers.iter().partition(|one| media_type::is_index(&one.descriptor.media_type));
         let putting: Vec<_> =
             leaves.into_iter().map(|one| self.put_referrer(entry, one, repository)).collect();
@@ -47,7 +47,7 @@ impl Carrier {
     async fn put_referrer(
         &self,
         entry: &Entry,
-        one: &Attached,
+        one: &AttachedReferrer,
         repository: &str,
     ) -> Result<Option<Unlisted>, TransferError> {
         let digest = &one.descriptor.digest;
@@ -114,7 +114,7 @@ impl Carrier {
 /// When the registry cannot say.
 pub(super) async fn all_attached(session: &Session, entry: &Entry, repository: &str) -> Result<bool, Error> {
     let mut subjects: BTreeMap<&Digest, BTreeSet<&Digest>> = BTreeMap::new();
-    for Attached { descriptor, tag, subject, .. } in &entry.referrers {
+    for AttachedReferrer { descriptor, tag, subject, .. } in &entry.referrers {
         if let Some(tag) = tag
             && session.head_manifest(repository, tag, true).await? != Some(descriptor.digest.clone())
         {

@@ -3,13 +3,13 @@
 use super::names::project;
 use super::plan::trimmed;
 use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
+use crate::config::IndexPolicy;
+use crate::content::{Entry, Origin, Part};
+use crate::content::{Source, TransferError, checked, read_part};
 use crate::http::{ByteStream, Error, ErrorKind};
 use crate::model::{Digest, media_type, trim_index};
 use crate::registry::{Opener, Session, Uploaded, is_quota};
 use crate::report::{Progress, Side};
-use crate::site::IndexPolicy;
-use crate::source::{Entry, From, Part};
-use crate::store::{Source, TransferError, checked, read_part};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
@@ -153,7 +153,7 @@ impl Carrier {
             .parts
             .iter()
             .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
-            .filter(|part| !matches!(part.from, From::Trimmed { .. }))
+            .filter(|part| !matches!(part.from, Origin::Trimmed { .. }))
             .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
         let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
@@ -267,7 +267,7 @@ impl Carrier {
                 Err(error) => return Err(error),
             }
         }
-        let From::Trimmed { keep, .. } = &part.from else { return Ok(top.descriptor.digest.clone()) };
+        let Origin::Trimmed { keep, .. } = &part.from else { return Ok(top.descriptor.digest.clone()) };
         let invalid = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {

@@ -2,12 +2,13 @@
 
 use super::PushError;
 use super::plan::{Delivery, deliveries, trimmed};
+use crate::content::Entry;
 use crate::http::Error;
-use crate::lock::Lock;
+use crate::item::entry;
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::Mapping;
 use crate::registry::{Session, Sessions};
-use crate::rewrite::Mapping;
-use crate::source::{Entry, entry};
 use futures_util::StreamExt;
 use serde::Serialize;
 

@@ -4,12 +4,13 @@
 use super::deliver::Carrier;
 use super::plan::Delivery;
 use super::preflight::{Problem, ProblemKind};
+use crate::content::Part;
+use crate::content::{Source, checked};
 use crate::http::{ByteStream, Error};
-use crate::lock::Lock;
+use crate::item::entry;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, Limits, human_size};
 use crate::registry::Session;
-use crate::source::{Part, entry};
-use crate::store::{Source, checked};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Which repository names a registry can hold.
 
-use crate::rewrite::Destination;
+use crate::model::Destination;
 
 /// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
 const LONGEST: usize = 255;

@@ -2,18 +2,19 @@
 
 use super::attach::all_attached;
 use super::names;
+use crate::content::{Entry, Origin, Part};
 use crate::http::Error;
-use crate::lock::Lock;
+use crate::item::entry;
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::{Destination, Mapping, file_tag};
 use crate::registry::Session;
-use crate::rewrite::{Destination, Mapping, file_tag};
-use crate::source::{Entry, From, Part, entry};
 use futures_util::StreamExt;
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Which entry of the lock, by its place in [`crate::source::entries`].
+    /// Which entry of the lock, by its place in [`crate::item::entries`].
     pub entry: usize,
     /// Repository.
     pub place: Destination,
@@ -48,7 +49,7 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
     });
     let files = lock.files.iter().enumerate().map(|(at, file)| {
         let entry = lock.images.len() + at;
-        Delivery { entry, place: mapping.file(&file.name), tag: file_tag(file) }
+        Delivery { entry, place: mapping.file(&file.name), tag: file_tag(&file.digest) }
     });
     images.chain(files).collect()
 }
@@ -88,5 +89,5 @@ pub(super) async fn standings(
 
 /// The trimmed index of an entry, where it has one.
 pub(super) fn trimmed(entry: &Entry) -> Option<&Part> {
-    entry.parts.iter().find(|part| matches!(part.from, From::Trimmed { .. }))
+    entry.parts.iter().find(|part| matches!(part.from, Origin::Trimmed { .. }))
 }

@@ -1,8 +1,8 @@
 //! What a registry's refusal of a manifest is about.
 
+use crate::content::TransferError;
 use crate::http::{Error, ErrorKind};
 use crate::report::Side;
-use crate::store::TransferError;
 
 /// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals,
 /// of the tag or of the size, are not about children.

@@ -5,16 +5,17 @@ use super::left_out::{self, LeftOut};
 use super::plan::{Delivery, Standing, deliveries, standings, trimmed};
 use super::preflight::{Preflight, Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
+use crate::config::IndexPolicy;
+use crate::content::{Source, TransferError};
 use crate::http::{Error, ErrorKind};
-use crate::lock::Lock;
+use crate::item::{Collision, collision};
+use crate::item::{each, entry};
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::Mapping;
 use crate::pull::losses;
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
-use crate::rewrite::{Collision, Mapping};
-use crate::site::IndexPolicy;
-use crate::source::{each, entry};
-use crate::store::{Source, TransferError};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -95,7 +96,7 @@ pub async fn push(
     options: Options,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
-    if let Some(collision) = mapping.collision(lock) {
+    if let Some(collision) = collision(mapping, lock) {
         return Err(Box::new(collision).into());
     }
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;

@@ -1,7 +1,7 @@
 //! Where credentials come from: the site, docker and podman auth files, `DOCKER_AUTH_CONFIG`, and
 //! credential helpers. They are never shown; where they came from is.
 
-use crate::site::{Credentials as SiteCredentials, Site};
+use crate::config::{Credentials as SiteCredentials, Site};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -136,10 +136,10 @@ impl Keychain {
 
     fn add_site(&mut self, site: &Site, get: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
         if let Some(registry) = &site.registry {
-            let target: crate::rewrite::Target =
+            let target: crate::model::Target =
                 registry.address.parse().map_err(|error| format!("registry.address of the site: {error}"))?;
             for destinations in registry.paths.values() {
-                if let crate::site::Destinations::Entry(entry) = destinations
+                if let crate::config::Destinations::Entry(entry) = destinations
                     && let Some(credentials) = &entry.credentials
                 {
                     for path in &entry.to {

@@ -2,9 +2,9 @@
 
 use super::credentials::{Keychain, site_secret};
 use super::session::Session;
+use crate::config::Site;
 use crate::http::{Error, ErrorKind, HostRule, ProxyAccount, ProxyRules, TlsProfile, Transport};
-use crate::rewrite::Target;
-use crate::site::Site;
+use crate::model::Target;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 
 mod progress;
 
-pub use progress::{Progress, ProgressMode, Silent, progress};
+pub use progress::{Progress, Silent};
 
 use crate::model::Digest;
 use serde::{Deserialize, Serialize};

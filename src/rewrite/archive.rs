@@ -168,16 +168,16 @@ pub(super) fn zipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::Lock;
+    use crate::lockfile::Lock;
     use crate::model::Digest;
-    use crate::rewrite::Mapping;
+    use crate::model::Mapping;
 
     fn known() -> Known {
         let digest = Digest::sha256(b"x");
         let lock = format!(
             "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
         );
-        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::new("r:5".parse().unwrap(), None))
+        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
     }
 
     fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {

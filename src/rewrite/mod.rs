@@ -13,7 +13,6 @@ mod defaults;
 mod findings;
 mod inputs;
 mod known;
-mod mapping;
 mod scan;
 mod shapes;
 mod spelling;
@@ -31,12 +30,9 @@ pub use findings::{Finding, Findings, Meaning, ReadAs, Splice};
 pub use inputs::{Content, Input, inputs, read, write};
 pub(crate) use known::other_hosts;
 pub use known::{Known, Position};
-pub(crate) use mapping::host_component;
-pub(crate) use mapping::is_path;
-pub use mapping::{Collision, Destination, Mapping, Target, TargetError, file_repository, file_tag};
 pub use scan::{Kind, scan};
 
-use crate::model::Limits;
+use crate::model::{Destination, Limits};
 use std::path::PathBuf;
 
 /// What is changed beside the names.

@@ -1,8 +1,9 @@
 //! Shapes of YAML, each with what is made of it.
 
-use super::{Kind, Known, Mapping, Meaning, Options, rewrite};
-use crate::lock::Lock;
+use super::{Kind, Known, Meaning, Options, rewrite};
+use crate::lockfile::Lock;
 use crate::model::Digest;
+use crate::model::Mapping;
 
 fn known() -> Known {
     let names = [
@@ -15,7 +16,7 @@ fn known() -> Known {
         format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
     });
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n{}", images.concat())).unwrap();
-    Known::new(&lock, &Mapping::new("r:5/p".parse().unwrap(), None))
+    Known::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
 }
 
 /// The new text, and the reasons for what was left.
@@ -152,9 +153,11 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     });
     let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
     let site = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}");
-    let site = crate::site::Site::parse(std::path::Path::new("s"), &site).unwrap();
-    let known =
-        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::new("r:5".parse().unwrap(), Some(&site)));
+    let site = crate::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
+    let known = Known::new(
+        &Lock::parse("l", &lock).unwrap(),
+        &crate::config::mapping("r:5".parse().unwrap(), Some(&site)),
+    );
     let result = rewrite(source, Kind::Document, &known, Options::default());
     let left = result.findings.found.into_iter().filter_map(|finding| match finding.meaning {
         Meaning::Left { why } => Some(why),

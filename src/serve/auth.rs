@@ -1,4 +1,4 @@
-//! Who may use the API: users of an `htpasswd -B` file, by Basic authentication.
+//! Who may use the API: the users of an `htpasswd -B` file, by Basic authentication.
 
 use super::ServeError;
 use crate::model::Digest;
@@ -10,25 +10,24 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// How many verified credentials are remembered.
+/// How many verified headers are remembered.
 const REMEMBERED: usize = 1024;
 
 /// The users of a password file.
 pub struct Users {
     /// User -> bcrypt hash.
     hashes: BTreeMap<String, String>,
-    /// Digests of the headers that have been verified: bcrypt is slow on purpose, and a push is
-    /// hundreds of requests.
+    /// Digests of verified headers: bcrypt is slow on purpose, and a push makes hundreds of requests.
     known: Mutex<HashSet<Digest>>,
-    /// Verifications at one time, so that wrong passwords cannot take all processors.
+    /// Bounds verifications at one time, so that wrong passwords cannot take all processors.
     gate: Semaphore,
 }
 
 impl Users {
-    /// Reads a file of `user:hash` lines. Only bcrypt is taken, as by other registries.
+    /// Reads a file of `user:hash` lines. Only bcrypt is accepted, as by other registries.
     ///
     /// # Errors
-    /// When it cannot be read, names nobody, or has another kind of hash.
+    /// When it cannot be read, names no user, or has another kind of hash.
     pub fn load(path: &Path) -> Result<Users, ServeError> {
         let wrong = |why: String| ServeError::Users { path: path.into(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -40,8 +39,8 @@ impl Users {
             }
             let bcrypt = |hash: &&str| ["$2y$", "$2a$", "$2b$"].iter().any(|mark| hash.starts_with(mark));
             let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| bcrypt(hash)) else {
-                let mend = "write it with `htpasswd -B` (bcrypt is the only kind taken)";
-                return Err(wrong(format!("line {} has no bcrypt hash; {mend}", at + 1)));
+                let fix = "write it with `htpasswd -B` (bcrypt is the only kind taken)";
+                return Err(wrong(format!("line {} has no bcrypt hash; {fix}", at + 1)));
             };
             hashes.insert(user.to_owned(), hash.to_owned());
         }
@@ -51,7 +50,7 @@ impl Users {
         Ok(Users { hashes, known: Mutex::default(), gate: Semaphore::new(2) })
     }
 
-    /// Whether `header`, an `Authorization`, is that of a user.
+    /// Whether `header`, an `Authorization`, has the name and password of a user.
     pub(super) async fn know(&self, header: Option<&HeaderValue>) -> bool {
         let Some(header) = header else { return false };
         let key = Digest::sha256(header.as_bytes());
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_of_hashes_are_refused_with_the_mend() {
+    fn other_kinds_of_hashes_are_refused_with_the_fix() {
         let message = users("anna:$apr1$x$y\n").err().unwrap().to_string();
         assert!(message.contains("line 1") && message.contains("htpasswd -B"), "{message}");
         assert!(!message.contains("apr1"), "hashes are not shown: {message}");

@@ -1,12 +1,10 @@
-//! The page at `/`: what is here and by which names it is pulled. Plain HTML without scripts.
+//! The page at `/`: what the server holds, and the names to pull it by. Plain HTML without scripts.
 
-use super::app::App;
-use super::catalogue::{Bundle, Item};
-use super::files::link;
-use super::registry::disk;
-use super::reply::Problem;
+use super::bundles::{BundleListing, ItemListing};
+use super::kinds::KINDS;
+use super::response::ApiError;
+use super::state::State;
 use crate::model::human_size;
-use crate::report::Kind;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName};
 use std::fmt::Write as _;
@@ -20,23 +18,23 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max
      vertical-align:top;border-bottom:1px solid #ddd}code{font-size:13px;overflow-wrap:anywhere}\
      td:last-child{white-space:nowrap}";
 
-/// The page, for a reader who has reached this server as the `Host` header says.
-pub(super) fn page(app: &App, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
+/// The page. Names begin with the host by which the reader reached this server (the `Host` header).
+pub(super) fn page(state: &State, headers: &HeaderMap) -> Result<Vec<u8>, ApiError> {
     let here = headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
-    let here = here.unwrap_or(&app.address);
+    let here = here.unwrap_or(&state.address);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>landfall</title>\n\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style>\n<h1>landfall at {}</h1>\n",
         escaped(here)
     );
-    for bundle in &app.catalogue.bundles {
+    for bundle in &state.bundles.listings {
         write_bundle(&mut out, here, bundle);
     }
-    if let Some(pushed) = &app.pushed {
+    if let Some(store) = &state.writable {
         out += "<h2>Pushed here</h2>\n<table>\n<tr><th>name here<th>digest</tr>\n";
-        for name in pushed.names().map_err(disk)? {
-            for tag in pushed.tags(&name).map_err(disk)?.unwrap_or_default() {
-                let digest = pushed.tag(&name, &tag).map_err(disk)?;
+        for name in store.repositories().map_err(ApiError::disk)? {
+            for tag in store.tags(&name).map_err(ApiError::disk)?.unwrap_or_default() {
+                let digest = store.tag(&name, &tag).map_err(ApiError::disk)?;
                 let digest = digest.map(|digest| digest.to_string()).unwrap_or_default();
                 let name = escaped(&format!("{here}/{name}:{tag}"));
                 let _ = writeln!(out, "<tr><td><code>{name}</code><td><code>{digest}</code></tr>");
@@ -48,40 +46,35 @@ pub(super) fn page(app: &App, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
     Ok(out.into_bytes())
 }
 
-fn write_bundle(out: &mut String, here: &str, bundle: &Bundle) {
+fn write_bundle(out: &mut String, here: &str, bundle: &BundleListing) {
     let _ = writeln!(out, "<h2>{}</h2>", escaped(&bundle.name));
     if let Some(digest) = &bundle.digest {
         let _ = writeln!(out, "<p>bundle digest <code>{digest}</code></p>");
     }
-    if !bundle.lacks.is_empty() {
-        out.push_str("<p><strong>This bundle is partial.</strong> It lacks</p>\n<ul>\n");
-        for item in &bundle.lacks {
+    if !bundle.missing.is_empty() {
+        out.push_str("<p><strong>This bundle is partial.</strong> It missing</p>\n<ul>\n");
+        for item in &bundle.missing {
             let _ = writeln!(out, "<li>{}</li>", escaped(item));
         }
         out.push_str("</ul>\n");
     }
-    let of = |kind| bundle.items.iter().filter(move |item: &&Item| item.kind == kind);
-    if of(Kind::Image).next().is_some() {
-        out.push_str("<table>\n<tr><th>image<th>name here<th>digest<th>size</tr>\n");
-        for item in of(Kind::Image) {
-            let place = escaped(&format!("{here}/{}", item.place));
-            row(out, &escaped(&item.name), &format!("<code>{place}</code>"), item);
+    for kind in KINDS {
+        let mut items = bundle.items.iter().filter(|item| item.kind == kind).peekable();
+        if items.peek().is_some() {
+            let _ = writeln!(out, "<table>\n<tr><th>{kind}<th>name here<th>digest<th>size</tr>");
+            items.for_each(|item| row(out, here, item));
+            out.push_str("</table>\n");
         }
-        out.push_str("</table>\n");
-    }
-    if of(Kind::File).next().is_some() {
-        out.push_str("<table>\n<tr><th>file<th>name here<th>digest<th>size</tr>\n");
-        for item in of(Kind::File) {
-            let path = escaped(&link(&item.name).unwrap_or_default());
-            let place = escaped(&format!("{here}/{}", item.place));
-            let name = format!("<a href=\"{path}\">{}</a>", escaped(&item.name));
-            row(out, &name, &format!("<code>{path}</code><br><code>{place}</code>"), item);
-        }
-        out.push_str("</table>\n");
     }
 }
 
-fn row(out: &mut String, name: &str, place: &str, item: &Item) {
+fn row(out: &mut String, here: &str, item: &ItemListing) {
+    let mut name = escaped(&item.name);
+    let mut place = format!("<code>{}</code>", escaped(&format!("{here}/{}", item.repository_tag)));
+    if let Some(link) = item.link.as_deref().map(escaped) {
+        name = format!("<a href=\"{link}\">{name}</a>");
+        place = format!("<code>{link}</code><br>{place}");
+    }
     let lacking = if item.incomplete { " <strong>incomplete</strong>" } else { "" };
     let (digest, size) = (&item.digest, human_size(item.size));
     let _ = writeln!(out, "<tr><td>{name}{lacking}<td>{place}<td><code>{digest}</code><td>{size}</tr>");
@@ -108,23 +101,26 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file_table;
     use super::*;
     use crate::model::Digest;
+    use crate::report::Kind;
 
     #[test]
     fn names_cannot_become_markup() {
-        let item = Item {
+        let item = ItemListing {
             kind: Kind::File,
             name: "https://h/a?x='\"><script>&".into(),
-            place: "files/h/00:11".into(),
+            repository_tag: "files/h/00:11".into(),
+            link: file_table::link("https://h/a?x='\"><script>&"),
             digest: Digest::sha256(b"x"),
             size: 1,
             incomplete: true,
         };
-        let bundle = Bundle {
+        let bundle = BundleListing {
             name: "<b>.tar.zst".into(),
             digest: None,
-            lacks: vec!["image <x>".into()],
+            missing: vec!["image <x>".into()],
             items: vec![item],
         };
         let mut out = String::new();

@@ -14,7 +14,7 @@ pub(super) enum Wanted {
     Outside,
 }
 
-/// Reads `Range` for content of `size` bytes with the entity tag `etag`. Several ranges at once, other
+/// Reads `Range` for content of `size` bytes with the entity tag `etag`. BlobChain ranges at once, other
 /// units and nonsense are ignored, as the RFC allows.
 pub(super) fn wanted(headers: &HeaderMap, size: u64, etag: &str) -> Wanted {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());

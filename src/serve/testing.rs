@@ -1,8 +1,8 @@
-//! What the unit tests of this stage share: content in memory, and locked items made on the spot.
+//! What the unit tests of this folder share: content in memory, and locked items made on the spot.
 
-use crate::lock::{File, Image};
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{File, Image};
 use crate::model::{Descriptor, Digest, media_type};
-use crate::store::{Blobs, ContentError};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -16,7 +16,7 @@ impl Memory {
     }
 }
 
-impl Blobs for Memory {
+impl BlobRead for Memory {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
     }

@@ -1,11 +1,13 @@
 //! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
 
 use super::layout::LayoutIndex;
+use super::partial;
 use super::records::Records;
-use super::writer::Writer;
-use super::{Blobs, ContentError, Destination, Island, partial};
+use crate::content::Entry;
+use crate::content::Writer;
+use crate::content::{BlobRead, ByteRange, ContentError, Sink};
+use crate::content::{StoreError, io};
 use crate::model::{Descriptor, Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
-use crate::source::Entry;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -24,79 +26,6 @@ pub(super) struct Inner {
     pub(super) records: Records,
     /// Held while the store is open, by any number of processes, or by the one that sweeps it.
     _in_use: File,
-}
-
-/// Why the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A file or folder of the store: what was tried, and the system's answer.
-    #[error("store: cannot {action} {path}: {source}{}", hint(source))]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-    /// The file of a bundle that is being made: the system's answer.
-    #[error("cannot write {path}: {source}{}", full(source))]
-    Bundle {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-    /// The store is to be swept while others use it, or used while it is swept.
-    #[error("another process uses the store {dir}; wait until it is done")]
-    Busy {
-        /// The store.
-        dir: PathBuf,
-    },
-    /// Content that came in has another digest than it should have.
-    #[error("the bytes that came are not {wanted}: they are {found}")]
-    Digest {
-        /// What was wanted.
-        wanted: Digest,
-        /// What came.
-        found: Digest,
-    },
-    /// Content that came in has another size than it should have.
-    #[error("{wanted} should have {size} bytes, {found} came")]
-    Size {
-        /// What was wanted.
-        wanted: Digest,
-        /// Its size.
-        size: u64,
-        /// What came.
-        found: u64,
-    },
-    /// `index.json` of the store is no JSON.
-    #[error("store: {path} is no JSON ({why}); move it away, the blobs are not touched")]
-    Index {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-}
-
-fn hint(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
-        _ => full(error),
-    }
-}
-
-fn full(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
-        _ => "",
-    }
-}
-
-pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    move |source| StoreError::Io { action, path: path.into(), source }
 }
 
 /// The journal of what was hashed.
@@ -314,7 +243,7 @@ impl Disk {
     }
 }
 
-impl Blobs for Disk {
+impl BlobRead for Disk {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         match std::fs::metadata(self.path(digest)) {
             Ok(metadata) => Ok(Some(metadata.len())),
@@ -336,7 +265,7 @@ impl Blobs for Disk {
     }
 }
 
-impl Destination for Disk {
+impl Sink for Disk {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
         let Descriptor { digest, size, .. } = descriptor;
         if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
@@ -350,7 +279,7 @@ impl Destination for Disk {
         &self,
         descriptor: &Descriptor,
         wide: bool,
-    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
         partial::open(self, descriptor, wide)
     }
 

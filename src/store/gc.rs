@@ -1,7 +1,9 @@
 //! Sweeping the store: what no lock needs any more.
 
-use super::disk::{Disk, StoreError, io};
-use super::islands;
+use super::disk::Disk;
+use super::ranges;
+use crate::content::StoreError;
+use crate::content::io;
 use crate::model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -74,7 +76,7 @@ pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Swept, S
     }
     for file in entries(&dir.join(".landfall/partial"))? {
         let name = file.file_name().to_string_lossy().into_owned();
-        let (name, what) = match name.strip_suffix(islands::SUFFIX) {
+        let (name, what) = match name.strip_suffix(ranges::SUFFIX) {
             Some(name) => (name, Waste::Journal),
             None => (name.as_str(), Waste::Unfinished),
         };

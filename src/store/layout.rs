@@ -1,7 +1,7 @@
 //! `index.json`, the index of an OCI image layout (image-layout.md).
 
+use crate::content::Entry;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::source::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Borrow;

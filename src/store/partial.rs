@@ -1,10 +1,12 @@
 //! A partial file of the store: content that is not whole yet. It gets its final name when it is, and is on
 //! disk.
 
-use super::destination::{Ground, Island};
-use super::disk::{Disk, StoreError, io};
-use super::islands::{self, Journal};
-use super::writer::Writer;
+use super::disk::Disk;
+use super::ranges::{self, Journal};
+use crate::content::StoreError;
+use crate::content::Writer;
+use crate::content::io;
+use crate::content::{ByteRange, PartialBlob};
 use crate::model::{Descriptor, Digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -28,7 +30,7 @@ pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
     wide: bool,
-) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
+) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
     let digest = &descriptor.digest;
     let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
     let path = disk.dir().join(".landfall/partial").join(name);
@@ -57,15 +59,15 @@ pub(super) fn open(
         let mut length = file.metadata().map_err(io("look at", &path))?.len();
         if length > descriptor.size {
             file.set_len(0).map_err(io("empty", &path))?;
-            islands::remove(&path).map_err(io("remove the journal of", &path))?;
+            ranges::remove(&path).map_err(io("remove the journal of", &path))?;
             length = 0;
         }
-        let (begin, apart) = match islands::read(&path, length) {
+        let (begin, apart) = match ranges::read(&path, length) {
             Some((begin, apart)) if wide => (begin, apart),
             Some((begin, _)) => {
                 // in this order: a file without a journal is content as far as it goes
                 file.set_len(begin).map_err(io("shorten", &path))?;
-                islands::remove(&path).map_err(io("remove the journal of", &path))?;
+                ranges::remove(&path).map_err(io("remove the journal of", &path))?;
                 (begin, Vec::new())
             }
             None => (length, Vec::new()),
@@ -79,7 +81,7 @@ pub(super) fn open(
     }
 }
 
-impl Ground for Partial {
+impl PartialBlob for Partial {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
         self.file.read_exact_at(buffer, at).map_err(io("read", &self.path))
     }
@@ -88,18 +90,18 @@ impl Ground for Partial {
         self.file.write_all_at(bytes, at).map_err(io("write", &self.path))
     }
 
-    fn record(&self, island: Island) -> std::io::Result<()> {
+    fn record(&self, island: ByteRange) -> std::io::Result<()> {
         self.journal.iter().try_for_each(|journal| journal.add(island))
     }
 
     fn clear(&self) -> Result<(), StoreError> {
         self.file.set_len(0).map_err(io("empty", &self.path))?;
-        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))
+        ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))
     }
 
     fn keep(&self) -> Result<(), StoreError> {
         self.file.sync_all().map_err(io("write", &self.path))?;
-        islands::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
+        ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder).map_err(io("make the folder", folder))?;

@@ -13,7 +13,7 @@ use crate::bundle::write::partial_file::clear_work;
 use crate::bundle::write::publish::publish;
 use crate::bundle::write::sign::sign;
 use crate::bundle::write::volume_writer::VolumeWriter;
-use crate::store::ContentError;
+use crate::content::ContentError;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::PoisonError;

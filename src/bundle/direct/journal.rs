@@ -1,8 +1,8 @@
 //! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they say is checked
 //! before it counts.
 
+use crate::content::{ByteRange, merged};
 use crate::model::Digest;
-use crate::store::{Island as ByteRange, merged};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -5,8 +5,8 @@ use super::state::State as Bundle;
 use crate::bundle::format::hash::Frame;
 use crate::bundle::format::stored::runs;
 use crate::bundle::format::stream::FrameStream;
+use crate::content::{ByteRange, PartialBlob, StoreError};
 use crate::model::Descriptor;
-use crate::store::{Ground, Island, StoreError};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -56,7 +56,7 @@ impl fmt::Debug for StoredPartialBlob {
     }
 }
 
-impl Ground for StoredPartialBlob {
+impl PartialBlob for StoredPartialBlob {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
         for (place, run) in runs(at, buffer.len()) {
             let piece = &mut buffer[run];
@@ -87,7 +87,7 @@ impl Ground for StoredPartialBlob {
         Ok(())
     }
 
-    fn record(&self, island: Island) -> io::Result<()> {
+    fn record(&self, island: ByteRange) -> io::Result<()> {
         self.bundle.journal.has(&self.descriptor.digest, island)
     }
 

@@ -3,8 +3,8 @@
 
 use super::journal;
 use crate::bundle::format::stored::{StoredReader, stored_len};
+use crate::content::{BlobRead, ContentError};
 use crate::model::Digest;
-use crate::store::{Blobs, ContentError};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -51,7 +51,7 @@ impl Reuse {
     }
 }
 
-impl Blobs for Reuse {
+impl BlobRead for Reuse {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.whole.get(digest).map(|(_, size)| *size))
     }

@@ -5,25 +5,24 @@ use super::state::{DirectBundle, State};
 use crate::bundle::format::header;
 use crate::bundle::format::stored::{stored_len, stored_place};
 use crate::bundle::plan::planned_entry::ContentSource;
+use crate::content::{BlobRead, ByteRange, ContentError, Entry, Sink, StoreError, Writer};
 use crate::model::{Descriptor, Digest};
-use crate::source::Entry;
-use crate::store::{Blobs, ContentError, Destination, Island, StoreError, Writer};
 use std::io::Read;
 use std::sync::PoisonError;
 
 impl State {
     /// Where this content is here.
-    fn near(&self, digest: &Digest) -> Option<&dyn Blobs> {
+    fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
         let size = self.plan.entries[*self.places.get(digest)?].descriptor.size;
         let disk = self.disks().find(|disk| disk.has(digest, size).unwrap_or(false));
-        let others = self.old.iter().map(|old| old as &dyn Blobs);
-        let mut others = others.chain(self.reuse.iter().map(|reuse| reuse as &dyn Blobs));
+        let others = self.old.iter().map(|old| old as &dyn BlobRead);
+        let mut others = others.chain(self.reuse.iter().map(|reuse| reuse as &dyn BlobRead));
         let other = || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
-        disk.map(|disk| disk as &dyn Blobs).or_else(other)
+        disk.map(|disk| disk as &dyn BlobRead).or_else(other)
     }
 }
 
-impl Blobs for DirectBundle {
+impl BlobRead for DirectBundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         self.0.near(digest).map_or(Ok(None), |blobs| blobs.stat(digest))
     }
@@ -34,7 +33,7 @@ impl Blobs for DirectBundle {
     }
 }
 
-impl Destination for DirectBundle {
+impl Sink for DirectBundle {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
         let Descriptor { digest, size, .. } = descriptor;
         let state = &*self.0;
@@ -73,7 +72,7 @@ impl Destination for DirectBundle {
         &self,
         descriptor: &Descriptor,
         wide: bool,
-    ) -> Result<Option<(Writer, Vec<Island>)>, StoreError> {
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
         let state = &self.0;
         let Some(entry) = state.places.get(&descriptor.digest).filter(|place| **place < state.compressed)
         else {

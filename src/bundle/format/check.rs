@@ -12,7 +12,7 @@ use super::locator::{self, Locator};
 use super::names::{CONTENTS, DELTA, LAYOUT, LOCATOR, LOCK};
 use super::stored::stored_len;
 use crate::model::Digest;
-use crate::rewrite::is_path;
+use crate::model::is_path;
 use std::collections::HashSet;
 
 impl Contents {

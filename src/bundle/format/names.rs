@@ -8,7 +8,7 @@ use std::fmt;
 /// Names of the first two entries, which make the tar an OCI image layout.
 pub(crate) const LAYOUT: [&str; 2] = [LAYOUT_FILE, INDEX_FILE];
 /// Name of the lock inside a bundle.
-pub(crate) const LOCK: &str = crate::lock::FILE_NAME;
+pub(crate) const LOCK: &str = crate::lockfile::FILE_NAME;
 /// How many entries stand before the locator: the layout's, and the lock.
 pub(crate) const FRONT_LEN: usize = LAYOUT.len() + 1;
 /// Name of the locator inside a bundle.

@@ -2,10 +2,10 @@
 
 use crate::bundle::format::base::BaseName;
 use crate::bundle::format::contents::Contents;
-use crate::lock::Lock;
+use crate::content::{BlobRead, ContentError, Entry, Origin};
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
-use crate::source::{self, Entry, From};
-use crate::store::{Blobs, ContentError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Something that was carried before: its name, and the content that its receiver has.
@@ -27,7 +27,7 @@ impl Base {
 
     /// A lock: its receiver has all that it names.
     pub fn lock(lock: &Lock) -> Base {
-        let parts = source::entries(lock).into_iter().flat_map(|entry| entry.parts);
+        let parts = item::entries(lock).into_iter().flat_map(|entry| entry.parts);
         let had = parts.map(|part| (part.descriptor.digest, Some(part.descriptor.size))).collect();
         Base { name: BaseName::Lock { lock: lock.fingerprint() }, had }
     }
@@ -71,7 +71,7 @@ pub(crate) fn names(bases: &[Base], omitted: &[Descriptor]) -> Vec<BaseName> {
 ///
 /// # Errors
 /// When a manifest cannot be read.
-pub(crate) fn kept(entry: &Entry, blobs: &dyn Blobs) -> Result<HashSet<Digest>, ContentError> {
+pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest>, ContentError> {
     let (mut kept, mut layers) = (HashSet::new(), HashSet::new());
     for part in &entry.parts {
         let Descriptor { digest, size, media_type: kind } = &part.descriptor;
@@ -79,10 +79,10 @@ pub(crate) fn kept(entry: &Entry, blobs: &dyn Blobs) -> Result<HashSet<Digest>, 
             kept.insert(digest.clone());
         }
         match &part.from {
-            From::Url(_) => {
+            Origin::Url(_) => {
                 layers.insert(digest.clone());
             }
-            From::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {
+            Origin::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {
                 if let Ok((Manifest::Image { config, layers: own, .. }, _)) =
                     Manifest::parse(&blobs.read(&part.descriptor)?, None)
                 {

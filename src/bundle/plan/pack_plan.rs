@@ -10,11 +10,12 @@ use crate::bundle::format::header;
 use crate::bundle::format::locator::SPAN;
 use crate::bundle::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::bundle::format::stored::{CHUNK, stored_len};
-use crate::lock::Lock;
+use crate::content::BlobRead;
+use crate::item;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use crate::report::{Item, Kind};
-use crate::source;
-use crate::store::{Blobs, LayoutIndex};
+use crate::store::LayoutIndex;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Everything that the bundle of one lock is made of.
@@ -39,7 +40,7 @@ impl PackPlan {
     ///
     /// # Errors
     /// When `blobs` cannot be asked.
-    pub fn new(lock: &Lock, blobs: &dyn Blobs, today: jiff::civil::Date) -> Result<PackPlan, Error> {
+    pub fn new(lock: &Lock, blobs: &dyn BlobRead, today: jiff::civil::Date) -> Result<PackPlan, Error> {
         PackPlan::since(lock, blobs, &[], today)
     }
 
@@ -49,14 +50,14 @@ impl PackPlan {
     /// As [`PackPlan::new`]; and when a manifest cannot be read.
     pub fn since(
         lock: &Lock,
-        blobs: &dyn Blobs,
+        blobs: &dyn BlobRead,
         bases: &[Base],
         today: jiff::civil::Date,
     ) -> Result<PackPlan, Error> {
         let mut missing = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in source::each(lock) {
+        for entry in item::each(lock) {
             let mut lacking = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -130,11 +131,10 @@ impl PackPlan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub(crate) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
-        let mut items: Vec<(usize, Item)> =
-            source::each(lock).map(|entry| entry.item()).enumerate().collect();
+        let mut items: Vec<(usize, Item)> = item::each(lock).map(|entry| entry.item()).enumerate().collect();
         items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let parts = || items.iter().map(|(at, _)| source::entry(lock, *at));
+        let parts = || items.iter().map(|(at, _)| item::entry(lock, *at));
         let mut layout = LayoutIndex::default();
         layout.add(parts());
         let mut text = lock.to_text();

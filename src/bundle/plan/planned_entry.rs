@@ -1,8 +1,8 @@
 //! The entries of a bundle that is to be written, and where the content of each comes from.
 
 use crate::bundle::format::form::Form;
+use crate::content::{Entry, Origin};
 use crate::model::{Descriptor, Digest};
-use crate::source::{Entry, From};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One entry of the tar that is to be written.
@@ -27,11 +27,11 @@ pub(crate) enum ContentSource {
     Trimmed { of: Descriptor, keep: BTreeSet<Digest> },
 }
 
-fn content(from: &From) -> ContentSource {
+fn content(from: &Origin) -> ContentSource {
     match from {
-        From::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
-        From::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
-        From::Manifest { .. } | From::Blob { .. } | From::Foreign { .. } | From::Url(_) => {
+        Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
+        Origin::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
+        Origin::Manifest { .. } | Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => {
             ContentSource::Store
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
-        let url = if let From::Url(url) = &part.from { Some(url.as_str()) } else { None };
+        let url = if let Origin::Url(url) = &part.from { Some(url.as_str()) } else { None };
         let form = Form::of(&part.descriptor.media_type, url);
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];

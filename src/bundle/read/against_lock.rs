@@ -7,10 +7,12 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::names::{CONTENTS, ItemName, LOCK};
 use crate::bundle::plan::base::kept;
 use crate::bundle::plan::pack_plan::PackPlan;
-use crate::lock::{Lock, disagreements};
+use crate::content::Entry;
+use crate::item;
+use crate::lock::disagreements;
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
-use crate::source::{self, Entry};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What of the bundle is not as its lock asks for: entries that are missing, too many, or other ones.
@@ -49,7 +51,7 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, Error> {
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
-    let known: BTreeSet<ItemName> = source::each(&lock)
+    let known: BTreeSet<ItemName> = item::each(&lock)
         .map(|entry| named(entry.kind, entry.name))
         .chain(lock.missing.iter().map(|item| named(item.kind, item.name.clone())))
         .chain(unresolved.iter().cloned())
@@ -90,7 +92,7 @@ fn bad_omissions(bundle: &Bundle, lock: &Lock, plan: &PackPlan) -> Vec<String> {
     let (mut all_kept, mut damage) = (HashSet::new(), Vec::new());
     let is_held =
         |entry: &Entry| plan.items.iter().any(|item| (item.kind, &item.name) == (entry.kind, &entry.name));
-    for entry in source::each(lock).filter(is_held) {
+    for entry in item::each(lock).filter(is_held) {
         match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => damage.push(error.to_string()),

@@ -39,11 +39,11 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::names::ItemName;
 use crate::bundle::plan::base::Base;
-use crate::lock::{Lock, Unresolved};
+use crate::content::{BlobRead, ContentError, Entry};
+use crate::item;
+use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
 use crate::report::Kind;
-use crate::source::{self, Entry};
-use crate::store::{Blobs, ContentError};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -209,13 +209,13 @@ impl Bundle {
     /// As [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
         let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
-        let mut entries = source::entries(&self.lock()?);
+        let mut entries = item::entries(&self.lock()?);
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
     }
 }
 
-impl Blobs for Bundle {
+impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.0.place(digest).map(|place| self.contents().entries[place].size))
     }

@@ -5,7 +5,7 @@ use super::sample::{Packed, index_at, packed};
 use crate::bundle::format::locator::Locator;
 use crate::bundle::format::{frame, header};
 use crate::bundle::{Bundle, Contents, Form, Frame, Hash};
-use crate::store::Blobs;
+use crate::content::BlobRead;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;

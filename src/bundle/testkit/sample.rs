@@ -6,10 +6,10 @@ use crate::bundle::format::{frame, header};
 use crate::bundle::write::fill::finish;
 use crate::bundle::write::volume_writer::VolumeWriter;
 use crate::bundle::*;
-use crate::lock::{File, Image, Lock};
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{File, Image, Lock};
 use crate::model::{Descriptor, Digest, media_type};
 use crate::report::Silent;
-use crate::store::{Blobs, ContentError};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Read};
@@ -31,7 +31,7 @@ impl Memory {
     }
 }
 
-impl Blobs for Memory {
+impl BlobRead for Memory {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         let real = || self.blobs.get(digest).map(|bytes| bytes.len() as u64);
         Ok(self.sizes.get(digest).copied().or_else(real))

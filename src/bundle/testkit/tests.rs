@@ -3,9 +3,9 @@
 use super::sample::{Memory, Packed, blob, index_at, packed, sample, today};
 use crate::bundle::format::{frame, header};
 use crate::bundle::*;
+use crate::content::BlobRead;
 use crate::model::{Descriptor, Digest, media_type};
 use crate::report::Silent;
-use crate::store::Blobs;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ fn what_is_packed_is_sound_and_reads_back() {
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(bundle.lock().unwrap(), lock);
-    assert_eq!(bundle.entries().unwrap(), crate::source::entries(&lock));
+    assert_eq!(bundle.entries().unwrap(), crate::item::entries(&lock));
     for (digest, bytes) in &memory.blobs {
         let descriptor = Descriptor {
             digest: digest.clone(),
@@ -210,7 +210,7 @@ fn two_cannot_write_one_bundle_at_once() {
 #[test]
 fn accepted_losses_count_until_their_date() {
     let (memory, mut lock) = sample();
-    lock.missing = vec![crate::lock::Accepted {
+    lock.missing = vec![crate::lockfile::Accepted {
         kind: crate::report::Kind::Image,
         name: "h.example/gone:1".into(),
         reason: "gone".into(),

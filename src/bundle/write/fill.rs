@@ -16,9 +16,9 @@ use crate::bundle::format::trailer::trailer;
 use crate::bundle::pipeline;
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::plan::planned_entry::PlannedEntry;
+use crate::content::BlobRead;
 use crate::model::{Algorithm, Digest, Hasher};
 use crate::report::Progress;
-use crate::store::Blobs;
 use sha2::{Digest as _, Sha256};
 use std::io;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(crate) fn empty_contents(plan: &PackPlan, options: PackOptions) -> Contents 
 /// makes the signature over it. Returns the bundle digest.
 pub(crate) fn fill(
     plan: &PackPlan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     path: &Path,
     out: &mut VolumeWriter,
     mut contents: Contents,

@@ -11,8 +11,8 @@ use crate::bundle::format::names::{FRONT_LEN, LOCATOR};
 use crate::bundle::format::stored::CHUNK;
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::plan::planned_entry::{ContentSource, PlannedEntry};
+use crate::content::{BlobRead, ContentError};
 use crate::model::{Hasher, trim_index};
-use crate::store::{Blobs, ContentError};
 use std::io::{self, Read};
 
 /// The content of one frame, on its way to the threads that make frames.
@@ -45,7 +45,7 @@ pub(crate) fn encode(level: i32, buffers: &Buffers) -> impl Fn(Unencoded) -> Enc
 /// Hands out the content of every frame before the index, in order.
 pub(super) fn make(
     plan: &PackPlan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     buffers: &Buffers,
     hand: &mut dyn FnMut(Unencoded) -> bool,
 ) -> Result<(), Error> {
@@ -64,7 +64,7 @@ pub(super) fn make(
 pub(crate) fn make_entry(
     index: usize,
     entry: &PlannedEntry,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     buffers: &Buffers,
     hand: &mut dyn FnMut(Unencoded) -> bool,
 ) -> Result<bool, Error> {
@@ -109,7 +109,7 @@ fn read_error(entry: &PlannedEntry, source: io::Error) -> ContentError {
     }
 }
 
-fn open(entry: &PlannedEntry, blobs: &dyn Blobs) -> Result<Box<dyn Read + Send>, Error> {
+fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, Error> {
     let failed = |source| Error::Content { item: entry.item.clone(), source };
     match &entry.content {
         ContentSource::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),

@@ -15,10 +15,10 @@ use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::read::bundle::Bundle;
 use crate::bundle::read::checksums::{hash_file, read as listed};
 use crate::bundle::read::without_volume::open_without;
-use crate::lock::{Lock, LockError};
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{Lock, LockError};
 use crate::model::Digest;
 use crate::report::Progress;
-use crate::store::{Blobs, ContentError};
 use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub fn write_volume(
     number: usize,
     out: Option<&Path>,
     lock: impl FnOnce() -> Result<Lock, LockError>,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), Error> {
     let base = base_of(like);
@@ -109,12 +109,12 @@ pub fn write_volume(
 
 /// The content of a store, and what it lacks from the volumes that are there.
 struct StoreFirst<'a> {
-    store: &'a dyn Blobs,
+    store: &'a dyn BlobRead,
     bundle: &'a Bundle,
     lost: Range<u64>,
 }
 
-impl Blobs for StoreFirst<'_> {
+impl BlobRead for StoreFirst<'_> {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         if let Some(size) = self.store.stat(digest)? {
             return Ok(Some(size));

@@ -12,9 +12,9 @@ use crate::bundle::format::contents::{Contents, PackOptions};
 use crate::bundle::format::files::MAX_VOLUMES;
 use crate::bundle::format::volume_size::VolumeSize;
 use crate::bundle::plan::pack_plan::PackPlan;
+use crate::content::BlobRead;
 use crate::model::Digest;
 use crate::report::Progress;
-use crate::store::Blobs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl PackedBundle {
 /// nothing stands at `out` that did not stand there before.
 pub fn write(
     plan: &PackPlan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     out: &Path,
     options: PackOptions,
     progress: &dyn Progress,
@@ -64,7 +64,7 @@ pub fn write(
 /// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be signed.
 pub fn write_packaged(
     plan: &PackPlan,
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobRead,
     out: &Path,
     options: PackOptions,
     packaging: &Packaging,

@@ -1,9 +1,10 @@
 //! What a lock holds, asked by any name: as it is upstream, by an alias, or at its destination.
 
-use super::super::{Known, Mapping, Target, other_hosts};
+use super::super::{Known, other_hosts};
 use super::Verdict;
-use crate::lock::{Image, Lock};
+use crate::lockfile::{Image, Lock};
 use crate::model::{Digest, ImageRef};
+use crate::model::{Mapping, Target};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many locked names a message lists.
@@ -33,8 +34,7 @@ impl<'a> Inventory<'a> {
     /// base URL of the site's file server.
     pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
         // where there is no site, nothing goes by the name of a destination
-        let nowhere =
-            || Mapping::new(Target { registry: "site.invalid".into(), prefix: String::new() }, None);
+        let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
         let known = Known::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
         let mut inventory = Inventory {
             lock,

@@ -8,8 +8,8 @@ mod urls;
 
 pub(super) use urls::Heads;
 
-use super::{Destination, Mapping};
-use crate::lock::{Image, Lock};
+use crate::lockfile::{Image, Lock};
+use crate::model::{Destination, Mapping};
 use crate::model::{Digest, ImageRef, names_host};
 use aho_corasick::AhoCorasick;
 use names::{Basenames, basename};

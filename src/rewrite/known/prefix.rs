@@ -1,8 +1,8 @@
 //! What several references have in common: `imageRepository: registry.k8s.io`, `global.imageRegistry`.
 
 use super::{Known, LISTED, Meant, Repository, Verdict, other_hosts};
+use crate::model::Destination;
 use crate::model::ImageRef;
-use crate::rewrite::Destination;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Known {

@@ -25,7 +25,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> Known {
         )
     });
     let text = format!("version: 1\nimages:\n{}{rest}", images.collect::<String>());
-    Known::new(&Lock::parse("l", &text).unwrap(), &Mapping::new(to.parse().unwrap(), None))
+    Known::new(&Lock::parse("l", &text).unwrap(), &Mapping::to(to.parse().unwrap()))
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn where_it_stands_decides_what_a_missing_tag_means() {
 #[test]
 fn an_alias_goes_where_the_locked_name_goes() {
     let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
-    let site = crate::site::Site::parse(std::path::Path::new("s"), site).unwrap();
-    let mapping = Mapping::new("r:5000".parse().unwrap(), Some(&site));
+    let site = crate::config::Site::parse(std::path::Path::new("s"), site).unwrap();
+    let mapping = crate::config::mapping("r:5000".parse().unwrap(), Some(&site));
     let lock = |names: &[&str]| {
         let images = names
             .iter()

@@ -1,7 +1,7 @@
 //! URLs of locked files, and where the site has them: `<files>/<host>/<path>`.
 
 use super::Verdict;
-use crate::lock::Lock;
+use crate::lockfile::Lock;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The URLs that a lock knows.

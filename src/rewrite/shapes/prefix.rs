@@ -1,7 +1,7 @@
 //! Beginnings that several references have in common: kubeadm's `imageRepository`, `global.imageRegistry`,
 //! Istio's `hub`, `overwriteRegistry`.
 
-use crate::rewrite::Destination;
+use crate::model::Destination;
 use crate::rewrite::findings::{Finding, Meaning, Splice};
 use crate::rewrite::known::{Position, Verdict};
 use crate::rewrite::walk::{Context, Entries, Walk, value};

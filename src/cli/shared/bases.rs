@@ -1,0 +1,204 @@
+//! A delta and what is given together with it: other bundles, receipts, the store.
+
+use crate::bundle::{Base, BaseName, Bundle, is_split};
+use crate::cli::shared::listing::count_of;
+use crate::cli::shared::{Context, Failure};
+use crate::content::Entry;
+use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
+use crate::lockfile::Lock;
+use crate::model::human_size;
+use crate::push::{LeftOut, Receipt};
+use crate::store::Disk;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file that people name, by what is in it.
+pub(crate) enum Given {
+    Bundle(Bundle),
+    Lock(Lock),
+    Receipt(Receipt),
+}
+
+impl Given {
+    /// Opens a bundle, a lock or a receipt, told apart by content.
+    pub(crate) fn open(path: &Path) -> Result<Given, Failure> {
+        let cannot = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("cannot read {}: {error}", path.display()))
+        };
+        if is_split(path) {
+            return Ok(Given::Bundle(Bundle::open(path)?));
+        }
+        let mut first = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(4).read_to_end(&mut first))
+            .map_err(|error| cannot(&error))?;
+        // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
+        let is_zstd = first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
+        if first.is_empty() || is_zstd || !first.is_ascii() {
+            return Ok(Given::Bundle(Bundle::open(path)?));
+        }
+        if first.trim_ascii_start().first() != Some(&b'{') {
+            return Ok(Given::Lock(Lock::load(path)?));
+        }
+        let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
+        let receipt: Receipt = serde_json::from_slice(&bytes)
+            .map_err(|error| cannot(&format!("it looks like the receipt of a push, and is none: {error}")))?;
+        match receipt.version {
+            1 => Ok(Given::Receipt(receipt)),
+            version => {
+                Err(cannot(&format!("the receipt has version {version}, this landfall reads version 1")))
+            }
+        }
+    }
+
+    /// The bundle that was to be opened at `path`.
+    pub(crate) fn bundle(self, path: &Path) -> Result<Bundle, Failure> {
+        let path = path.display();
+        match self {
+            Given::Bundle(bundle) => Ok(bundle),
+            Given::Lock(_) => Err(Failure::usage(format!(
+                "{path} is a lock, which has no content; give the bundle that was packed from it"
+            ))),
+            Given::Receipt(_) => Err(Failure::usage(format!(
+                "{path} is the receipt of a push, which helps a push alone; give the bundle that was pushed"
+            ))),
+        }
+    }
+
+    /// What a delta is packed against.
+    pub(crate) fn base(self) -> Base {
+        match self {
+            Given::Bundle(bundle) => bundle.as_base(),
+            Given::Lock(lock) => Base::lock(&lock),
+            Given::Receipt(receipt) => Base::receipt(receipt.lock, receipt.registry, receipt.blobs),
+        }
+    }
+}
+
+/// A bundle, and what was given together with it.
+pub(crate) struct Together {
+    pub(crate) bundle: Bundle,
+    /// Other bundles.
+    pub(crate) bases: Vec<Bundle>,
+    receipts: Vec<Receipt>,
+    /// The content of all.
+    pub(crate) blobs: Arc<dyn BlobRead>,
+}
+
+impl Together {
+    /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of use where there
+    /// is a registry.
+    pub(crate) fn new(
+        bundle: Bundle,
+        bases: &[PathBuf],
+        store: Option<Arc<dyn BlobRead>>,
+        takes_receipts: bool,
+    ) -> Result<Together, Failure> {
+        let mut together =
+            Together { blobs: Arc::new(bundle.clone()), bundle, bases: Vec::new(), receipts: Vec::new() };
+        for path in bases {
+            match Given::open(path)? {
+                Given::Receipt(receipt) if takes_receipts => together.receipts.push(receipt),
+                given => together.bases.push(given.bundle(path)?),
+            }
+        }
+        let mut places: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
+        places.extend(together.bases.iter().map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>));
+        places.extend(store);
+        together.blobs = Arc::new(BlobChain(places));
+        Ok(together)
+    }
+
+    /// Refuses a delta of which the entries need something that is nowhere.
+    pub(crate) fn whole<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<(), Failure> {
+        let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
+        if lacking.is_empty() || self.bundle.omitted().is_empty() {
+            return Ok(());
+        }
+        Err(refused(&self.bundle, &lacking, &self.bases))
+    }
+
+    /// What of a delta must stand at the registry, with the repositories that may have it.
+    pub(crate) fn left_out(&self, entries: &[Entry]) -> Result<LeftOut, Failure> {
+        if self.bundle.omitted().is_empty() {
+            return Ok(LeftOut::default());
+        }
+        let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
+        let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(|bundle| bundle.bases());
+        let named = bases.filter_map(|base| match base {
+            BaseName::Receipt { repositories, .. } => Some(repositories),
+            BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
+        });
+        let named: Vec<_> = named.chain(self.receipts.iter().map(|receipt| &receipt.blobs)).collect();
+        let blobs = lacking.into_iter().map(|lacking| {
+            let digest = lacking.blob.digest;
+            let places = named.iter().filter_map(|places| places.get(&digest).cloned()).collect();
+            (digest, places)
+        });
+        Ok(LeftOut { blobs: blobs.collect(), advice: advice(&self.bundle, &self.bases) })
+    }
+}
+
+/// The store as one more place, where `--with-store` asks for it.
+pub(crate) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dyn BlobRead>>, Failure> {
+    match with_store {
+        true => Ok(Some(Arc::new(Disk::open(&context.store_dir()?)?))),
+        false => Ok(None),
+    }
+}
+
+/// A delta that cannot be used with what is `given`: what is missing, for what, and where it is.
+pub(crate) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]) -> Failure {
+    let size = lacking.iter().fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
+    let lines: Vec<String> = lacking
+        .iter()
+        .map(|MissingBlob { blob, items }| {
+            format!("  {} {} for {}\n", blob.digest, human_size(blob.size), items.join(", "))
+        })
+        .collect();
+    Failure::refused(format!(
+        "{} is a delta, and {} ({}) of what it leaves out are not here:\n{}{}",
+        bundle.path().display(),
+        count_of(lacking.len(), "blob"),
+        human_size(size),
+        lines.concat(),
+        advice(bundle, given)
+    ))
+}
+
+pub(crate) fn unreadable(error: ContentError) -> Failure {
+    Failure::refused(error.to_string())
+}
+
+/// What to bring: bases of the delta and of what is given, which are not given themselves.
+fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
+    let bases = std::iter::once(bundle).chain(given).flat_map(|bundle| bundle.bases());
+    let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.is(base)));
+    let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
+    match absent.is_empty() {
+        true => {
+            "the bases that are given have not all of it: bring whole ones, or pack the delta again".into()
+        }
+        false => format!(
+            "give one of its bases together with it: {}",
+            absent.into_iter().collect::<Vec<_>>().join(", or ")
+        ),
+    }
+}
+
+/// What a delta needs, a line each; nothing for a bundle that is none.
+pub(crate) fn needs(bundle: &Bundle) -> String {
+    let bases = bundle.bases().iter().enumerate();
+    bases
+        .map(|(at, base)| format!("  {:<16}  {base}\n", if at == 0 { "good, needs base" } else { "or" }))
+        .collect()
+}
+
+/// How much a delta leaves out: `3 blobs (12 MB)`.
+pub(crate) fn omitted(bundle: &Bundle) -> String {
+    let size = bundle.omitted().iter().fold(0u64, |sum, blob| sum.saturating_add(blob.size));
+    format!("{} ({})", count_of(bundle.omitted().len(), "blob"), human_size(size))
+}

@@ -1,0 +1,192 @@
+//! What every verb starts from: the global flags, the site, limits and progress.
+
+use super::progress::progress;
+use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
+use crate::config::Site;
+use crate::http::{TlsProfile, Transport, TransportConfig};
+use crate::model::Limits;
+use crate::model::{Mapping, Target, is_path};
+use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
+use crate::report::{Item, Progress, Report, Side};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What every verb starts from.
+pub(crate) struct Context {
+    /// The flags that every verb takes.
+    pub global: Global,
+    /// The site, where one is named.
+    pub site: Option<Site>,
+    /// Bounds, with the flags applied.
+    pub limits: Limits,
+    /// Where progress goes.
+    pub progress: Arc<dyn Progress>,
+}
+
+impl Context {
+    /// Reads the site and applies the flags.
+    ///
+    /// # Errors
+    /// When the site cannot be read (exit 2).
+    pub(crate) fn new(mut global: Global) -> Result<Context, Failure> {
+        global.plain_http.iter_mut().for_each(|host| host.make_ascii_lowercase());
+        let site = global.site.as_deref().map(Site::load).transpose()?;
+        let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
+        limits.per_host = limits.per_host.max(global.jobs);
+        limits.idle = Duration::from_secs(global.idle);
+        if let Some(seconds) = global.first_byte {
+            limits.first_byte = Duration::from_secs(seconds);
+            limits.first_byte_proxied = limits.first_byte;
+        }
+        let progress = progress(global.progress);
+        Ok(Context { site, limits, progress, global })
+    }
+
+    /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
+    ///
+    /// # Errors
+    /// When none of them is known (exit 2).
+    pub(crate) fn store_dir(&self) -> Result<PathBuf, Failure> {
+        if let Some(dir) = &self.global.store {
+            return Ok(dir.clone());
+        }
+        let env = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
+        let missing =
+            || Failure::usage("there is no cache folder (HOME is not set); name a store with --store DIR");
+        Ok(cache.ok_or_else(missing)?.join("landfall/store"))
+    }
+
+    /// The mapping to `--to`, or to the site's `registry.address` where `--to` is left out.
+    ///
+    /// # Errors
+    /// When neither is given (exit 2).
+    pub(crate) fn mapping(&self, to: Option<&Target>) -> Result<Mapping, Failure> {
+        let target = match to {
+            Some(target) => target.clone(),
+            None => self.site_target()?.ok_or_else(|| {
+                Failure::usage(
+                    "where to? name a registry with --to HOST[:PORT][/PREFIX], or a site file with registry.address",
+                )
+            })?,
+        };
+        let paths =
+            self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
+        for (prefix, to) in paths {
+            if let Some(bad) = to.paths().iter().find(|path| !is_path(path.trim_matches('/'))) {
+                return Err(Failure::usage(format!(
+                    "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
+                     letters and digits, single separators . _ __ - between them, and / between parts"
+                )));
+            }
+        }
+        Ok(crate::config::mapping(target, self.site.as_ref()))
+    }
+
+    /// The site's `registry.address`, where there is one.
+    ///
+    /// # Errors
+    /// When it is no registry (exit 2).
+    pub(crate) fn site_target(&self) -> Result<Option<Target>, Failure> {
+        let address = self.site.as_ref().and_then(|site| site.registry.as_ref()).map(|r| &r.address);
+        let wrong = |error| Failure::usage(format!("registry.address of the site: {error}"));
+        address.map(|address| address.parse().map_err(wrong)).transpose()
+    }
+
+    /// The sessions with registries and web servers, by flags, site and environment.
+    ///
+    /// # Errors
+    /// A setting, an auth file or a proxy that cannot be used (exit 2).
+    pub(crate) fn sessions(&self) -> Result<Arc<Sessions>, Failure> {
+        let site = self.site.as_ref();
+        let get = |name: &str| std::env::var(name).ok();
+        let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
+        self.check_trust(&keychain)?;
+        let trust = certs_d(&certs_d_folders(get));
+        let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);
+        for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
+            self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
+        }
+        let transport = Transport::new(TransportConfig {
+            limits: self.limits,
+            proxies: proxy_rules(site, get)?,
+            proxy_ca: self.proxy_ca(),
+            hosts,
+            progress: self.progress.clone(),
+        });
+        let mut plain = self.global.plain_http.clone();
+        let registry = site.and_then(|site| site.registry.as_ref()).filter(|registry| registry.plain_http);
+        plain.extend(registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry)));
+        let upstreams = site.iter().flat_map(|site| &site.upstreams);
+        plain.extend(upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone()));
+        Ok(Arc::new(Sessions::new(transport, Arc::new(keychain), site, plain)?))
+    }
+
+    /// Whether the JSON document is asked for: what only it holds need not be made else.
+    pub(crate) fn has_document(&self) -> bool {
+        self.global.output == OutputMode::Json || self.global.report.is_some()
+    }
+
+    fn proxy_ca(&self) -> Option<PathBuf> {
+        let site = self.site.as_ref()?;
+        Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
+    }
+
+    /// Reads the certificates and keys that the site names, before anything is asked for with them.
+    fn check_trust(&self, keychain: &Keychain) -> Result<(), Failure> {
+        let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
+        let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
+        let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
+        let site = || self.global.site.clone().unwrap_or_default();
+        profiles.try_for_each(|profile| match profile.check() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Failure::usage(format!("{}: {error}", site().display()))),
+        })
+    }
+
+    /// A report of these items with the traffic of `sessions`.
+    pub(crate) fn report(&self, sessions: &Sessions, items: Vec<Item>) -> Report {
+        let hosts = sessions.transport().ledger().hosts();
+        Report {
+            items,
+            bytes_transferred: hosts.iter().map(|host| host.bytes).sum(),
+            requests: hosts.iter().map(|host| host.requests).sum(),
+            hosts,
+            ..Report::default()
+        }
+    }
+
+    /// Runs `work` on a runtime of its own; SIGINT ends it with exit 130.
+    ///
+    /// # Errors
+    /// Those of `work`; an interruption.
+    pub(crate) fn run<F>(&self, work: F) -> Result<Outcome, Failure>
+    where
+        F: Future<Output = Result<Outcome, Failure>>,
+    {
+        let runtime = self.runtime()?;
+        let result = runtime.block_on(async {
+            tokio::select! {
+                result = work => result,
+                _ = tokio::signal::ctrl_c() => {
+                    Err(Failure::new(Exit::Interrupted, "interrupted; run it again to go on from here"))
+                }
+            }
+        });
+        // blocking reads in flight are not waited for
+        runtime.shutdown_background();
+        result
+    }
+
+    /// A runtime for a verb that ends otherwise than by [`Context::run`].
+    ///
+    /// # Errors
+    /// When the system refuses the threads.
+    pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))
+    }
+}

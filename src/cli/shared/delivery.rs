@@ -1,0 +1,175 @@
+//! What `push` and `mirror` share: flags, and how the result is shown.
+
+use crate::cli::shared::summary::{failed_count, item_line};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::Source;
+use crate::lockfile::Lock;
+use crate::model::{Digest, human_size};
+use crate::model::{Mapping, Target};
+use crate::pull::count_kinds;
+use crate::push::{LeftOut, Options, ProblemKind, Pushed, push};
+use crate::registry::Sessions;
+use crate::report::{Item, Report, Side, Status};
+use clap::Args;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Flags of deliveries.
+#[derive(Args)]
+pub(crate) struct Delivery {
+    /// The registry to deliver to [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    pub(crate) to: Option<Target>,
+    /// Replace tags that stand at another digest
+    #[arg(long)]
+    move_tags: bool,
+    /// Write down what stands at the registry afterwards
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Make the Harbor projects that are missing (private ones)
+    #[arg(long)]
+    create_projects: bool,
+    /// Ask what stands there already and what is in the way, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Delivery {
+    /// The mapping to `--to` or the site's registry.
+    pub(crate) fn mapping(&self, context: &Context) -> Result<Mapping, Failure> {
+        context.mapping(self.to.as_ref())
+    }
+
+    /// Delivers `lock` from `source`, and what is `left_out` there from the registry. `fingerprint` is of the lock
+    /// that was approved, where there is one.
+    pub(crate) async fn run(
+        &self,
+        context: &Context,
+        sessions: &Sessions,
+        lock: &Lock,
+        fingerprint: Option<&Digest>,
+        mapping: &Mapping,
+        (source, left_out): (Arc<dyn Source>, &LeftOut),
+    ) -> Result<Outcome, Failure> {
+        let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
+        let options = Options {
+            jobs: context.limits.jobs,
+            move_tags: self.move_tags,
+            dry_run: self.dry_run,
+            create_projects: self.create_projects,
+            index: registry.map(|registry| registry.index).unwrap_or_default(),
+        };
+        let pushed =
+            push(lock, mapping, (source, left_out), sessions, options, context.progress.clone()).await;
+        let mut pushed = pushed.map_err(|error| {
+            let report = Box::new(context.report(sessions, Vec::new()));
+            Failure { report, ..Failure::from(error) }
+        })?;
+        let items = std::mem::take(&mut pushed.items);
+        let mut report = self.told(context.report(sessions, items), &pushed, mapping);
+        if context.has_document() {
+            report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+        }
+        if let Some(fingerprint) = fingerprint {
+            // a partial bundle's lock is delivered less what it lacks, and yet is that lock
+            pushed.receipt.lock = fingerprint.clone();
+            report.extra.insert("lock".into(), serde_json::json!(fingerprint));
+        }
+        if !pushed.problems.is_empty() {
+            return Err(refused(report, &pushed, mapping));
+        }
+        let mut text = self.text(&report, &pushed, mapping);
+        text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
+        let mut outcome = Outcome::of(report, text);
+        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned) {
+            outcome.exit = Exit::Partial;
+        }
+        if let Some(path) = self.receipt.as_ref().filter(|_| !self.dry_run) {
+            let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
+            if let Err(error) = std::fs::write(path, text) {
+                let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());
+                return Err(Failure {
+                    report: Box::new(outcome.report),
+                    ..Failure::new(Exit::Partial, message)
+                });
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// The report with what only deliveries have.
+    fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+        report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
+        report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
+        report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
+        report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report
+    }
+
+    fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping) -> String {
+        let mut text = String::new();
+        for moved in &pushed.moved {
+            let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
+        }
+        for replaced in &pushed.trimmed {
+            let (from, to) = (&replaced.from, &replaced.to);
+            let _ = writeln!(
+                text,
+                "trimmed  {}: the registry takes no index with missing children\n         {from} -> {to}",
+                replaced.name
+            );
+        }
+        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
+        {
+            let _ = match (item.status, self.dry_run) {
+                (Status::Skipped, true) => {
+                    writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default())
+                }
+                _ => writeln!(text, "{}", item_line(item)),
+            };
+        }
+        let totals = report.totals();
+        let _ = writeln!(
+            text,
+            "{} {} to {}: {} new, {} there{}, {} in {} requests",
+            if self.dry_run { "would deliver" } else { "delivered" },
+            count_kinds(&report.items),
+            mapping.target(),
+            if self.dry_run { totals.skipped } else { totals.done },
+            totals.present,
+            failed_count(&totals),
+            human_size(totals.bytes_transferred),
+            totals.requests
+        );
+        text
+    }
+}
+
+/// Whether a dry run found that it would be delivered.
+fn planned(item: &Item) -> bool {
+    item.status == Status::Skipped && item.digest.is_some()
+}
+
+/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as everywhere; what
+/// the site alone refuses is 4, and so is a delta without what it needs.
+fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
+    let exit = match &pushed.problems[..] {
+        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => Exit::Refused,
+        _ if report.has_successes() => Exit::Partial,
+        _ => Exit::Failed,
+    };
+    let count = match pushed.problems.len() {
+        1 => "one thing is".to_owned(),
+        count => format!("{count} things are"),
+    };
+    let mut message = format!("nothing was sent to {}: {count} in the way", mapping.target());
+    for problem in &pushed.problems {
+        let stopped = problem.stopped();
+        let _ = write!(message, "\n  - {}", problem.message);
+        if stopped > 1 && problem.kind != ProblemKind::Content {
+            let _ = write!(message, " (stops {stopped} deliveries)");
+        }
+    }
+    Failure { report: Box::new(report), ..Failure::new(exit, message).on(Side::Destination) }
+}

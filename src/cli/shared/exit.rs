@@ -1,0 +1,299 @@
+//! Exit codes, and how a result or a failure is printed.
+
+use crate::bundle;
+use crate::cli::shared::{Global, OutputMode};
+use crate::config::SiteError;
+use crate::content::StoreError;
+use crate::document::Diagnostic;
+use crate::lockfile::LockError;
+use crate::pull::PullError;
+use crate::push::PushError;
+use crate::registry::SetupError;
+use crate::render::RenderError;
+use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::rewrite::{ChartError, RewriteError};
+use crate::serve::{ExportError, ServeError};
+use crate::sign;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The documented exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// All done.
+    Done = 0,
+    /// Nothing succeeded.
+    Failed = 1,
+    /// Wrong use, or a bad input file of the user's.
+    Usage = 2,
+    /// Partly done.
+    Partial = 3,
+    /// A check said no.
+    Refused = 4,
+    /// Stopped by SIGINT.
+    Interrupted = 130,
+}
+
+impl Exit {
+    fn status(self) -> RunStatus {
+        match self {
+            Exit::Done => RunStatus::Done,
+            Exit::Partial => RunStatus::Partial,
+            Exit::Refused => RunStatus::Refused,
+            Exit::Failed | Exit::Usage | Exit::Interrupted => RunStatus::Failed,
+        }
+    }
+}
+
+/// What a verb gives back when it ran to its end.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// For `--output json` and `--report`.
+    pub report: Report,
+    /// For stdout in text mode, with its last newline.
+    pub text: String,
+    /// The exit code.
+    pub exit: Exit,
+}
+
+impl Outcome {
+    /// Exit 0 with this text and an empty report.
+    pub(crate) fn text(text: impl Into<String>) -> Outcome {
+        Outcome { report: Report::default(), text: text.into(), exit: Exit::Done }
+    }
+
+    /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
+    pub(crate) fn of(report: Report, text: impl Into<String>) -> Outcome {
+        let exit = match (report.has_losses(), report.has_successes()) {
+            (false, _) => Exit::Done,
+            (true, true) => Exit::Partial,
+            (true, false) => Exit::Failed,
+        };
+        Outcome { report, text: text.into(), exit }
+    }
+}
+
+/// Why a verb stopped before its end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// Which side, where there are sides.
+    pub side: Option<Side>,
+    /// Which item.
+    pub item: Option<String>,
+    /// What happened and what to do.
+    pub message: String,
+    /// What was known when it stopped.
+    pub report: Box<Report>,
+}
+
+impl Failure {
+    /// A failure with this exit code and message.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, side: None, item: None, message: message.into(), report: Box::default() }
+    }
+
+    /// Exit 2: what the user gave is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { side: Some(Side::Input), ..Failure::new(Exit::Usage, message) }
+    }
+
+    /// Exit 4: a check said no.
+    pub(crate) fn refused(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Refused, message)
+    }
+
+    /// The same with a side.
+    pub(crate) fn on(self, side: Side) -> Failure {
+        Failure { side: Some(side), ..self }
+    }
+
+    /// The same about an item.
+    pub(crate) fn about(self, item: impl Into<String>) -> Failure {
+        Failure { item: Some(item.into()), ..self }
+    }
+}
+
+impl From<Box<Diagnostic>> for Failure {
+    fn from(diagnostic: Box<Diagnostic>) -> Failure {
+        Failure::usage(diagnostic.to_string())
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<crate::manifest::Error> for Failure {
+    fn from(error: crate::manifest::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<bundle::Error> for Failure {
+    fn from(error: bundle::Error) -> Failure {
+        use bundle::Error;
+        let message = error.to_string();
+        match error {
+            Error::Open { .. }
+            | Error::Damaged { .. }
+            | Error::Missing { .. }
+            | Error::Volumes { .. }
+            | Error::Volume { .. }
+            | Error::VolumeLock { .. }
+            | Error::Newer { .. }
+            | Error::NotSigned { .. }
+            | Error::Signature { .. } => Failure::refused(message),
+            Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
+            Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
+            Error::Content { item, .. } | Error::Trim { item, .. } => {
+                Failure::new(Exit::Failed, message).on(Side::Source).about(item)
+            }
+            Error::Space { .. } | Error::Busy { .. } | Error::Write { .. } | Error::Sign { .. } => {
+                Failure::new(Exit::Failed, message).on(Side::Destination)
+            }
+        }
+    }
+}
+
+/// Of a key or a file of allowed signers that was named.
+impl From<sign::Error> for Failure {
+    fn from(error: sign::Error) -> Failure {
+        let message = error.to_string();
+        match error {
+            sign::Error::Agent { .. } | sign::Error::Failed { .. } => Failure::new(Exit::Failed, message),
+            _ => Failure::usage(message),
+        }
+    }
+}
+
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Listen { .. } | ServeError::Writable { .. } | ServeError::Busy { .. } => {
+                Failure::new(Exit::Failed, error.to_string())
+            }
+            ServeError::Address { .. }
+            | ServeError::Exposed { .. }
+            | ServeError::Tls { .. }
+            | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<PullError> for Failure {
+    fn from(error: PullError) -> Failure {
+        match error {
+            PullError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Failure {
+        let exit = match &error {
+            PushError::Collision(_) => Exit::Usage,
+            PushError::Unreachable(_) => Exit::Failed,
+        };
+        let side = match &error {
+            PushError::Collision(_) => Side::Input,
+            PushError::Unreachable(_) => Side::Destination,
+        };
+        Failure::new(exit, error.to_string()).on(side)
+    }
+}
+
+/// Prints what there is to print and gives the process's exit code.
+pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Failure>) -> ExitCode {
+    let (report, text, exit, error) = match result {
+        Ok(outcome) => (outcome.report, outcome.text, outcome.exit, None),
+        Err(failure) => {
+            let Failure { exit, side, item, message, report } = failure;
+            (*report, String::new(), exit, Some(ErrorInfo { side, item, message }))
+        }
+    };
+    if let Some(error) = &error {
+        let side = error.side.filter(|side| *side != Side::Input).map(|side| format!("{side}: "));
+        let item = error.item.as_ref().map(|item| format!("{item}: "));
+        let (side, item) = (side.unwrap_or_default(), item.unwrap_or_default());
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "landfall: {side}{}",
+            escape(&format!("{item}{}", error.message))
+        );
+    }
+    let document = || {
+        let value = report.to_json(command, exit.status(), error.as_ref());
+        serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+    };
+    let mut code = exit as u8;
+    let shown = match global.output {
+        OutputMode::Text => text,
+        OutputMode::Json => document(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr().lock(), "landfall: cannot write to stdout: {error}");
+            code = code.max(Exit::Failed as u8);
+        }
+        _ => {}
+    }
+    if let Some(path) = &global.report
+        && let Err(error) = std::fs::write(path, document())
+    {
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "landfall: cannot write the report {}: {error}",
+            path.display()
+        );
+        code = code.max(Exit::Failed as u8);
+    }
+    ExitCode::from(code)
+}

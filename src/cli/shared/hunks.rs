@@ -1,0 +1,287 @@
+//! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the lines they are on.
+
+use crate::report::escape;
+use crate::rewrite::Member;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::ops::Range;
+
+/// What stands in a diff for the value of a Secret.
+const MASK: &str = "***";
+/// Lines around a change.
+const CONTEXT: usize = 3;
+
+/// Bytes of a text and what replaces them.
+type Edit = (Range<usize>, String);
+
+/// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
+pub(crate) fn diff(member: &Member, coloured: bool) -> String {
+    let (old, edits) = masked(member);
+    let path = member.path.trim_start_matches("./").trim_start_matches('/');
+    unified(path, &old, edits, coloured)
+}
+
+fn unified(path: &str, old: &str, edits: Vec<Edit>, coloured: bool) -> String {
+    let mut out = Out { text: String::new(), coloured };
+    let changes = changes(old, edits);
+    let mut rest = changes.as_slice();
+    if !rest.is_empty() {
+        out.line("1", &format!("--- a/{path}\n"));
+        out.line("1", &format!("+++ b/{path}\n"));
+    }
+    let mut more = 0;
+    while !rest.is_empty() {
+        let near = rest.windows(2).take_while(|pair| pair[1].line - pair[0].end() <= 2 * CONTEXT).count();
+        let hunk;
+        (hunk, rest) = rest.split_at(near + 1);
+        out.hunk(old, hunk, &mut more);
+    }
+    out.text
+}
+
+/// Lines that differ.
+struct Change {
+    /// Their bytes in the old text, and the number of the first, from 0.
+    span: Range<usize>,
+    line: usize,
+    /// How many there are.
+    count: usize,
+    new: String,
+}
+
+impl Change {
+    /// The number of the line after the last.
+    fn end(&self) -> usize {
+        self.line + self.count
+    }
+}
+
+/// The lines on which the `edits` of `old` are, those without a line between them as one.
+fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut edits = edits.into_iter().peekable();
+    let (mut line, mut counted) = (0, 0);
+    while let Some((range, bytes)) = edits.next() {
+        let start = old[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = |at: usize| old[at..].find('\n').map_or(old.len(), |len| at + len + 1);
+        let mut new = format!("{}{bytes}", &old[start..range.start]);
+        let (mut done, mut end) = (range.end, line_end(range.end));
+        while let Some((range, bytes)) = edits.next_if(|(range, _)| range.start <= end) {
+            new.push_str(&old[done..range.start]);
+            new.push_str(&bytes);
+            (done, end) = (range.end, line_end(range.end));
+        }
+        new.push_str(&old[done..end]);
+        let (from, until, new) = shortened(&old[start..end], &new);
+        line += lines(&old[counted..start + from]);
+        counted = start + from;
+        let span = counted..start + until;
+        if !span.is_empty() || !new.is_empty() {
+            changes.push(Change {
+                count: old[span.clone()].split_inclusive('\n').count(),
+                span,
+                line,
+                new: new.into(),
+            });
+        }
+    }
+    changes
+}
+
+/// `old` and `new` without the lines that both begin and end with: where that is in `old`, and what is left of `new`.
+fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
+    let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
+    let from: usize = pairs().take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
+    let (old_rest, new_rest) = (&old[from..], &new[from..]);
+    let ends = old_rest.split_inclusive('\n').rev().zip(new_rest.split_inclusive('\n').rev());
+    let same: usize = ends.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
+    (from, old.len() - same, &new_rest[..new_rest.len() - same])
+}
+
+fn lines(text: &str) -> usize {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+/// The old text with the values of Secrets masked, and the edits of that. A value that changes has another mask in
+/// the new one.
+fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
+    let findings = &member.new.findings;
+    let mut secrets = findings.secrets.clone();
+    secrets.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    let mut old = String::new();
+    let mut edits = Vec::new();
+    let mut splices = findings.splices().into_iter().peekable();
+    let mut done = 0;
+    // an edit outside of what is masked, at its place in the masked text
+    let shift = |range: &Range<usize>, old: &String, done: usize| {
+        range.start + old.len() - done..range.end + old.len() - done
+    };
+    for secret in secrets {
+        // one within another is masked with it
+        if secret.start < done {
+            continue;
+        }
+        while let Some(splice) = splices.next_if(|splice| splice.span.start < secret.start) {
+            edits.push((shift(&splice.span, &old, done), splice.bytes.clone()));
+        }
+        old.push_str(&member.old[done..secret.start]);
+        // lines stay, so that those of the diff are the file's
+        let breaks = "\n".repeat(lines(&member.old[secret.clone()]));
+        let mask = old.len()..old.len() + MASK.len();
+        let _ = write!(old, "{MASK}{breaks}");
+        if std::iter::from_fn(|| splices.next_if(|splice| splice.span.start < secret.end)).count() > 0 {
+            edits.push((mask, format!("{MASK} (changed)")));
+        }
+        done = secret.end;
+    }
+    for splice in splices {
+        edits.push((shift(&splice.span, &old, done), splice.bytes.clone()));
+    }
+    if findings.secrets.is_empty() {
+        return (Cow::Borrowed(&member.old), edits);
+    }
+    old.push_str(&member.old[done..]);
+    (Cow::Owned(old), edits)
+}
+
+struct Out {
+    text: String,
+    coloured: bool,
+}
+
+impl Out {
+    /// Writes one line, which ends in a line break if it is not the last of a text.
+    fn line(&mut self, colour: &str, line: &str) {
+        if !self.coloured {
+            self.text.push_str(line);
+            if !line.ends_with('\n') {
+                self.text.push_str("\n\\ No newline at end of file\n");
+            }
+            return;
+        }
+        let line = escape(line.trim_end_matches(['\n', '\r']));
+        // writing to a string cannot fail
+        let _ = writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m");
+    }
+
+    fn all(&mut self, colour: &str, sign: char, lines: &str) {
+        lines.split_inclusive('\n').for_each(|line| self.line(colour, &format!("{sign}{line}")));
+    }
+
+    /// Writes neighbouring changes with the lines around them. So far, the new text has `more` lines than the old.
+    fn hunk(&mut self, old: &str, changes: &[Change], more: &mut isize) {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return };
+        let before = old[..first.span.start].split_inclusive('\n').rev().take(CONTEXT);
+        let before: Vec<&str> = before.collect();
+        let after: Vec<&str> = old[last.span.end..].split_inclusive('\n').take(CONTEXT).collect();
+        let start = first.line - before.len();
+        let count = last.end() + after.len() - start;
+        let grown = |change: &Change| signed(change.new.split_inclusive('\n').count()) - signed(change.count);
+        let grown: isize = changes.iter().map(grown).sum();
+        let (from, to) =
+            (range(signed(start), signed(count)), range(signed(start) + *more, signed(count) + grown));
+        *more += grown;
+        self.line("36", &format!("@@ -{from} +{to} @@\n"));
+        before.iter().rev().for_each(|line| self.all("0", ' ', line));
+        let mut done = first.span.start;
+        for change in changes {
+            self.all("0", ' ', &old[done..change.span.start]);
+            self.all("31", '-', &old[change.span.clone()]);
+            self.all("32", '+', &change.new);
+            done = change.span.end;
+        }
+        after.iter().for_each(|line| self.all("0", ' ', line));
+    }
+}
+
+fn signed(count: usize) -> isize {
+    isize::try_from(count).unwrap_or(isize::MAX)
+}
+
+/// Lines as the header of a hunk has them, counted from 1.
+fn range(start: isize, count: isize) -> String {
+    match count {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        _ => format!("{},{count}", start + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a diff makes of `old`, where every line and number in it is right.
+    fn patched(old: &str, diff: &str) -> String {
+        let old: Vec<&str> = old.split_inclusive('\n').collect();
+        let (mut new, mut done): (Vec<String>, usize) = (Vec::new(), 0);
+        let hunks = diff.split("\n@@ ").skip(1);
+        for hunk in hunks {
+            let (head, body) = hunk.split_once(" @@\n").unwrap();
+            let numbers = head.split([' ', '-', '+']).filter(|word| !word.is_empty()).map(|word| {
+                let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+                let (start, count): (usize, usize) = (start.parse().unwrap(), count.parse().unwrap());
+                (if count == 0 { start } else { start - 1 }, count)
+            });
+            let [(from, olds), (to, news)] = numbers.collect::<Vec<_>>()[..] else { panic!("{head}") };
+            new.extend(old[done..from].iter().map(|line| (*line).to_owned()));
+            assert_eq!(new.len(), to, "{head}");
+            done = from;
+            let body = format!("{}\n", body.trim_end_matches('\n'))
+                .replace("\n\\ No newline at end of file\n", "\0");
+            for line in body.split_inclusive(['\n', '\0']) {
+                let text = line[1..].trim_end_matches('\0');
+                if !line.starts_with('+') {
+                    assert_eq!(old[done], text);
+                    done += 1;
+                }
+                if !line.starts_with('-') {
+                    new.push(text.to_owned());
+                }
+            }
+            assert_eq!((done - from, new.len() - to), (olds, news), "{head}");
+        }
+        new.extend(old[done..].iter().map(|line| (*line).to_owned()));
+        new.concat()
+    }
+
+    #[test]
+    fn neighbours_share_a_hunk() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14";
+        let edits = vec![(2..3, "b".into()), (4..5, "c".into()), (18..20, "j".into()), (30..32, "n".into())];
+        let expected = "--- a/x\n+++ b/x\n@@ -1,14 +1,14 @@\n 1\n-2\n-3\n+b\n+c\n 4\n 5\n 6\n 7\n 8\n 9\n-10\n+j\n 11\n 12\n 13\n\
+                        -14\n\\ No newline at end of file\n+n\n\\ No newline at end of file\n";
+        assert_eq!(unified("x", old, edits, false), expected);
+        let edits = vec![(0..1, "a\nb".into()), (16..17, "i".into()), (18..20, "10".into())];
+        let two = unified("x", old, edits, false);
+        assert_eq!(
+            two,
+            "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n 7\n 8\n-9\n+i\n 10\n 11\n 12\n"
+        );
+        assert_eq!(unified("x", old, vec![(0..1, "1".into())], false), "");
+        assert_eq!(unified("x", "", vec![], false), "");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_makes_the_new_text(
+            old in "([ab]{0,2}\n){0,30}[ab]{0,2}",
+            edits in proptest::collection::vec((0usize..60, 0usize..5, "[abc\n]{0,4}"), 0..6),
+        ) {
+            let (mut new, mut done, mut made) = (String::new(), 0, Vec::new());
+            for (gap, len, bytes) in edits {
+                let start = (done + gap).min(old.len());
+                let end = (start + len).min(old.len());
+                new += &old[done..start];
+                new += &bytes;
+                made.push((start..end, bytes));
+                done = end;
+            }
+            new += &old[done..];
+            prop_assert_eq!(patched(&old, &unified("x", &old, made, false)), new);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What several verbs share: flags, the context they start from, how results end and are told.
+
+pub(super) mod bases;
+pub(super) mod context;
+pub(super) mod delivery;
+pub(super) mod exit;
+pub(super) mod findings;
+pub(super) mod hunks;
+pub(super) mod listing;
+pub(super) mod lock_flags;
+pub(super) mod open_bundle;
+pub(super) mod options;
+pub(super) mod packed;
+pub(super) mod progress;
+pub(super) mod rewritten;
+pub(super) mod summary;
+
+pub(crate) use context::Context;
+pub(crate) use exit::{Exit, Failure, Outcome, finish};
+pub(crate) use options::{Global, OutputMode};

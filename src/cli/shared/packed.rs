@@ -1,0 +1,106 @@
+//! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
+
+use super::listing::{count, lines, table};
+use super::{Exit, Failure, Outcome};
+use crate::bundle::{PackPlan, PackedBundle};
+use crate::lockfile::Lock;
+use crate::model::human_size;
+use crate::pull::losses;
+use crate::report::{Item, Report, Status, escape};
+use crate::sign::{PublicKey, Signer};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whoever signs with `--sign KEY`.
+pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
+    let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+    Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
+}
+
+/// The day by which accepted losses count.
+pub(crate) fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+/// What would be made, and how much room it needs; `more` lines about it.
+pub(crate) fn dry_run(plan: &PackPlan, out: &Path, mut report: Report, more: &str) -> Outcome {
+    let needed = plan.needed_bytes();
+    report.extra.insert("needed_bytes".into(), json!(needed));
+    let text = format!(
+        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
+        table(&plan.items),
+        count(&plan.items),
+        out.display(),
+        plan.fingerprint,
+        human_size(needed),
+    );
+    outcome(plan, report, &text)
+}
+
+/// The member `bundle` of a report; `key` signed it.
+pub(crate) fn bundle_member(
+    plan: &PackPlan,
+    out: &Path,
+    written: &PackedBundle,
+    key: Option<&PublicKey>,
+) -> serde_json::Value {
+    let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
+    json!({
+        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
+        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
+        "bases": plan.bases, "omitted": plan.omitted,
+        "files": paths(&written.files), "beside": paths(&written.beside),
+        "signed": key.is_some(),
+        "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+    })
+}
+
+/// The lines about a bundle that was made.
+pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
+    let content = plan.content_bytes();
+    format!(
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
+        written.digest,
+        plan.fingerprint,
+        human_size(written.bytes),
+        written.bytes as f64 / content.max(1) as f64,
+        human_size(content),
+    )
+}
+
+pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| file.display().to_string()).collect()
+}
+
+/// `12: B.0001 to B.0012`
+pub(crate) fn first_to_last(names: &[String]) -> String {
+    match names {
+        [first, .., last] => format!("{}: {first} to {last}", names.len()),
+        few => format!("{}: {}", few.len(), few.concat()),
+    }
+}
+
+/// Exit 0, or 3 where the user allowed that something is missing.
+pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
+    let (exit, lost) = match plan.missing.len() {
+        0 => (Exit::Done, String::new()),
+        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.missing))),
+    };
+    Outcome { report, text: escape(text) + &escape(&lost), exit }
+}
+
+/// Every item, with this status where nothing is lost.
+pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Report {
+    let mut items: Vec<Item> = plan.items.iter().map(|item| Item { status, ..item.clone() }).collect();
+    items.extend(plan.missing.iter().map(|missing| Item {
+        kind: missing.item.kind,
+        name: missing.item.name.clone(),
+        digest: missing.digest.clone(),
+        bytes: None,
+        status: Status::Missing,
+        reason: Some(missing.reason.clone()),
+    }));
+    items.extend(losses(lock).into_iter().filter(|item| item.status == Status::Skipped));
+    Report { items, ..Report::default() }
+}

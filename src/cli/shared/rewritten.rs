@@ -1,0 +1,229 @@
+//! What `landfall rewrite` says: lists, a diff, a kustomize component, and the JSON document.
+
+use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::report::{Report, escape};
+use crate::rewrite::{Finding, Meaning, Member, Position, RewriteError};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::path::Path;
+
+const NOTHING_KNOWN: &str = "\
+nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
+are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
+charts'; or rewrite what `helm template` prints.";
+
+/// What is done with the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode<'a> {
+    Stdout,
+    InPlace,
+    Check,
+    Diff,
+    Kustomize,
+    Out(&'a Path),
+}
+
+/// What became of one input.
+pub(crate) struct Done {
+    pub(crate) name: String,
+    /// Its texts: itself, or those of the archive that it is. What they say is gone by now.
+    pub(crate) result: Result<Vec<Member>, RewriteError>,
+}
+
+/// What there is to say. `text` is what goes to stdout where the mode says so.
+pub(crate) fn outcome(
+    context: &Context,
+    mode: Mode<'_>,
+    done: &[Done],
+    mut text: String,
+) -> Result<Outcome, Failure> {
+    let members = || done.iter().filter_map(|done| done.result.as_ref().ok()).flatten();
+    let findings =
+        || members().flat_map(|member| member.new.findings.found.iter().map(move |found| (member, found)));
+    let failed = done.iter().filter(|done| done.result.is_err()).count();
+    let changes = findings().filter(|(_, finding)| finding.is_change()).count();
+    let settled =
+        findings().filter(|(_, finding)| matches!(finding.meaning, Meaning::Settled { .. })).count();
+    let left = findings().filter(|(_, finding)| matches!(finding.meaning, Meaning::Left { .. })).count();
+
+    let mut notes: Vec<String> =
+        done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
+    if mode == Mode::Kustomize {
+        text = kustomize(members(), &mut notes);
+    }
+    let mut report = report(done);
+    if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
+        report.extra.insert("text".into(), text.clone().into());
+    }
+    if failed == done.len() {
+        return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, notes.join("\n")) });
+    }
+    notes.iter().for_each(|line| context.progress.note(line));
+    let mut lines = Vec::new();
+    if matches!(mode, Mode::Check | Mode::InPlace | Mode::Out(_)) {
+        lines.extend(findings().filter_map(|(member, finding)| change(&member.path, finding)));
+    }
+    lines.extend(findings().filter_map(|(member, finding)| leaving(&member.path, finding)));
+    lines.push(match (changes, settled, left) {
+        (0, 0, 0) => NOTHING_KNOWN.into(),
+        _ => {
+            let to_do = matches!(mode, Mode::Check | Mode::Diff | Mode::Kustomize);
+            let verb = if to_do { "to rewrite" } else { "rewritten" };
+            let files =
+                members().filter(|member| member.new.findings.found.iter().any(Finding::is_change)).count();
+            let rest =
+                [(settled, "at their destination already"), (left, "left"), (failed, "files not rewritten")];
+            let rest = rest.iter().filter(|(count, _)| *count > 0);
+            let rest: String = rest.map(|(count, what)| format!("; {count} {what}")).collect();
+            format!("{verb}: {changes} (in {files} of {} files){rest}", members().count() + failed)
+        }
+    });
+    // stdout carries the result only: here that is a file or a diff
+    if mode.has_result(context) {
+        lines.iter().for_each(|line| context.progress.note(line));
+    } else {
+        text.extend(lines.iter().map(|line| escape(line) + "\n"));
+    }
+    Ok(Outcome { report, text, exit: exit(mode, changes, failed) })
+}
+
+/// What went wrong with a file.
+fn reason(name: &str, error: &RewriteError) -> String {
+    match error {
+        RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
+        _ => format!("{name}: {error}"),
+    }
+}
+
+/// `file:line:column`, and where in that, if it is encoded.
+fn place(name: &str, finding: &Finding) -> String {
+    let inside = finding.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
+    format!("{name}:{}:{}{inside}", finding.line, finding.column)
+}
+
+fn change(name: &str, finding: &Finding) -> Option<String> {
+    let Meaning::Known { to, reaches, .. } = &finding.meaning else { return None };
+    let reaches = match reaches.as_slice() {
+        [] => String::new(),
+        reaches => format!(" (a prefix; it can become {})", reaches.join(", ")),
+    };
+    Some(format!("{}: {} -> {to}{reaches}", place(name, finding), finding.written))
+}
+
+fn leaving(name: &str, finding: &Finding) -> Option<String> {
+    let Meaning::Left { why } = &finding.meaning else { return None };
+    Some(format!("{}: left {}: {why}", place(name, finding), finding.written))
+}
+
+pub(crate) fn is_coloured(context: &Context) -> bool {
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    wanted && context.global.output == OutputMode::Text && std::io::stdout().is_terminal()
+}
+
+/// A kustomize component that does for containers and image volumes what rewriting does; what it cannot do
+/// is noted.
+fn kustomize<'m>(members: impl Iterator<Item = &'m Member>, notes: &mut Vec<String>) -> String {
+    let mut images: BTreeMap<String, String> = BTreeMap::new();
+    let mut refused: BTreeSet<String> = BTreeSet::new();
+    for member in members {
+        for finding in &member.new.findings.found {
+            let name = name_of(&finding.written);
+            match (&finding.meaning, finding.position) {
+                (Meaning::Known { to, .. }, Position::Container) => {
+                    images.insert(name.to_owned(), name_of(to).to_owned());
+                }
+                (Meaning::Known { .. }, _) => {
+                    notes.push(format!(
+                        "{}: kustomize does not see {}",
+                        place(&member.path, finding),
+                        finding.written
+                    ));
+                }
+                (Meaning::Left { .. } | Meaning::Unknown, Position::Container) => {
+                    refused.insert(name.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    for name in refused.iter().filter(|name| images.contains_key(*name)) {
+        notes.push(format!(
+            "{name} is left out: kustomize would also change uses of it that are not known to the lock"
+        ));
+    }
+    images.retain(|name, _| !refused.contains(name));
+    let mut text = String::from("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:");
+    if images.is_empty() {
+        text.push_str(" []");
+    }
+    text.push('\n');
+    for (name, to) in images {
+        text.push_str(&format!("- name: {}\n  newName: {}\n", json!(name), json!(to)));
+    }
+    text
+}
+
+/// A reference without tag and digest.
+fn name_of(reference: &str) -> &str {
+    let name = reference.split('@').next().unwrap_or(reference);
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    name[last..].find(':').map_or(name, |colon| &name[..last + colon])
+}
+
+/// `files`, `changes` and `left` of the JSON document.
+fn report(done: &[Done]) -> Report {
+    let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for Done { name, result } in done {
+        let members = match result {
+            Ok(members) => members,
+            Err(error) => {
+                files.push(json!({"file": name, "status": "failed", "reason": error.to_string()}));
+                continue;
+            }
+        };
+        for Member { path, new, .. } in members {
+            let (mut settled, before) = (0, changes.len());
+            for finding in &new.findings.found {
+                let Finding { line, column, inside, written, position, .. } = finding;
+                let mut entry = json!({"file": path, "line": line, "column": column, "position": position});
+                if let Some(inside) = inside {
+                    entry["inside"] = json!(inside);
+                }
+                match &finding.meaning {
+                    Meaning::Known { item, to, reaches } => {
+                        (entry["from"], entry["to"], entry["item"]) =
+                            (json!(written), json!(to), json!(item));
+                        if !reaches.is_empty() {
+                            entry["reaches"] = json!(reaches);
+                        }
+                        changes.push(entry);
+                    }
+                    Meaning::Left { why } => {
+                        (entry["reference"], entry["why"]) = (json!(written), json!(why));
+                        left.push(entry);
+                    }
+                    Meaning::Settled { .. } => settled += 1,
+                    Meaning::Unknown | Meaning::Undecided { .. } => {}
+                }
+            }
+            let made = changes.len() - before;
+            let status = if made == 0 { "unchanged" } else { "changed" };
+            let read_as = new.findings.read_as;
+            files.push(json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as}));
+        }
+    }
+    let mut report = Report::default();
+    let members = [("files", files), ("changes", changes), ("left", left)];
+    report.extra.extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
+    report
+}
+
+/// The exit code by what was found.
+pub(crate) fn exit(mode: Mode<'_>, changes: usize, failed: usize) -> Exit {
+    match (mode == Mode::Check && changes > 0, failed) {
+        (true, _) => Exit::Refused,
+        (false, 0) => Exit::Done,
+        (false, _) => Exit::Partial,
+    }
+}

@@ -1,0 +1,222 @@
+//! `landfall audit`: what manifests, charts and clusters name, beside what the lock has.
+
+use crate::cli::shared::findings::{shown, wishes};
+use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::lock::today;
+use crate::lockfile::Lock;
+use crate::manifest;
+use crate::model::{Mapping, Target};
+use crate::push::{Lacking, lacking};
+use crate::report::{Item, Kind, Report, Side, Status, escape};
+use crate::rewrite::audit::{Audited, Inventory, Placed, Verdict, audit_text, audit_tree};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// List images and mirrored URLs that the lock or bundle lacks; exit 4 if there are any
+///
+/// Reads manifests, charts, kustomizations, Dockerfiles, plain lists, and what
+/// `kubectl get pods -A -o json` prints.
+#[derive(Args)]
+pub(crate) struct Audit {
+    /// Files, folders, charts, or - for stdin
+    #[arg(required_unless_present = "registry", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    locked: Locked,
+    /// The registry whose names count as those of locked items [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<Target>,
+    /// Ask this registry too for every locked digest at its destination
+    #[arg(long, value_name = "REGISTRY[/PREFIX]", conflicts_with = "to")]
+    registry: Option<Target>,
+    /// Write a manifest of what is missing
+    #[arg(long, value_name = "FILE")]
+    missing: Option<PathBuf>,
+}
+
+impl Audit {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let lock = self.locked.load(context)?;
+        let mapping = self.mapping(context)?;
+        let today = today();
+        let files = context.site.as_ref().and_then(|site| site.files.as_deref());
+        let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
+        let audited = self.read(context, &inventory)?;
+        if let Some(path) = &self.missing {
+            self.write_missing(path, &audited)?;
+        }
+        match (&self.registry, mapping) {
+            (Some(_), Some(mapping)) => context.run(self.ask(context, &lock, &mapping, &audited)),
+            _ => self.outcome(&audited, None, Report::default()),
+        }
+    }
+
+    /// The mapping by whose destinations names are known; `None` where there is no site.
+    fn mapping(&self, context: &Context) -> Result<Option<Mapping>, Failure> {
+        let to = self.registry.as_ref().or(self.to.as_ref());
+        match to.is_some() || context.site_target()?.is_some() {
+            true => context.mapping(to).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<Audited, Failure> {
+        let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
+        let paths: Vec<PathBuf> = self.paths.iter().filter(|path| !is_stdin(path)).cloned().collect();
+        let mut audited = audit_tree(&paths, inventory, &context.limits)?;
+        if self.paths.iter().any(|path| is_stdin(&path)) {
+            let mut text = String::new();
+            let read = std::io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+            audited.read += 1;
+            audited.found.extend(audit_text("<stdin>", &text, inventory));
+        }
+        if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
+            return Err(Failure::usage(
+                "there is nothing to audit in what was named: no YAML, JSON, Dockerfile or chart",
+            ));
+        }
+        Ok(audited)
+    }
+
+    async fn ask(
+        &self,
+        context: &Context,
+        lock: &Lock,
+        mapping: &Mapping,
+        audited: &Audited,
+    ) -> Result<Outcome, Failure> {
+        let sessions = context.sessions()?;
+        let asked = lacking(lock, mapping, &sessions, context.limits.jobs).await;
+        let report = context.report(&sessions, Vec::new());
+        let lacking = asked.map_err(|error| {
+            let failure = Failure::from(error).on(Side::Destination);
+            Failure { report: Box::new(report.clone()), ..failure }
+        })?;
+        self.outcome(audited, Some(&lacking), report)
+    }
+
+    fn outcome(
+        &self,
+        audited: &Audited,
+        lacking: Option<&Lacking>,
+        report: Report,
+    ) -> Result<Outcome, Failure> {
+        let [held, missing, undecided] = sorted(audited);
+        let mut lines: Vec<String> = grouped("missing", &missing);
+        lines.extend(grouped("undecided", &undecided));
+        lines
+            .extend(audited.unread.iter().map(|unread| format!("{}: not read: {}", unread.file, unread.why)));
+        for lack in lacking.iter().flat_map(|lacking| &lacking.lacks) {
+            lines.push(format!("{}: lacks {} of {}: {}", lack.at, lack.digest, lack.item, lack.why));
+        }
+        if !self.paths.is_empty() {
+            lines.push(format!(
+                "audited {}: {} held, {} missing, {} undecided",
+                counted(audited.read, "file"),
+                held.len(),
+                missing.len(),
+                undecided.len()
+            ));
+        }
+        if let Some(lacking) = lacking {
+            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.lacks.len());
+            lines.push(format!("asked about {asked}: {lacks} lacking"));
+        }
+        let mut report = Report { items: items(&held, &missing), ..report };
+        let members = [
+            ("held", json!(held)),
+            ("missing", json!(missing)),
+            ("undecided", json!(undecided)),
+            ("unread", json!(audited.unread)),
+            ("lacking", json!(lacking.map(|lacking| &lacking.lacks))),
+        ];
+        report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
+        let lacks = lacking.is_some_and(|lacking| !lacking.lacks.is_empty());
+        let exit = match (!missing.is_empty() || lacks, audited.unread.is_empty()) {
+            (true, _) => Exit::Refused,
+            (false, true) => Exit::Done,
+            (false, false) if audited.read > 0 => Exit::Partial,
+            (false, false) => {
+                let failure = Failure::new(Exit::Failed, lines.join("\n"));
+                return Err(Failure { report: report.into(), ..failure });
+            }
+        };
+        let text = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome { report, text, exit })
+    }
+
+    fn write_missing(&self, path: &Path, audited: &Audited) -> Result<(), Failure> {
+        let missing = audited.found.iter();
+        let missing = missing.filter(|placed| matches!(placed.finding.verdict, Verdict::Missing { .. }));
+        let title =
+            "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
+        let (text, _) = manifest::draft("missing", title, &wishes(missing));
+        std::fs::write(path, text).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Failure::new(Exit::Failed, message).on(Side::Destination)
+        })
+    }
+}
+
+/// What is held, missing and undecided.
+fn sorted(audited: &Audited) -> [Vec<&Placed>; 3] {
+    let mut sorted: [Vec<&Placed>; 3] = Default::default();
+    for placed in &audited.found {
+        sorted[match placed.finding.verdict {
+            Verdict::Held { .. } => 0,
+            Verdict::Missing { .. } => 1,
+            Verdict::Undecided { .. } => 2,
+        }]
+        .push(placed);
+    }
+    sorted
+}
+
+/// One line for each reference that is told about, with its first place: a cluster runs many pods of one
+/// image.
+fn grouped(word: &str, found: &[&Placed]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &Verdict), Vec<&Placed>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for placed in found {
+        let key = (placed.finding.reference.as_str(), &placed.finding.verdict);
+        let group = groups.entry(key).or_default();
+        if group.is_empty() {
+            order.push(key);
+        }
+        group.push(placed);
+    }
+    let line = |key| {
+        let group: &Vec<&Placed> = &groups[key];
+        let more = match group.len() {
+            1 => String::new(),
+            count => format!(" (and in {} more)", counted(count - 1, "place")),
+        };
+        shown(word, group[0]) + &more
+    };
+    order.iter().map(line).collect()
+}
+
+fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// One item for each locked item that is named, and for each name that is missing.
+fn items(held: &[&Placed], missing: &[&Placed]) -> Vec<Item> {
+    let mut items: BTreeMap<(String, bool), Item> = BTreeMap::new();
+    for placed in held.iter().chain(missing) {
+        let (name, reason) = match &placed.finding.verdict {
+            Verdict::Held { item } => (item.clone(), None),
+            _ => (placed.finding.reference.clone(), Some(shown("missing", placed))),
+        };
+        let status = if reason.is_some() { Status::Missing } else { Status::Present };
+        let kind = if name.contains("://") { Kind::File } else { Kind::Image };
+        let key = (name.clone(), reason.is_some());
+        items.entry(key).or_insert(Item { kind, name, digest: None, bytes: None, status, reason });
+    }
+    items.into_values().collect()
+}

@@ -1,0 +1,75 @@
+//! `landfall mirror`.
+
+use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::{Cached, Keep};
+use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::lockfile::Lock;
+use crate::manifest;
+use crate::push::LeftOut;
+use crate::store::Disk;
+use crate::upstream::{UploadFeed, Upstreams};
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Mirror from upstream into a registry, both reached from here, without a bundle
+#[derive(Args)]
+pub(crate) struct Mirror {
+    /// A manifest, or a folder of manifests (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", num_args = 1.., conflicts_with = "lock", required_unless_present = "lock")]
+    manifests: Vec<PathBuf>,
+    /// A lock, in place of manifests
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+impl Mirror {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let mapping = self.delivery.mapping(context)?;
+        let given = self.lock.as_deref().map(Lock::load).transpose()?;
+        let wanted = if given.is_none() { Some(manifest::load(&self.manifests)?) } else { None };
+        // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
+        let scratch;
+        let (dir, keep) = match &context.global.store {
+            Some(dir) => (dir.clone(), Keep::Everything),
+            None => {
+                scratch = tempfile::tempdir().map_err(|error| {
+                    Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
+                })?;
+                (scratch.path().to_path_buf(), Keep::Nothing)
+            }
+        };
+        let disk = Disk::open(&dir)?;
+        context.run(async {
+            let sessions = context.sessions()?;
+            let lock = match (given, &wanted) {
+                (Some(lock), _) => lock,
+                (None, wanted) => {
+                    let resolver = Resolver::new(sessions.clone(), disk.clone(), context.progress.clone());
+                    let wanted = wanted.as_ref().cloned().unwrap_or_default();
+                    let locked = lock(&wanted, None, Pins::Keep, &resolver).await;
+                    told(locked)
+                }
+            };
+            let source = Arc::new(Cached::new(
+                Arc::new(disk),
+                Arc::new(UploadFeed(Upstreams(sessions.clone()))),
+                keep,
+            ));
+            self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
+        })
+    }
+}
+
+/// The lock with what people are told of its losses in place of what a lock records: it is not written.
+fn told(locked: Locked) -> Lock {
+    let mut lock = locked.lock;
+    for lost in &mut lock.unresolved {
+        let item = locked.items.iter().find(|item| item.kind == lost.kind && item.name == lost.name);
+        lost.cause = item.and_then(|item| item.reason.clone()).unwrap_or_else(|| lost.cause.clone());
+    }
+    lock
+}

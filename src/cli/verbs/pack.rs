@@ -1,0 +1,151 @@
+//! `landfall pack`: the store's content of one lock as one file.
+
+use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use crate::cli::shared::bases::Given;
+use crate::cli::shared::listing::{count, count_of};
+use crate::cli::shared::packed::{
+    bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer, today,
+};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::verbs::pack_volume::Like;
+use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::human_size;
+use crate::report::{Report, Status};
+use crate::sign::PublicKey;
+use crate::store::Disk;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Pack what a lock names into one bundle file
+#[derive(Args)]
+pub(crate) struct Pack {
+    /// The lock [default: landfall.lock]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// The bundle to write
+    #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
+    out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
+    /// zstd's level for what is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 × 2^30
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
+    /// Put a program beside the bundle, this one or PATH; may be given several times
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    include_self: Vec<OsString>,
+    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
+    /// SSH agent holds
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
+    #[command(flatten)]
+    like: Like,
+    /// Pack what is there where something is missing; the bundle says what it lacks
+    #[arg(long)]
+    allow_partial: bool,
+    /// Say what would be packed and how much room it needs, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Pack {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let store = Disk::open(&context.store_dir()?)?;
+        if self.like.like.is_some() {
+            return context.run(self.like.run(self.out, self.lock, store, context));
+        }
+        let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
+        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let signer = signer(self.sign.as_deref())?;
+        let progress = Arc::clone(&context.progress);
+        let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
+        context.run(async move {
+            let work = tokio::task::spawn_blocking(move || {
+                let plan = PackPlan::since(&lock, &store, &bases, today())?;
+                let report = |status| pack_report(&lock, &plan, status);
+                if !self.allow_partial
+                    && let Err(error) = plan.check_whole()
+                {
+                    return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
+                }
+                if self.dry_run {
+                    return Ok(dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
+                }
+                let options = PackOptions { level: self.level };
+                let written = bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?;
+                if self.volume_size.is_some() && out.is_file() {
+                    progress.note(&format!(
+                        "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+                        out.display()
+                    ));
+                }
+                let key = packaging.signer.as_ref().map(|signer| signer.key());
+                Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
+            });
+            work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
+        })
+    }
+
+    /// The programs to put beside the bundle.
+    fn tools(&self) -> Result<Vec<PathBuf>, Failure> {
+        let own = || {
+            std::env::current_exe().map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                )
+            })
+        };
+        let tools = self.include_self.iter();
+        tools.map(|path| if path.is_empty() { own() } else { Ok(path.into()) }).collect()
+    }
+
+    /// What a delta leaves out, and what it needs.
+    fn left_out(&self, plan: &PackPlan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing, as no layer or file is in all that --since names\n".into()
+            }
+            (false, count) => {
+                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
+    }
+
+    fn done(
+        &self,
+        plan: &PackPlan,
+        out: &Path,
+        written: &PackedBundle,
+        key: Option<&PublicKey>,
+        mut report: Report,
+    ) -> Outcome {
+        report.extra.insert("bundle".into(), bundle_member(plan, out, written, key));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
+        text += &bundle_lines(plan, written);
+        text.extend(key.map(|key| format!("  signed by         {key}\n")));
+        text += &self.left_out(plan);
+        if self.volume_size.is_some() {
+            text += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
+        }
+        if !written.beside.is_empty() {
+            text += &format!("  beside            {}\n", paths(&written.beside).join(", "));
+        }
+        outcome(plan, report, &text)
+    }
+}

@@ -1,0 +1,53 @@
+//! `landfall pack --like B --only-volume N`: packs a lost volume again.
+
+use crate::bundle;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::human_size;
+use crate::report::{Report, escape};
+use crate::store::Disk;
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Which volume of which bundle.
+#[derive(Args)]
+pub(crate) struct Like {
+    /// A split bundle of which one volume is lost or damaged
+    #[arg(long, value_name = "BUNDLE", requires = "only_volume",
+          conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
+    pub(crate) like: Option<PathBuf>,
+    /// The number of the volume of --like to pack again; it is put beside the others, or beside --out
+    #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
+    only_volume: Option<u16>,
+}
+
+impl Like {
+    /// Packs the volume, where one is wanted.
+    pub(crate) async fn run(
+        self,
+        out: Option<PathBuf>,
+        lock: Option<PathBuf>,
+        store: Disk,
+        context: &Context,
+    ) -> Result<Outcome, Failure> {
+        let (Some(like), Some(number)) = (self.like, self.only_volume) else {
+            return Err(Failure::usage("--like and --only-volume need one another"));
+        };
+        let progress = Arc::clone(&context.progress);
+        let work = tokio::task::spawn_blocking(move || {
+            let lock = || {
+                let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+                Lock::load(path)
+            };
+            bundle::write_volume(&like, number.into(), out.as_deref(), lock, &store, &*progress)
+        });
+        let stopped = |error| Failure::new(Exit::Failed, format!("packing stopped: {error}"));
+        let (path, bytes) = work.await.map_err(stopped)??;
+        let mut report = Report::default();
+        report.extra.insert("volume".into(), json!({"path": path.display().to_string(), "bytes": bytes}));
+        let text = format!("packed {} again, {} ({bytes} bytes)\n", path.display(), human_size(bytes));
+        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+    }
+}

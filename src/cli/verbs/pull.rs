@@ -1,0 +1,203 @@
+//! `landfall pull`.
+
+use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use crate::cli::shared::packed;
+use crate::cli::shared::summary::{failed_count, item_line};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::{LocalFirst, Sink};
+use crate::item::each;
+use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::{Descriptor, LAYOUT_FILE, human_size};
+use crate::pull::{count_kinds, losses, pull};
+use crate::registry::Sessions;
+use crate::report::{Item, Report, Status};
+use crate::store::Disk;
+use crate::upstream::Upstreams;
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Fetch everything that the lock names into the store, or straight into a bundle
+#[derive(Args)]
+pub(crate) struct Pull {
+    /// The lock
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    lock: PathBuf,
+    /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
+    #[arg(long, value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
+    /// zstd's level for what is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle", value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Sign the bundle, as `pack --sign`
+    #[arg(long, value_name = "KEY", requires = "bundle")]
+    sign: Option<String>,
+    /// Hash everything in the store again, whatever its journal says
+    #[arg(long)]
+    rehash: bool,
+    /// Say what is there and what would be fetched, and fetch nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Pull {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let lock = Lock::load(&self.lock)?;
+        let dir = context.store_dir()?;
+        match &self.bundle {
+            Some(out) => self.to_bundle(context, &lock, &dir, out),
+            None if self.dry_run => dry(&lock, store(&dir)?.as_ref(), &dir),
+            None => self.to_store(context, &lock, &dir),
+        }
+    }
+
+    fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
+        context.run(async {
+            let sessions = context.sessions()?;
+            let disk: Arc<dyn Sink> = Arc::new(Disk::open(dir)?);
+            let source = Arc::new(Upstreams(sessions.clone()));
+            let progress = context.progress.clone();
+            let items = pull(lock, source, &disk, context.limits.jobs, self.rehash, progress).await?;
+            let report = context.report(&sessions, items);
+            let text = text(&report, dir);
+            Ok(Outcome::of(report, text))
+        })
+    }
+
+    fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
+        let plan = Arc::new(PackPlan::wanted(lock, packed::today()));
+        if let Err(error) = plan.check_whole() {
+            let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
+            return Err(Failure { report, ..error.into() });
+        }
+        let store = store(dir)?;
+        let signer = packed::signer(self.sign.as_deref())?;
+        let key = signer.as_ref().map(|signer| signer.key().clone());
+        if self.dry_run {
+            return Ok(packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), ""));
+        }
+        context.run(async {
+            let sessions = context.sessions()?;
+            let (options, to) = (PackOptions { level: self.level }, out.to_path_buf());
+            let (planned, progress) = (plan.clone(), context.progress.clone());
+            let begin = move || DirectBundle::begin(planned, store, &to, options, signer, &*progress);
+            let (items, written, key) = match blocking(begin).await? {
+                Start::Complete(written, key) => {
+                    (plan.items.iter().cloned().chain(losses(lock)).collect(), Some(written), key)
+                }
+                Start::Incomplete(bundle) => {
+                    let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
+                    (items, written, key)
+                }
+            };
+            let mut report = context.report(&sessions, items);
+            let mut text = text(&report, out);
+            match written {
+                Some(written) => {
+                    text += &packed::bundle_lines(&plan, &written);
+                    text.extend(key.iter().map(|key| format!("  signed by         {key}\n")));
+                    report.extra.insert("bundle".into(), packed::bundle_member(&plan, out, &written, key.as_ref()));
+                }
+                None => {
+                    let out = out.display();
+                    let _ = writeln!(
+                        text,
+                        "no bundle was made; what came stays in {out}.partial, and another run goes on from there"
+                    );
+                }
+            }
+            Ok(Outcome::of(report, text))
+        })
+    }
+
+    /// Brings everything into the bundle, and closes it if nothing is missing.
+    async fn fetch(
+        &self,
+        context: &Context,
+        sessions: &Arc<Sessions>,
+        lock: &Lock,
+        bundle: DirectBundle,
+    ) -> Result<(Vec<Item>, Option<PackedBundle>), Failure> {
+        let (near, upstream) = (Arc::new(bundle.clone()), Arc::new(Upstreams(sessions.clone())));
+        let source = Arc::new(LocalFirst::new(near.clone(), upstream));
+        let compressor = bundle.clone();
+        let compressing = blocking(move || compressor.compress());
+        let pulling = async {
+            let into: Arc<dyn Sink> = near;
+            let progress = context.progress.clone();
+            let pulled = pull(lock, source, &into, context.limits.jobs, self.rehash, progress).await;
+            bundle.close();
+            pulled.map_err(Failure::from)
+        };
+        let (items, compressed) = tokio::join!(pulling, compressing);
+        let items = items?;
+        compressed?;
+        let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
+        let written = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
+        Ok((items, written))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, bundle::Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|error| Failure::new(Exit::Failed, format!("the bundle stopped: {error}")))??)
+}
+
+/// The store in this folder, if there is one.
+fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
+    Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
+}
+
+/// What a pull into the store would do.
+fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path) -> Result<Outcome, Failure> {
+    let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
+    for entry in each(lock) {
+        let mut status = Status::Present;
+        for Descriptor { digest, size, .. } in entry.parts.iter().map(|part| &part.descriptor) {
+            if !store.map_or(Ok(false), |store| store.has(digest, *size))? {
+                status = Status::Skipped;
+                wanted.insert(digest.clone(), *size);
+            }
+        }
+        items.push(Item { status, ..entry.item() });
+    }
+    items.extend(losses(lock));
+    let bytes = wanted.values().sum();
+    let mut report = Report { items, ..Report::default() };
+    report.extra.insert("needed_bytes".into(), json!(bytes));
+    let totals = report.totals();
+    let text = format!(
+        "would pull {} into {}: {} there{}, {} to come ({bytes} bytes)\n",
+        count_kinds(&report.items),
+        dir.display(),
+        totals.present,
+        failed_count(&totals),
+        human_size(bytes)
+    );
+    Ok(Outcome::of(report, text))
+}
+
+fn text(report: &Report, into: &Path) -> String {
+    let mut text = String::new();
+    for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)) {
+        let _ = writeln!(text, "{}", item_line(item));
+    }
+    let totals = report.totals();
+    let _ = writeln!(
+        text,
+        "pulled {} into {}: {} new, {} there{}, {} in {} requests",
+        count_kinds(&report.items),
+        into.display(),
+        totals.done,
+        totals.present,
+        failed_count(&totals),
+        human_size(totals.bytes_transferred),
+        totals.requests
+    );
+    text
+}

@@ -1,0 +1,102 @@
+//! `landfall push`.
+
+use crate::cli::shared::bases::{Together, store};
+use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::{Context, Failure, Outcome};
+use crate::content::{BlobRead, LocalSource};
+use crate::item;
+use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::Digest;
+use crate::push::LeftOut;
+use crate::store::Disk;
+use clap::Args;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Deliver a bundle, or what the store holds of a lock, to a registry
+#[derive(Args)]
+pub(crate) struct Push {
+    /// The bundle; without it the store is pushed
+    bundle: Option<PathBuf>,
+    /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
+    /// Take what a delta leaves out from the store too
+    #[arg(long, requires = "bundle")]
+    with_store: bool,
+    /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed [default:
+    /// landfall.lock]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// The bundle digest or the lock fingerprint that it must have
+    #[arg(long, value_name = "sha256:…")]
+    expect: Option<Digest>,
+    /// Take a bundle that says of itself that items are missing
+    #[arg(long)]
+    allow_partial: bool,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+/// What is delivered.
+struct Load {
+    lock: Lock,
+    blobs: Arc<dyn BlobRead>,
+    /// What of it must stand at the registry.
+    left_out: LeftOut,
+    /// Fingerprint of the lock that was approved: the whole one.
+    fingerprint: Digest,
+    /// The bundle, for the report.
+    bundle: Option<Value>,
+}
+
+impl Push {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let mapping = self.delivery.mapping(context)?;
+        let Load { lock, blobs, left_out, fingerprint, bundle } = match &self.bundle {
+            Some(path) => self.carried(context, path)?,
+            None => self.kept(context)?,
+        };
+        let source = Arc::new(LocalSource(blobs));
+        let mut result = context.run(async {
+            let sessions = context.sessions()?;
+            self.delivery
+                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &left_out))
+                .await
+        });
+        let report = match &mut result {
+            Ok(outcome) => &mut outcome.report,
+            Err(failure) => &mut failure.report,
+        };
+        report.extra.extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
+        result
+    }
+
+    fn carried(&self, context: &Context, path: &Path) -> Result<Load, Failure> {
+        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
+        let demands = Demands { expect, lock: lock.as_ref(), allow_partial, ..Demands::default() };
+        let carried = open_bundle::open(context, path, &demands)?;
+        let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
+        let fingerprint = carried.bundle.fingerprint().clone();
+        let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
+        let left_out = together.left_out(&item::entries(&lock))?;
+        Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
+    }
+
+    fn kept(&self, context: &Context) -> Result<Load, Failure> {
+        let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+        let lock = Lock::load(path)?;
+        let fingerprint = lock.fingerprint();
+        if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {
+            return Err(Failure::refused(format!(
+                "{} is not what was expected\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
+                path.display()
+            )));
+        }
+        let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
+        Ok(Load { lock, blobs, left_out: LeftOut::default(), fingerprint, bundle: None })
+    }
+}

@@ -1,0 +1,218 @@
+//! `landfall rewrite`: change references to locked images and files so that they point to the destination.
+
+use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::{Context, Failure, Outcome, OutputMode, hunks, rewritten};
+use crate::item::collision;
+use crate::model::Digest;
+use crate::model::Target;
+use crate::push::Receipt;
+use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError};
+use clap::Args;
+use rewritten::{Done, Mode};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Change references to locked images and files so that they point to the destination
+///
+/// Only references that the lock knows are changed; every other byte stays.
+#[derive(Args)]
+pub(crate) struct Rewrite {
+    /// Files, charts (folder or .tgz), folders, or - for stdin
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The registry to point to [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<Target>,
+    /// The file server that URLs of locked files are pointed to; any URL that answers /<host>/<path>
+    /// [default: files of the site]
+    #[arg(long, value_name = "URL")]
+    files: Option<String>,
+    #[command(flatten)]
+    locked: Locked,
+    /// The receipt of the push: digests that it replaced are replaced in references, too
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// The way back: from the destination to the locked names
+    #[arg(long, conflicts_with = "pin")]
+    reverse: bool,
+    /// Add the locked digest to references that have a tag alone
+    #[arg(long)]
+    pin: bool,
+    /// Change references in comments, too
+    #[arg(long)]
+    comments: bool,
+    #[command(flatten)]
+    modes: Modes,
+}
+
+/// Where the result goes; stdout without any of these.
+#[derive(Args)]
+#[group(multiple = false)]
+struct Modes {
+    /// Replace the files
+    #[arg(short, long)]
+    in_place: bool,
+    /// Change nothing; list what would be changed and exit with 4 if there is anything
+    #[arg(long)]
+    check: bool,
+    /// Change nothing; print a unified diff, with the values of Secrets masked
+    #[arg(long)]
+    diff: bool,
+    /// Change nothing; print a kustomize component whose `images` do the same for containers
+    #[arg(long, conflicts_with_all = ["pin", "reverse"])]
+    kustomize: bool,
+    /// Write the files to this folder, changed or not
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Modes {
+    fn mode(&self) -> Mode<'_> {
+        match (&self.out, self.in_place, self.check, self.diff, self.kustomize) {
+            (Some(out), ..) => Mode::Out(out),
+            (_, true, ..) => Mode::InPlace,
+            (_, _, true, ..) => Mode::Check,
+            (_, _, _, true, _) => Mode::Diff,
+            (_, _, _, _, true) => Mode::Kustomize,
+            _ => Mode::Stdout,
+        }
+    }
+}
+
+impl Rewrite {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let inputs = self.inputs()?;
+        let lock = self.locked.load(context)?;
+        let mapping = context.mapping(self.to.as_ref())?;
+        if let Some(collision) = collision(&mapping, &lock) {
+            return Err(Failure::usage(collision.to_string()));
+        }
+        let mut known =
+            if self.reverse { Known::reverse(&lock, &mapping) } else { Known::new(&lock, &mapping) };
+        let files = self.files.as_ref().or(context.site.as_ref().and_then(|site| site.files.as_ref()));
+        if let Some(base) = files {
+            known = known.with_files(base);
+        }
+        known = known.with_replaced(self.replaced()?);
+        let options = Options { comments: self.comments, pin: self.pin };
+        let mut text = String::new();
+        let coloured = rewritten::is_coloured(context);
+        let done = inputs.iter().filter_map(|input| self.one(input, &known, options, coloured, &mut text));
+        let done: Vec<Done> = done.collect();
+        if done.is_empty() {
+            return Err(Failure::usage(
+                "there is no file to look at in what was named; docs/rewrite.md says which are",
+            ));
+        }
+        rewritten::outcome(context, self.modes.mode(), &done, text)
+    }
+
+    /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
+    fn replaced(&self) -> Result<Vec<(Digest, Digest)>, Failure> {
+        let Some(path) = &self.receipt else { return Ok(Vec::new()) };
+        let wrong = |why: String| Failure::usage(format!("the receipt {}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let receipt: Receipt = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let pairs = receipt.items.into_iter().filter_map(|item| Some((item.trimmed_from?, item.digest)));
+        Ok(pairs.map(|(old, new)| if self.reverse { (new, old) } else { (old, new) }).collect())
+    }
+
+    fn inputs(&self) -> Result<Vec<Input>, Failure> {
+        let stdin = self.paths.iter().filter(|path| is_stdin(path)).count();
+        let mode = self.modes.mode();
+        if stdin > 0 && matches!(mode, Mode::InPlace | Mode::Out(_)) {
+            return Err(Failure::usage("- (stdin) goes to stdout; leave --in-place and --out away"));
+        }
+        let out = self.modes.out.as_deref();
+        let inputs = match stdin {
+            0 => rewrite::inputs(&self.paths, out)?,
+            _ if self.paths.len() == 1 => vec![Input { path: "-".into(), relative: "-".into(), named: true }],
+            _ => return Err(Failure::usage("- (stdin) stands alone")),
+        };
+        if mode == Mode::Stdout && (self.paths.len() > 1 || self.paths[0].is_dir()) {
+            return Err(Failure::usage(
+                "only one file goes to stdout; for several files or a folder say what to do with them: \
+                 --in-place, --check, --diff, --kustomize or --out DIR",
+            ));
+        }
+        if mode == Mode::Stdout && inputs.iter().any(Input::is_archive) {
+            return Err(Failure::usage(
+                "a chart's archive does not go to stdout; name a folder for it with --out DIR",
+            ));
+        }
+        Ok(inputs)
+    }
+
+    /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to `text`.
+    fn one(
+        &self,
+        input: &Input,
+        known: &Known,
+        options: Options,
+        coloured: bool,
+        text: &mut String,
+    ) -> Option<Done> {
+        let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
+        let mode = self.modes.mode();
+        let write = |old: &[u8], new: &[u8]| match mode {
+            Mode::Out(out) => rewrite::write(&input.path, &out.join(&input.relative), new),
+            Mode::InPlace if new != old => rewrite::write(&input.path, &input.path, new),
+            _ => Ok(()),
+        };
+        let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
+            let mut members = match read(input)? {
+                Content::Other => return Ok(None),
+                Content::Text(old) => {
+                    let new = rewrite::rewrite(&old, Kind::of(&input.path), known, options);
+                    write(old.as_bytes(), new.text.as_bytes())?;
+                    vec![Member { path: name.clone(), old, new }]
+                }
+                Content::Archive(old) => match rewrite::rewrite_chart(&old, known, options) {
+                    // other archives lie in folders, too
+                    Err(_) if !input.named => return Ok(None),
+                    done => {
+                        let done = done?;
+                        write(&old, &done.bytes)?;
+                        let inside =
+                            |member: Member| Member { path: format!("{name}/{}", member.path), ..member };
+                        done.members.into_iter().map(inside).collect()
+                    }
+                },
+            };
+            for member in &mut members {
+                // of a large file, no more than is needed is held
+                let new = std::mem::take(&mut member.new.text);
+                match mode {
+                    Mode::Stdout => *text = new,
+                    Mode::Diff => text.push_str(&hunks::diff(member, coloured)),
+                    Mode::Out(_) | Mode::InPlace | Mode::Check | Mode::Kustomize => {}
+                }
+                member.old = String::new();
+            }
+            Ok(Some(members))
+        };
+        attempt().transpose().map(|result| Done { name, result })
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn read(input: &Input) -> Result<Content, RewriteError> {
+    if !is_stdin(&input.path) {
+        return rewrite::read(input);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|source| RewriteError::Read { path: "<stdin>".into(), source })?;
+    String::from_utf8(bytes).map(Content::Text).map_err(|_| RewriteError::Encoding)
+}
+
+impl Mode<'_> {
+    /// Whether stdout carries something that is read by others.
+    pub(crate) fn has_result(self, context: &Context) -> bool {
+        matches!(self, Mode::Stdout | Mode::Diff | Mode::Kustomize)
+            || context.global.output == OutputMode::Json
+    }
+}

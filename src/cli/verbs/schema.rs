@@ -1,0 +1,35 @@
+//! `landfall schema`: the JSON schema of the documents that people write.
+
+use crate::cli::shared::{Exit, Failure, Outcome};
+use crate::config::Site;
+use crate::manifest::Document;
+use clap::{Args, ValueEnum};
+
+/// Print the JSON schema of a document, for editors
+#[derive(Args)]
+pub(crate) struct Schema {
+    /// Which document
+    #[arg(value_enum, default_value_t)]
+    document: Kind,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Kind {
+    /// What is wanted
+    #[default]
+    Manifest,
+    /// A place where landfall or its users run
+    Site,
+}
+
+impl Schema {
+    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+        let schema = match self.document {
+            Kind::Manifest => schemars::schema_for!(Document),
+            Kind::Site => schemars::schema_for!(Site),
+        };
+        let text = serde_json::to_string_pretty(&schema)
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the schema: {error}")))?;
+        Ok(Outcome::text(text + "\n"))
+    }
+}

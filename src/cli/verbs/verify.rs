@@ -1,0 +1,114 @@
+//! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
+
+use crate::bundle::{self, Bundle};
+use crate::cli::shared::bases::{Together, needs, omitted};
+use crate::cli::shared::listing::{count, lines, unique_bytes};
+use crate::cli::shared::open_bundle::{self, Carried, Demands};
+use crate::cli::shared::summary::item_line;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::Entry;
+use crate::lockfile::Lock;
+use crate::model::{Digest, human_size};
+use crate::pull::losses;
+use crate::report::{Report, escape};
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Check every byte of a bundle, and that it is the one that was approved
+#[derive(Args)]
+pub(crate) struct Verify {
+    /// The bundle
+    bundle: PathBuf,
+    /// What a delta was packed against: these are checked too, and that nothing is missing
+    #[arg(value_name = "BASE")]
+    bases: Vec<PathBuf>,
+    /// Who may have signed it, in OpenSSH's format [default: signers of the site]
+    #[arg(long, value_name = "FILE")]
+    allowed_signers: Option<PathBuf>,
+    /// The bundle digest or the lock fingerprint that it must have
+    #[arg(long, value_name = "sha256:…")]
+    expect: Option<Digest>,
+    /// The lock that it must be packed from
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Take a bundle that says of itself that items are missing
+    #[arg(long)]
+    allow_partial: bool,
+}
+
+impl Verify {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let demands = Demands {
+            expect: self.expect.as_slice(),
+            lock: lock.as_ref(),
+            signers: self.allowed_signers.as_deref(),
+            allow_partial: self.allow_partial,
+        };
+        // what the bundle says of itself here is checked afterwards
+        let carried = open_bundle::open(context, &self.bundle, &demands)?;
+        let progress = Arc::clone(&context.progress);
+        context.run(async move {
+            let work = tokio::task::spawn_blocking(move || {
+                let together = self.together(carried.bundle.clone())?;
+                for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
+                    bundle::verify(bundle, &*progress)?;
+                }
+                self.outcome(&carried)
+            });
+            work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
+        })
+    }
+
+    /// The bundle with its bases, which have what it leaves out.
+    fn together(&self, bundle: Bundle) -> Result<Together, Failure> {
+        let together = Together::new(bundle, &self.bases, None, false)?;
+        if !self.bases.is_empty() {
+            together.whole(&together.bundle.entries()?)?;
+        }
+        Ok(together)
+    }
+
+    fn outcome(&self, carried: &Carried) -> Result<Outcome, Failure> {
+        let bundle = &carried.bundle;
+        let entries = bundle.entries()?;
+        let mut report = Report { items: entries.iter().map(Entry::item).collect(), ..Report::default() };
+        let count = count(&report.items);
+        let losses = losses(&bundle.held()?);
+        let told: Vec<String> = losses.iter().map(item_line).collect();
+        report.items.extend(losses);
+        report.extra.insert("bundle".into(), carried.told());
+        let partial = match bundle.partial().len() {
+            0 => String::new(),
+            lost => format!(", partial: it lacks {lost} of the lock's items"),
+        };
+        let origin = match (&carried.signed_by, bundle.signature()) {
+            (Some(by), _) => format!("signed by {} ({})", by.principals, by.key),
+            (None, None) => "origin not proven (it is not signed)".into(),
+            (None, Some(_)) => {
+                "origin not proven (it is signed; --allowed-signers FILE checks by whom)".to_owned()
+            }
+        };
+        let text = format!(
+            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}  {}, {}\n{}",
+            self.bundle.display(),
+            bundle.digest(),
+            bundle.fingerprint(),
+            self.delta(bundle),
+            count,
+            human_size(unique_bytes(&entries)),
+            lines(&told),
+        );
+        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+    }
+
+    /// What a delta leaves out, and where that is.
+    fn delta(&self, bundle: &Bundle) -> String {
+        match (bundle.omitted().is_empty(), self.bases.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
+            (false, false) => format!("  left out          {}, all in its bases\n", omitted(bundle)),
+        }
+    }
+}

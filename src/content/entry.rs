@@ -1,0 +1,66 @@
+//! A lock entry taken apart: everything that must be there for it to be whole.
+
+use super::Part;
+use crate::model::{Descriptor, Digest};
+use crate::report::{Item, Kind, Status};
+
+/// A lock entry taken apart: everything that must be there for it to be whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What kind.
+    pub kind: Kind,
+    /// Its name in the lock.
+    pub name: String,
+    /// The digest that the lock gives it.
+    pub digest: Digest,
+    /// What `org.opencontainers.image.ref.name` says in a layout's `index.json`.
+    pub layout_name: String,
+    /// The manifest that stands in a layout's `index.json`.
+    pub top: Descriptor,
+    /// All its parts in dependency order: blobs, then manifests, children before parents, the top
+    /// last. The trimmed index, where there is one, comes before the top.
+    pub parts: Vec<Part>,
+    /// What refers to it and must stand at a destination before its tag does: children before parents.
+    /// Their manifests and blobs are among the parts.
+    pub referrers: Vec<AttachedReferrer>,
+}
+
+/// A manifest of an [`Entry`] that refers to another manifest of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedReferrer {
+    /// What it is.
+    pub descriptor: Descriptor,
+    /// Its tag at every destination, where cosign's convention gives it one.
+    pub tag: Option<String>,
+    /// The manifest that it says it refers to.
+    pub subject: Option<Digest>,
+    /// Whether it stands under the entry's own index too, as BuildKit's attestations do.
+    pub is_child: bool,
+}
+
+impl Entry {
+    /// Whether the manifest with this digest is part of the entry because it refers to it, and not by
+    /// its index.
+    pub fn only_refers(&self, digest: &Digest) -> bool {
+        self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
+    }
+
+    /// It as an item of a report, that is there.
+    pub fn item(&self) -> Item {
+        Item {
+            kind: self.kind,
+            name: self.name.clone(),
+            digest: Some(self.digest.clone()),
+            bytes: Some(self.size()),
+            status: Status::Present,
+            reason: None,
+        }
+    }
+
+    /// Size in bytes of all parts, each digest once.
+    pub fn size(&self) -> u64 {
+        let unique: std::collections::BTreeMap<_, _> =
+            self.parts.iter().map(|part| (&part.descriptor.digest, part.descriptor.size)).collect();
+        unique.values().sum()
+    }
+}

@@ -1,0 +1,68 @@
+//! A part: one blob or manifest, and where its bytes come from.
+
+use crate::model::{Descriptor, Digest};
+use std::sync::Arc;
+
+/// One blob or manifest of an [`Entry`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub descriptor: Descriptor,
+    /// Where its bytes come from.
+    pub from: Origin,
+}
+
+/// Where the bytes of a [`Part`] come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A manifest of a registry, asked for by digest in `registry/repository`.
+    Manifest {
+        /// Registry host, as in the lock.
+        registry: Arc<str>,
+        /// Repository.
+        repository: Arc<str>,
+    },
+    /// A blob of a registry.
+    Blob {
+        /// Registry host, as in the lock.
+        registry: Arc<str>,
+        /// Repository.
+        repository: Arc<str>,
+    },
+    /// A layer that its registry need not have; the manifests of its image name URLs for it.
+    Foreign {
+        /// Registry host, as in the lock.
+        registry: Arc<str>,
+        /// Repository.
+        repository: Arc<str>,
+        /// The image's manifests.
+        manifests: Vec<Descriptor>,
+    },
+    /// A URL.
+    Url(String),
+    /// Nowhere: the bytes follow from the lock.
+    Computed(Vec<u8>),
+    /// The index `of`, less the children that are not in `keep` ([`crate::model::trim_index`]).
+    Trimmed {
+        /// The untouched index; it stands in the same entry.
+        of: Descriptor,
+        /// The digests of its children that are kept.
+        keep: std::collections::BTreeSet<Digest>,
+    },
+}
+
+impl Part {
+    /// Whether it is sent to a registry as a manifest.
+    pub fn is_manifest(&self) -> bool {
+        match &self.from {
+            Origin::Manifest { .. } | Origin::Trimmed { .. } => true,
+            Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => false,
+            Origin::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
+        }
+    }
+
+    /// Whether its bytes must be kept: those of others follow from the lock or from another part.
+    pub fn is_stored(&self) -> bool {
+        !matches!(self.from, Origin::Computed(_) | Origin::Trimmed { .. })
+    }
+}

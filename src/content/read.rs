@@ -1,0 +1,72 @@
+//! Content by digest that can be read from any offset.
+
+use crate::model::{Descriptor, Digest};
+use std::io::Read;
+
+/// Content that can be read by digest from any offset. The disk store and the bundle are both this,
+/// so that push, serve and pack need not know which one they read.
+pub trait BlobRead: Send + Sync {
+    /// Size in bytes, or `None` where it is not there.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError>;
+
+    /// The content from `offset` on. What is read is checked against hashes that were verified
+    /// when the content came in; a mismatch is a read error of kind `InvalidData`.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be opened.
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
+
+    /// The whole content for a receiver that takes nothing before its end, such as an upload: its last
+    /// bytes are not handed out if they are wrong, those before may be.
+    ///
+    /// # Errors
+    /// As [`BlobRead::open`].
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.open(digest, 0)
+    }
+
+    /// The whole of a small piece, such as a manifest, checked against its digest and size.
+    ///
+    /// # Errors
+    /// As [`BlobRead::open`]; and when size or digest differ.
+    fn read(&self, descriptor: &Descriptor) -> Result<Vec<u8>, ContentError> {
+        let digest = &descriptor.digest;
+        let mut bytes = Vec::new();
+        self.open(digest, 0)?
+            .take(descriptor.size + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
+        if bytes.len() as u64 != descriptor.size || !digest.matches(&bytes) {
+            return Err(ContentError::Damaged { digest: digest.clone() });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Why content cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// It is not there.
+    #[error("{digest} is not there")]
+    Missing {
+        /// What was asked for.
+        digest: Digest,
+    },
+    /// It is there, but with other bytes.
+    #[error("{digest} is damaged: its bytes do not have this digest")]
+    Damaged {
+        /// What was asked for.
+        digest: Digest,
+    },
+    /// The system refused.
+    #[error("cannot read {digest}: {source}")]
+    Read {
+        /// What was asked for.
+        digest: Digest,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}

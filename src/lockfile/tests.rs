@@ -1,0 +1,159 @@
+//! Locks: what is written reads back, and what no lock says is refused.
+
+use super::*;
+use crate::model::{Descriptor, Digest};
+use crate::report::Kind;
+
+fn digest(text: &str) -> Digest {
+    Digest::sha256(text.as_bytes())
+}
+
+fn sample() -> Lock {
+    let kind = crate::model::MediaType::from("application/vnd.oci.image.manifest.v1+json");
+    Lock {
+        version: 1,
+        images: vec![Image {
+            name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
+            platforms: vec!["linux/amd64".parse().unwrap()],
+            pin: Some(digest("index")),
+            digest: digest("index"),
+            media_type: "application/vnd.oci.image.index.v1+json".into(),
+            size: 1841,
+            platform: None,
+            manifests: vec![LockedManifest {
+                digest: digest("child"),
+                size: 1023,
+                media_type: kind.clone(),
+                platform: Some("linux/amd64".into()),
+            }],
+            blobs: vec![Descriptor {
+                digest: digest("layer"),
+                size: 7,
+                media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
+            }],
+            trimmed: Some(Trimmed { digest: digest("trimmed"), size: 702 }),
+            referrers: Some(vec![
+                Referrer {
+                    digest: digest("sig"),
+                    size: 812,
+                    media_type: kind.clone(),
+                    tag: Some("sha256-4a.sig".into()),
+                    subject: None,
+                },
+                Referrer {
+                    digest: digest("sbom"),
+                    size: 99,
+                    media_type: kind,
+                    tag: None,
+                    subject: Some(digest("child")),
+                },
+            ]),
+            referrer_blobs: vec![Descriptor {
+                digest: digest("payload"),
+                size: 245,
+                media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
+            }],
+        }],
+        files: vec![File {
+            name: "https://dl.k8s.io/kubelet?x=1#y, z".into(),
+            digest: digest("kubelet"),
+            size: 1,
+            checksum: Some("https://dl.k8s.io/kubelet.sha256".into()),
+            sidecars: vec![Sidecar {
+                url: "https://dl.k8s.io/kubelet.sha256".into(),
+                digest: digest("s"),
+                size: 64,
+            }],
+            also: vec!["https://dl.k8s.io/other".into()],
+            mode: Some("0755".into()),
+        }],
+        missing: vec![Accepted {
+            kind: Kind::Image,
+            name: "quay.io/gone/app:v1".into(),
+            reason: "removed: upstream, \"really\"".into(),
+            until: "2027-01-31".into(),
+        }],
+        unresolved: vec![Unresolved {
+            kind: Kind::File,
+            name: "https://x/y".into(),
+            cause: "404 {not found}".into(),
+        }],
+    }
+}
+
+#[test]
+fn what_is_written_reads_back_and_writes_the_same() {
+    let mut lock = sample();
+    // more than what is read at once
+    for n in 100..300 {
+        lock.images.push(Image {
+            name: format!("quay.io/prometheus/p{n}:v1").parse().unwrap(),
+            ..lock.images[0].clone()
+        });
+    }
+    let text = lock.to_text();
+    let again = Lock::parse("landfall.lock", &text).unwrap();
+    assert_eq!(again, lock);
+    assert_eq!(again.to_text(), text);
+    assert_eq!(text::read(&text), Some(lock.clone()));
+    assert_eq!(lock.fingerprint(), Digest::sha256(text.as_bytes()));
+}
+
+#[test]
+fn what_another_hand_wrote_is_read_as_a_whole() {
+    let text = sample().to_text();
+    for (from, to) in
+        [("size: 1841", "size:  1841"), ("\nfiles:", "\n# files\nfiles:"), ("landfall lock`", "me")]
+    {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text);
+        assert_eq!(text::read(&changed), None);
+        assert_eq!(Lock::parse("l", &changed).unwrap(), sample());
+    }
+    for (from, to) in [("files:\n", "images:\n"), ("  size: 1841\n", "  size: 1841\n  size: 1841\n")] {
+        assert!(Lock::parse("l", &text.replacen(from, to, 1)).is_err());
+    }
+}
+
+#[test]
+fn what_no_lock_says_is_refused() {
+    let mut lock = sample();
+    lock.files[0].also = vec!["http://../x".into()];
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("http://../x"));
+    lock.files[0].also = vec!["ftp://a/x".into()];
+    assert!(Lock::parse("l", &lock.to_text()).is_err());
+    let mut lock = sample();
+    lock.images[0].referrers.as_mut().unwrap()[0].tag = Some("sha256-a.sig/../../other".into());
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("no tag that cosign"));
+    let mut lock = sample();
+    lock.images[0].blobs[0].size = u64::MAX;
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("bytes"));
+}
+
+#[test]
+fn a_newer_version_and_bad_lines_are_refused() {
+    assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
+    assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));
+}
+#[test]
+fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
+    let mut lock = sample();
+    lock.images[0].referrer_blobs.clear();
+    for (referrers, line) in [(Some(vec![]), Some("  referrers: []")), (None, None)] {
+        lock.images[0].referrers = referrers;
+        let text = lock.to_text();
+        assert_eq!(text.lines().find(|text| text.contains("referrers")), line);
+        assert_eq!(Lock::parse("l", &text).unwrap(), lock);
+    }
+}
+
+#[test]
+fn a_lock_of_before_referrers_were_looked_up_reads() {
+    let image = format!("name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n", digest("a"));
+    let lock = Lock::parse("l", &format!("version: 1\nimages:\n- {image}")).unwrap();
+    assert_eq!((&lock.images[0].referrers, lock.images[0].referrer_blobs.len()), (&None, 0));
+    let referrer = format!("{{digest: {}, size: 812, mediaType: m, tag: sha256-4a.sig}}", digest("s"));
+    let text = format!("version: 1\nimages:\n- {image}  referrers: [{referrer}]\n");
+    let lock = Lock::parse("l", &text).unwrap();
+    assert_eq!(lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(), Some("sha256-4a.sig"));
+}

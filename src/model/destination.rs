@@ -1,0 +1,245 @@
+//! Where an item goes: source name -> destination name(s), by the site's rules.
+
+use super::{Digest, ImageRef};
+use std::fmt;
+use std::str::FromStr;
+
+/// A registry and a prefix to put before every path: the value of `--to` and of `registry.address`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// `host[:port]`.
+    pub registry: String,
+    /// Path put before every result; may be empty.
+    pub prefix: String,
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no registry: write HOST[:PORT][/PREFIX] without a scheme, as in 172.20.0.2:5000/platform; a host has a dot or a port"
+)]
+pub struct TargetError(String);
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
+        let prefix = prefix.trim_end_matches('/');
+        // a name without dot and port would be read as a part of docker.io's path wherever it is written
+        let host = format!("{registry}/x").parse::<ImageRef>().map(|reference| reference.registry);
+        let host_ok = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
+        let port = registry.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map(|(_, port)| port);
+        let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
+        if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_path(prefix)) {
+            return Err(TargetError(text.into()));
+        }
+        Ok(Target { registry: registry.to_ascii_lowercase(), prefix: prefix.into() })
+    }
+}
+
+/// Whether it can be a repository's path, or the beginning of one.
+pub(crate) fn is_path(path: &str) -> bool {
+    format!("h.invalid/{path}").parse::<ImageRef>().is_ok_and(|reference| reference.repository == path)
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.prefix.as_str() {
+            "" => f.write_str(&self.registry),
+            prefix => write!(f, "{}/{prefix}", self.registry),
+        }
+    }
+}
+
+/// A repository at the target registry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Destination {
+    /// `host[:port]`.
+    pub registry: String,
+    /// Repository path.
+    pub repository: String,
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.registry, self.repository)
+    }
+}
+
+/// What a site says about destinations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DestinationRules {
+    /// Whether the source host comes first in the path.
+    pub keep_host: bool,
+    /// Source prefix and its destination paths, in any order.
+    pub paths: Vec<(String, Vec<String>)>,
+}
+
+/// The rule that gives every locked name its destinations.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    target: Target,
+    keep_host: bool,
+    /// Prefix -> destination paths, longest prefix first.
+    paths: Vec<(String, Vec<String>)>,
+}
+
+impl Mapping {
+    /// The mapping to `target` without rules of a site.
+    pub fn to(target: Target) -> Mapping {
+        Mapping::new(target, &DestinationRules::default())
+    }
+
+    /// The mapping to `target` by `rules`, which apply to any target.
+    pub fn new(target: Target, rules: &DestinationRules) -> Mapping {
+        let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
+        let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
+        paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        Mapping { target, keep_host: rules.keep_host, paths }
+    }
+
+    /// The registry that everything goes to.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Where the image locked as `name` goes. The first destination is the one written into references.
+    pub fn image(&self, name: &ImageRef) -> Vec<Destination> {
+        let full = name.name();
+        for (prefix, to) in &self.paths {
+            if let Some(rest) = strip_components(&full, prefix) {
+                let place = |path: &String| self.place(&join(path, rest));
+                return to.iter().map(place).collect();
+            }
+        }
+        vec![match self.keep_host {
+            true => self.place(&join(&host_component(&name.registry), &name.repository)),
+            false => self.place(&name.repository),
+        }]
+    }
+
+    /// Where the file locked as `url` goes.
+    pub fn file(&self, url: &str) -> Destination {
+        self.place(&file_repository(url))
+    }
+
+    fn place(&self, path: &str) -> Destination {
+        Destination { registry: self.target.registry.clone(), repository: join(&self.target.prefix, path) }
+    }
+}
+
+/// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
+pub fn file_repository(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| {
+        let port = url.port().map(|port| format!("_{port}")).unwrap_or_default();
+        url.host_str().map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
+    });
+    let host = host.unwrap_or_else(|| "unknown".into()).to_ascii_lowercase();
+    format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
+}
+
+/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
+pub fn file_tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+/// A host as a path component: `localhost:5001` becomes `localhost_5001`.
+pub(crate) fn host_component(host: &str) -> String {
+    host.trim_start_matches('[').replace("]:", "_").replace([':'], "_").replace(']', "")
+}
+
+/// A prefix as locked names have it: the host in lower case, `index.docker.io` as `docker.io`.
+fn normal_prefix(prefix: &str) -> String {
+    let prefix = prefix.trim_end_matches('/');
+    let (host, path) = prefix.split_once('/').map_or((prefix, None), |(host, path)| (host, Some(path)));
+    let host = host.to_ascii_lowercase();
+    let host = if host == "index.docker.io" { "docker.io".into() } else { host };
+    path.map_or(host.clone(), |path| format!("{host}/{path}"))
+}
+
+fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let rest = name.strip_prefix(prefix)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+}
+
+fn join(left: &str, right: &str) -> String {
+    match (left.trim_matches('/'), right.trim_matches('/')) {
+        ("", right) => right.into(),
+        (left, "") => left.into(),
+        (left, right) => format!("{left}/{right}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(keep_host: bool, paths: &[(&str, &[&str])]) -> DestinationRules {
+        let paths = paths
+            .iter()
+            .map(|(prefix, to)| (prefix.to_string(), to.iter().map(|to| to.to_string()).collect()));
+        DestinationRules { keep_host, paths: paths.collect() }
+    }
+
+    fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
+        let mapping = Mapping::new(to.parse().unwrap(), rules.unwrap_or(&DestinationRules::default()));
+        mapping.image(&name.parse().unwrap()).iter().map(Destination::to_string).collect()
+    }
+
+    #[test]
+    fn the_host_is_dropped_and_paths_replace_prefixes() {
+        let site = rules(
+            false,
+            &[
+                ("k8s.gcr.io", &["kubernetes"]),
+                ("gcr.io/google_containers", &["kubernetes"]),
+                ("registry.k8s.io/coredns/coredns", &["coredns/coredns", "coredns"]),
+            ],
+        );
+        let to = "172.20.0.2:5000";
+        assert_eq!(
+            map(to, None, "quay.io/prometheus/node-exporter:v1"),
+            ["172.20.0.2:5000/prometheus/node-exporter"]
+        );
+        assert_eq!(map(to, Some(&site), "k8s.gcr.io/pause:3.1"), ["172.20.0.2:5000/kubernetes/pause"]);
+        assert_eq!(
+            map(to, Some(&site), "gcr.io/google_containers/hyperkube-amd64:v1"),
+            ["172.20.0.2:5000/kubernetes/hyperkube-amd64"]
+        );
+        assert_eq!(
+            map(to, Some(&site), "gcr.io/google_containers2/x:1"),
+            ["172.20.0.2:5000/google_containers2/x"]
+        );
+        assert_eq!(
+            map("172.20.0.2:5000/pre", Some(&site), "registry.k8s.io/coredns/coredns:v1"),
+            ["172.20.0.2:5000/pre/coredns/coredns", "172.20.0.2:5000/pre/coredns"]
+        );
+    }
+
+    #[test]
+    fn keep_host_turns_a_port_into_a_component() {
+        let site = rules(true, &[]);
+        assert_eq!(map("r:5000", Some(&site), "localhost:5001/a/b:1"), ["r:5000/localhost_5001/a/b"]);
+        assert_eq!(map("r:5000", Some(&site), "nginx:1"), ["r:5000/docker.io/library/nginx"]);
+    }
+
+    #[test]
+    fn targets_are_registries_with_an_optional_prefix() {
+        for good in
+            ["172.20.0.2:5000", "localhost:5000/a/b", "[::1]:5000", "registry.example.com", "harbor:443/x"]
+        {
+            assert_eq!(good.parse::<Target>().map(|t| t.to_string()), Ok(good.into()));
+        }
+        for bad in ["", "http://r:5000", "r:5000/UPPER", "r:port", "r:99999", "harbor/x", "/x"] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_files_repository_follows_from_its_url() {
+        let repository = file_repository("https://dl.k8s.io/x");
+        assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
+        assert!(file_repository("http://[::1]:8080/x").starts_with("files/--1_8080/"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Media types, of which a few stand in every lock thousands of times.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+pub use oci_client::manifest::{
+    IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG, IMAGE_DOCKER_CONFIG_MEDIA_TYPE as DOCKER_CONFIG,
+    IMAGE_MANIFEST_LIST_MEDIA_TYPE as DOCKER_LIST, IMAGE_MANIFEST_MEDIA_TYPE as DOCKER_MANIFEST,
+    OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
+};
+
+/// Docker schema 1, signed: read by name only, so that it can be refused by name.
+pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
+/// Docker schema 1, unsigned.
+pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
+/// The two bytes `{}` that stand for "no config" (manifest.md, "Guidance for an Empty Descriptor").
+pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
+/// A plain file carried as an artifact.
+pub const OCTETS: &str = "application/octet-stream";
+/// `artifactType` of a file that landfall carries.
+pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+
+/// Whether it is an index (a list of manifests).
+pub fn is_index(media_type: &str) -> bool {
+    media_type == OCI_INDEX || media_type == DOCKER_LIST
+}
+
+/// Whether it is an image manifest or an index.
+pub fn is_manifest(media_type: &str) -> bool {
+    is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
+}
+
+/// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable Layers"; for
+/// Docker: manifest v2 schema 2, `foreign`).
+pub fn is_foreign(media_type: &str) -> bool {
+    media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
+}
+
+/// Whether it is a config with `os` and `architecture` in it.
+pub fn is_image_config(media_type: &str) -> bool {
+    media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
+}
+
+/// A media type. Those that most content has take no room of their own.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub struct MediaType(Cow<'static, str>);
+
+const KNOWN: [&str; 13] = [
+    OCI_INDEX,
+    OCI_MANIFEST,
+    OCI_CONFIG,
+    OCI_EMPTY,
+    DOCKER_LIST,
+    DOCKER_MANIFEST,
+    DOCKER_CONFIG,
+    OCTETS,
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.oci.image.layer.v1.tar+zstd",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+    "application/vnd.in-toto+json",
+];
+
+impl<T: AsRef<str> + Into<String>> From<T> for MediaType {
+    fn from(text: T) -> MediaType {
+        let known = KNOWN.into_iter().find(|known| *known == text.as_ref());
+        MediaType(known.map_or_else(|| Cow::Owned(text.into()), Cow::Borrowed))
+    }
+}
+
+impl Deref for MediaType {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl PartialEq<str> for MediaType {
+    fn eq(&self, other: &str) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&str> for MediaType {
+    fn eq(&self, other: &&str) -> bool {
+        **self == **other
+    }
+}

@@ -1,0 +1,123 @@
+//! A blob or manifest as a response: whole, or the range that the client asks for. Bodies are read in pieces on
+//! blocking threads.
+
+use super::range::{self, Wanted};
+use super::response::{ApiError, CONTENT_DIGEST, Response, empty, set};
+use super::state::State;
+use crate::content::{BlobRead, ContentError};
+use crate::model::Digest;
+use crate::report::Progress;
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use std::io::{self, Read};
+use std::sync::Arc;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// How many bytes are read at once. Each response in progress holds two such pieces.
+const PIECE: u64 = 512 << 10;
+
+/// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
+/// HEAD has no body.
+///
+/// # Errors
+/// When no bundle and no push holds the blob, or it cannot be opened.
+pub(super) fn blob_response(
+    state: &State,
+    digest: &Digest,
+    media_type: &str,
+    request: &Parts,
+) -> Result<Response, ApiError> {
+    let missing = || ContentError::Missing { digest: digest.clone() };
+    let size = state.blobs.stat(digest)?.ok_or_else(missing)?;
+    let (headers, head) = (&request.headers, request.method == Method::HEAD);
+    let etag = format!("\"{digest}\"");
+    let mut response = empty(StatusCode::OK);
+    set(&mut response, CONTENT_DIGEST, &digest.to_string());
+    set(&mut response, ETAG, &etag);
+    if range::is_known(headers, &etag) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_LENGTH);
+        return Ok(response);
+    }
+    set(&mut response, CONTENT_TYPE, media_type);
+    set(&mut response, ACCEPT_RANGES, "bytes");
+    // a range changes nothing about HEAD (RFC 9110 §14.2)
+    let wanted = if head { Wanted::Whole } else { range::wanted(headers, size, &etag) };
+    let (from, to) = match wanted {
+        Wanted::Whole => (0, size),
+        Wanted::Part(from, to) => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            set(&mut response, CONTENT_RANGE, &format!("bytes {from}-{}/{size}", to - 1));
+            (from, to)
+        }
+        Wanted::Outside => {
+            let asked = headers.get(RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
+            let message = format!("range '{asked}' lies outside of the {size} bytes");
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            return Err(ApiError::new(status, "RANGE_INVALID", message)
+                .with(CONTENT_RANGE, format!("bytes */{size}")));
+        }
+    };
+    set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
+    if !head && to > from {
+        let reader = state.blobs.open(digest, from)?;
+        *response.body_mut() = stream(reader, to - from, digest.clone(), &state.notes);
+    }
+    Ok(response)
+}
+
+/// An open blob, and how much of it is still to be sent.
+struct Reading {
+    reader: Box<dyn Read + Send>,
+    left: u64,
+    digest: Digest,
+    notes: Arc<dyn Progress>,
+}
+
+type Piece = (io::Result<Bytes>, Reading);
+
+/// A body of exactly `length` bytes, with one piece read ahead. A read error, such as a wrong checksum of a
+/// frame, ends the connection: the bytes sent so far are right, and the client sees that the body is cut short.
+fn stream(reader: Box<dyn Read + Send>, length: u64, digest: Digest, notes: &Arc<dyn Progress>) -> Body {
+    let reading = Reading { reader, left: length, digest, notes: notes.clone() };
+    let pieces = futures_util::stream::unfold(Ahead::Begin(reading), |ahead| async move {
+        let task = match ahead {
+            Ahead::Begin(reading) => read(reading),
+            Ahead::Under(task) => task,
+            Ahead::End => return None,
+        };
+        match task.await {
+            Ok((Ok(bytes), reading)) if reading.left > 0 => Some((Ok(bytes), Ahead::Under(read(reading)))),
+            Ok((Ok(bytes), _)) => Some((Ok(bytes), Ahead::End)),
+            Ok((Err(error), reading)) => {
+                let note = format!("{}: {error}; the answer was broken off", reading.digest);
+                reading.notes.note(&note);
+                Some((Err(error), Ahead::End))
+            }
+            Err(stopped) => Some((Err(io::Error::other(stopped)), Ahead::End)),
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+enum Ahead {
+    Begin(Reading),
+    Under(JoinHandle<Piece>),
+    End,
+}
+
+fn read(mut reading: Reading) -> JoinHandle<Piece> {
+    spawn_blocking(move || {
+        let want = reading.left.min(PIECE);
+        let mut piece = Vec::with_capacity(want as usize);
+        let result = match (&mut reading.reader).take(want).read_to_end(&mut piece) {
+            Ok(count) if count as u64 == want => Ok(Bytes::from(piece)),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the content ends too early")),
+            Err(error) => Err(error),
+        };
+        reading.left -= want;
+        (result, reading)
+    })
+}

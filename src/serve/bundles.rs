@@ -1,0 +1,234 @@
+//! What the bundles hold, by the names that clients use. Only the locks are read for it.
+
+use super::ServedBundle;
+use super::file_table::{self, FileTable};
+use super::kinds::{KINDS, ServedItem, served_items};
+use super::repository::{Repository, by_host};
+use crate::model::Digest;
+use crate::model::Mapping;
+use crate::report::Kind;
+use crate::rewrite::other_hosts;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names of everything in the bundles.
+pub(super) struct Bundles {
+    repositories: BTreeMap<String, Repository>,
+    pub(super) files: FileTable,
+    pub(super) listings: Vec<BundleListing>,
+    /// Names that two bundles give to different content, for the log.
+    pub(super) notes: Vec<String>,
+    /// The hosts by which clients name this server.
+    own_hosts: BTreeSet<String>,
+}
+
+/// A bundle as the page shows it.
+pub(super) struct BundleListing {
+    pub(super) name: String,
+    pub(super) digest: Option<Digest>,
+    pub(super) missing: Vec<String>,
+    pub(super) items: Vec<ItemListing>,
+}
+
+/// An item as the page shows it.
+pub(super) struct ItemListing {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    /// `repository:tag` here.
+    pub(super) repository_tag: String,
+    /// Its path below `/files/`, where it has one.
+    pub(super) link: Option<String>,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+    /// Whether the bundle lacks a part of it.
+    pub(super) incomplete: bool,
+}
+
+impl Bundles {
+    /// The names of everything in `bundles`. Where two give one full name to different content, the later one
+    /// counts, and a note says so.
+    pub(super) fn new(bundles: &[ServedBundle], mapping: &Mapping) -> Bundles {
+        let mut all = Bundles {
+            repositories: BTreeMap::new(),
+            files: FileTable::default(),
+            listings: Vec::new(),
+            notes: Vec::new(),
+            own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
+        };
+        for bundle in bundles {
+            all.add(bundle, mapping);
+        }
+        all
+    }
+
+    /// Makes `host` (`host:port`) one more name of this server.
+    pub(super) fn also_called(&mut self, host: String) {
+        self.own_hosts.insert(host);
+    }
+
+    fn add(&mut self, bundle: &ServedBundle, mapping: &Mapping) {
+        let is_there = |digest: &Digest| matches!(bundle.blobs.stat(digest), Ok(Some(_)));
+        let mut items = Vec::new();
+        for item in served_items(&bundle.lock, mapping) {
+            self.add_item(&item, &bundle.name, is_there);
+            self.files.add(&item.urls, &mut self.notes);
+            let ServedItem { entry, repositories, tag, urls, .. } = item;
+            let first = repositories.first().map(String::as_str).unwrap_or_default();
+            items.push(ItemListing {
+                kind: entry.kind,
+                repository_tag: format!("{first}:{tag}"),
+                link: urls.first().and_then(|(url, _)| file_table::link(url)),
+                digest: entry.digest.clone(),
+                size: entry.size(),
+                incomplete: !entry.parts.iter().all(|part| is_there(&part.descriptor.digest)),
+                name: entry.name,
+            });
+        }
+        self.listings.push(BundleListing {
+            name: bundle.name.clone(),
+            digest: bundle.digest.clone(),
+            missing: bundle.missing.clone(),
+            items,
+        });
+    }
+
+    fn add_item(&mut self, item: &ServedItem, bundle: &str, is_there: impl Fn(&Digest) -> bool) {
+        let ServedItem { entry, repositories, tag, source, urls } = item;
+        for (at, name) in repositories.iter().enumerate() {
+            let repository = self.repositories.entry(name.clone()).or_default();
+            for part in entry.parts.iter().filter(|part| part.is_manifest()) {
+                if !entry.only_refers(&part.descriptor.digest) {
+                    repository.add(part.descriptor.clone());
+                }
+            }
+            let earlier = repository.add_tag(tag, &entry.name, entry.top.clone());
+            // of an item with URLs, the notes speak of its URLs
+            let is_told = at == 0 && urls.is_empty();
+            if let Some(earlier) = earlier.filter(|earlier| is_told && earlier.digest != entry.digest) {
+                let (name, old, new) = (&entry.name, earlier.digest, &entry.digest);
+                self.notes.push(format!("{name}: {new} of {bundle} is served, not {old}"));
+            }
+            for referrer in entry.referrers.iter().filter(|referrer| is_there(&referrer.descriptor.digest)) {
+                if let Some(tag) = &referrer.tag {
+                    repository.add_tag(tag, &format!("{source}:{tag}"), referrer.descriptor.clone());
+                }
+                repository.add(referrer.descriptor.clone());
+            }
+        }
+    }
+
+    /// How many items of each kind there are.
+    pub(super) fn counts(&self) -> Vec<(Kind, usize)> {
+        let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
+        KINDS.map(|kind| (kind, items().filter(|item| item.kind == kind).count())).into()
+    }
+
+    /// The repositories that `name` stands for, the best match first. `ns` is containerd's parameter for the
+    /// source host, which may have other names. A client that names this server in it asks for a name without a
+    /// host.
+    pub(super) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&Repository> {
+        let Some(host) = ns.map(str::to_ascii_lowercase).filter(|ns| !self.own_hosts.contains(ns)) else {
+            return self.repositories.get(name).into_iter().collect();
+        };
+        let host = match host.as_str() {
+            "index.docker.io" | "registry-1.docker.io" => "docker.io",
+            host => host,
+        };
+        let of = |host: &str| self.repositories.get(&by_host(host, name));
+        of(host).into_iter().chain(other_hosts(host).filter_map(of)).collect()
+    }
+
+    /// The names of all repositories, sorted.
+    pub(super) fn repository_names(&self) -> impl Iterator<Item = &String> {
+        self.repositories.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Memory, file, image};
+    use super::*;
+    use crate::lockfile::{Image, Lock};
+    use crate::model::Digest;
+    use crate::model::{file_repository, file_tag};
+    use std::sync::Arc;
+
+    fn served(lock: Lock) -> ServedBundle {
+        ServedBundle {
+            name: "b.tar.zst".into(),
+            digest: None,
+            missing: vec![],
+            lock,
+            blobs: Arc::new(Memory::default()),
+        }
+    }
+
+    fn lock(images: Vec<Image>) -> Lock {
+        Lock { version: 1, images, ..Lock::default() }
+    }
+
+    fn bundles(locks: Vec<Lock>) -> Bundles {
+        let served: Vec<ServedBundle> = locks.into_iter().map(served).collect();
+        Bundles::new(&served, &Mapping::to("127.0.0.1:5000".parse().unwrap()))
+    }
+
+    fn digest(bundles: &Bundles, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
+        let repositories = bundles.repositories(name, ns);
+        let found = repositories.iter().find_map(|repository| repository.tag(tag).unwrap());
+        found.map(|descriptor| descriptor.digest.clone())
+    }
+
+    #[test]
+    fn an_image_answers_to_its_destination_and_to_its_source() {
+        let nginx = image("docker.io/library/nginx:1.27", b"nginx");
+        let local = image("localhost:5001/a/b:1", b"local");
+        let pause = image("registry.k8s.io/pause:3.10", b"pause");
+        let older = image("k8s.gcr.io/pause:3.1", b"older");
+        let (of_nginx, of_local) = (Some(nginx.digest.clone()), Some(local.digest.clone()));
+        let (of_pause, of_older) = (Some(pause.digest.clone()), Some(older.digest.clone()));
+        let bundles = bundles(vec![lock(vec![nginx, local, pause, older])]);
+        assert_eq!(digest(&bundles, "library/nginx", None, "1.27"), of_nginx);
+        assert_eq!(digest(&bundles, "docker.io/library/nginx", None, "1.27"), of_nginx);
+        assert_eq!(digest(&bundles, "library/nginx", Some("docker.io"), "1.27"), of_nginx);
+        assert_eq!(digest(&bundles, "library/nginx", Some("registry-1.docker.io"), "1.27"), of_nginx);
+        assert_eq!(digest(&bundles, "library/nginx", Some("127.0.0.1:5000"), "1.27"), of_nginx);
+        assert_eq!(digest(&bundles, "library/nginx", Some("quay.io"), "1.27"), None);
+        assert_eq!(digest(&bundles, "localhost_5001/a/b", None, "1"), of_local);
+        assert_eq!(digest(&bundles, "a/b", Some("localhost:5001"), "1"), of_local);
+        assert_eq!(digest(&bundles, "pause", Some("k8s.gcr.io"), "3.10"), of_pause, "by its other host");
+        assert_eq!(digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"), of_older);
+    }
+
+    #[test]
+    fn one_name_with_two_meanings_is_answered_with_both() {
+        let (a, b) = (image("quay.io/x/app:1", b"a"), image("ghcr.io/x/app:1", b"b"));
+        let of_a = Some(a.digest.clone());
+        let same = [image("quay.io/x/same:1", b"s"), image("ghcr.io/x/same:1", b"s")];
+        let bundles = bundles(vec![lock([vec![a, b], same.to_vec()].concat())]);
+        let both = bundles.repositories("x/app", None)[0].tag("1").unwrap_err().message;
+        assert!(both.contains("quay.io/x/app:1") && both.contains("ghcr.io/x/app:1"), "{both}");
+        assert_eq!(digest(&bundles, "quay.io/x/app", None, "1"), of_a);
+        assert_eq!(digest(&bundles, "x/app", Some("quay.io"), "1"), of_a);
+        assert!(digest(&bundles, "x/same", None, "1").is_some(), "equal content has one meaning");
+        assert!(bundles.notes.is_empty());
+    }
+
+    #[test]
+    fn the_later_bundle_counts_and_a_note_says_so() {
+        let (old, new) = (image("quay.io/x/app:1", b"old"), image("quay.io/x/app:1", b"new"));
+        let (of_old, of_new) = (old.digest.clone(), new.digest.clone());
+        let bundles = bundles(vec![lock(vec![old]), lock(vec![new])]);
+        assert_eq!(digest(&bundles, "x/app", None, "1"), Some(of_new));
+        assert!(bundles.repositories("x/app", None)[0].manifest(&of_old).is_some());
+        assert_eq!(bundles.notes.len(), 1, "{:?}", bundles.notes);
+    }
+
+    #[test]
+    fn files_are_artifacts_too() {
+        let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
+        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet.digest));
+        let bundles = bundles(vec![Lock { version: 1, files: vec![kubelet], ..Lock::default() }]);
+        assert!(digest(&bundles, &place, None, &tag).is_some());
+        assert_eq!(bundles.listings[0].items[0].repository_tag, format!("{place}:{tag}"));
+        assert!(bundles.listings[0].items[0].incomplete, "the memory holds nothing");
+    }
+}

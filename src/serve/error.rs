@@ -1,0 +1,65 @@
+//! Why the server does not start.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// `--listen` is no address.
+    #[error("cannot listen at '{address}': {why}; write HOST:PORT, as in 127.0.0.1:5000")]
+    Address {
+        /// What was given.
+        address: String,
+        /// The system's answer.
+        why: String,
+    },
+    /// The system does not give the address.
+    #[error("cannot listen at {address}: {source}; name another with --listen HOST:PORT")]
+    Listen {
+        /// What was given.
+        address: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Everybody on the network could push.
+    #[error(
+        "--writable at {address} would let everybody who reaches it push images; name who may with --htpasswd \
+         FILE, or say --anonymous-push if that is meant"
+    )]
+    Exposed {
+        /// An address beyond loopback.
+        address: SocketAddr,
+    },
+    /// The folder of `--writable` cannot be used.
+    #[error("cannot use {dir} for pushes: {source}")]
+    Writable {
+        /// The folder.
+        dir: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process serves the folder.
+    #[error("{dir} is served by another landfall already; end it or name another folder with --writable")]
+    Busy {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Certificate or key cannot be used.
+    #[error("cannot use {path} for TLS: {why}")]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The password file cannot be used.
+    #[error("cannot use the password file {path}: {why}")]
+    Users {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}

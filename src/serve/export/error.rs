@@ -1,0 +1,56 @@
+//! Why files are not exported.
+
+use crate::content::ContentError;
+use crate::model::Digest;
+use std::io;
+use std::path::PathBuf;
+
+/// Why files are not exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A URL whose path would lead out of the folder, or is no path.
+    #[error("{url} cannot be a file below the folder: {why}")]
+    Path {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Two URLs with different content that become one path.
+    #[error("{first} and {second} have other content but would be one file, {path}; leave one of them out")]
+    Collision {
+        /// The path below the folder.
+        path: String,
+        /// A URL.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// The content cannot be read.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The content has other bytes than the lock says.
+    #[error("its content is {found}, not {expected}")]
+    Damaged {
+        /// As locked.
+        expected: Digest,
+        /// As read.
+        found: Digest,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A symbolic link is in the way, which could lead out of the folder.
+    #[error("cannot write {path}: {link} is a symbolic link; remove it")]
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
+    },
+}

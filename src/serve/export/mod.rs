@@ -1,0 +1,9 @@
+//! `landfall export files`: the plain files of a lock as a folder `<host>/<path>` for any web server.
+
+mod error;
+mod paths;
+mod run;
+mod write;
+
+pub use error::ExportError;
+pub use run::export_files;

@@ -1,0 +1,86 @@
+//! One repository of the bundles: its tags, manifests and referrers.
+
+use super::response::ApiError;
+use crate::model::host_component;
+use crate::model::{Descriptor, Digest, Referring, referring};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// A repository by its name here. One or more source repositories map to it.
+#[derive(Default)]
+pub(super) struct Repository {
+    /// Tag -> full name at the source -> manifest.
+    tags: BTreeMap<String, BTreeMap<String, Descriptor>>,
+    manifests: BTreeMap<Digest, Descriptor>,
+    referrers: OnceLock<BTreeMap<Digest, Vec<Referring>>>,
+}
+
+impl Repository {
+    /// Adds a manifest that is served by its digest.
+    pub(super) fn add(&mut self, manifest: Descriptor) {
+        self.manifests.insert(manifest.digest.clone(), manifest);
+    }
+
+    /// Makes `tag` stand for `manifest`, which is called `name` at its source. Returns what it stood for under
+    /// this name.
+    pub(super) fn add_tag(&mut self, tag: &str, name: &str, manifest: Descriptor) -> Option<Descriptor> {
+        self.tags.entry(tag.to_owned()).or_default().insert(name.to_owned(), manifest)
+    }
+
+    /// The manifest of `tag`.
+    ///
+    /// # Errors
+    /// When the tag stands for different manifests of several source repositories.
+    pub(super) fn tag(&self, tag: &str) -> Result<Option<&Descriptor>, ApiError> {
+        let Some(names) = self.tags.get(tag) else { return Ok(None) };
+        let digests: BTreeSet<&Digest> = names.values().map(|descriptor| &descriptor.digest).collect();
+        if digests.len() > 1 {
+            let names: Vec<&str> = names.keys().map(String::as_str).collect();
+            return Err(ApiError::not_found(
+                "MANIFEST_UNKNOWN",
+                format!(
+                    "this name has two meanings: {}; ask for one of them with its host in front",
+                    names.join(" and ")
+                ),
+            ));
+        }
+        Ok(names.values().next())
+    }
+
+    /// The manifest with this digest.
+    pub(super) fn manifest(&self, digest: &Digest) -> Option<&Descriptor> {
+        self.manifests.get(digest)
+    }
+
+    /// All tags, sorted.
+    pub(super) fn tags(&self) -> impl Iterator<Item = &String> {
+        self.tags.keys()
+    }
+
+    /// The referrers of `subject`. The first call reads all manifests of the repository.
+    ///
+    /// # Errors
+    /// When a manifest cannot be read.
+    pub(super) fn referrers(
+        &self,
+        subject: &Digest,
+        read: impl Fn(&Descriptor) -> Result<Option<Vec<u8>>, ApiError>,
+    ) -> Result<&[Referring], ApiError> {
+        if self.referrers.get().is_none() {
+            let mut found: BTreeMap<Digest, Vec<Referring>> = BTreeMap::new();
+            for descriptor in self.manifests.values() {
+                let Some(bytes) = read(descriptor)? else { continue };
+                if let Some(referrer) = referring(&bytes, descriptor) {
+                    found.entry(referrer.subject.clone()).or_default().push(referrer);
+                }
+            }
+            let _ = self.referrers.set(found);
+        }
+        Ok(self.referrers.get().and_then(|found| found.get(subject)).map_or(&[], Vec::as_slice))
+    }
+}
+
+/// The name with its source host in front: `quay.io/a/b`; a port becomes `host_5001`.
+pub(super) fn by_host(host: &str, repository: &str) -> String {
+    format!("{}/{repository}", host_component(host))
+}

@@ -1,0 +1,201 @@
+//! Repositories that were pushed: their tags, manifests and referrers.
+
+use super::blobs::{KeepError, WritableBlobs};
+use super::disk::{list, optional, sync, write};
+use crate::content::BlobRead;
+use crate::model::{Algorithm, Descriptor, Digest, Referring};
+use crate::serve::ServeError;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder of `--writable`.
+pub(in super::super) struct WritableStore {
+    dir: PathBuf,
+    /// The content, manifests too.
+    pub(in super::super) blobs: Arc<WritableBlobs>,
+    /// Locked as long as this process serves the folder.
+    _lock: File,
+}
+
+/// The file that marks a folder as one of landfall's.
+const MARKER: &str = ".landfall-serve";
+
+impl WritableStore {
+    /// Opens the folder, creates it where it does not exist, and locks it for this process.
+    ///
+    /// # Errors
+    /// When it cannot be written, or another process serves it.
+    pub(in super::super) fn open(dir: &Path) -> Result<WritableStore, ServeError> {
+        let wrong = |source| ServeError::Writable { dir: dir.into(), source };
+        // a folder that landfall did not make is left alone
+        let marker = dir.join(MARKER);
+        let empty = list(dir).map_err(wrong)?.is_empty();
+        if !empty && !marker.is_file() {
+            let why = "it is not empty, and landfall did not make it; name a new folder or an empty one";
+            return Err(wrong(io::Error::other(why)));
+        }
+        fs::create_dir_all(dir)
+            .and_then(|()| fs::write(&marker, "content that was pushed to landfall serve\n"))
+            .map_err(wrong)?;
+        for folder in ["blobs", "frames", "repositories"] {
+            fs::create_dir_all(dir.join(folder)).map_err(wrong)?;
+        }
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(wrong)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir: dir.into() }),
+            Err(fs::TryLockError::Error(source)) => return Err(wrong(source)),
+        }
+        let incoming = dir.join("incoming");
+        match fs::remove_dir_all(&incoming) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(error)),
+            _ => fs::create_dir(&incoming).map_err(wrong)?,
+        }
+        let blobs = Arc::new(WritableBlobs::new(dir));
+        Ok(WritableStore { dir: dir.into(), blobs, _lock: lock })
+    }
+
+    fn repository(&self, name: &str) -> PathBuf {
+        self.dir.join("repositories").join(name)
+    }
+
+    fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
+        self.repository(name).join("_manifests").join(digest.algorithm().as_str()).join(digest.hex())
+    }
+
+    /// The digest of `tag` in the repository.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
+        let text = optional(fs::read_to_string(self.repository(name).join("_tags").join(tag)))?;
+        text.map(|text| text.trim().parse().map_err(io::Error::other)).transpose()
+    }
+
+    /// The manifest with this digest, where it was pushed to this repository.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
+        let Some(media_type) = optional(fs::read_to_string(self.manifest_path(name, digest)))? else {
+            return Ok(None);
+        };
+        let size = self.blobs.stat(digest).map_err(io::Error::other)?;
+        Ok(size.map(|size| Descriptor { digest: digest.clone(), size, media_type: media_type.into() }))
+    }
+
+    /// The tags of a repository, sorted; `None` where nothing was pushed to it.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn tags(&self, name: &str) -> io::Result<Option<Vec<String>>> {
+        if !self.repository(name).join("_manifests").is_dir() {
+            return Ok(None);
+        }
+        list(&self.repository(name).join("_tags")).map(Some)
+    }
+
+    /// The names of all repositories, sorted.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn repositories(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut open = vec![String::new()];
+        while let Some(above) = open.pop() {
+            for entry in list(&self.repository(&above))? {
+                if entry == "_manifests" {
+                    names.push(above.trim_end_matches('/').to_owned());
+                } else if !entry.starts_with('_') {
+                    open.push(format!("{above}{entry}/"));
+                }
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The manifests with this subject that were pushed to the repository, as entries of a referrers index.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn referrers(
+        &self,
+        name: &str,
+        subject: &Digest,
+    ) -> io::Result<Vec<serde_json::Value>> {
+        let folder = self.repository(name).join("_referrers").join(subject.hex());
+        let read = |entry| Ok(serde_json::from_slice(&fs::read(folder.join(entry))?)?);
+        list(&folder)?.into_iter().map(read).collect()
+    }
+
+    /// Adds a manifest to the repository, its tags last. The descriptor's digest is that of `bytes`.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub(in super::super) fn put_manifest(
+        &self,
+        name: &str,
+        tags: &[String],
+        descriptor: &Descriptor,
+        referrer: Option<&Referring>,
+        bytes: &[u8],
+    ) -> Result<(), KeepError> {
+        let digest = &descriptor.digest;
+        let mut incoming = self.blobs.begin(digest.algorithm())?;
+        incoming.write(bytes)?;
+        self.blobs.keep(incoming, digest)?;
+        // the names of the blobs must be on disk before the first name that leads to them
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            sync(&self.dir.join("frames").join(algorithm.as_str()))?;
+            sync(&self.dir.join("blobs").join(algorithm.as_str()))?;
+        }
+        let (repository, incoming) = (self.repository(name), self.blobs.incoming());
+        if let Some(referrer) = referrer {
+            let folder = repository.join("_referrers").join(referrer.subject.hex());
+            write(&incoming, &folder.join(digest.hex()), referrer.entry.to_string().as_bytes())?;
+            sync(&folder)?;
+        }
+        let manifest = self.manifest_path(name, digest);
+        write(&incoming, &manifest, descriptor.media_type.as_bytes())?;
+        sync(manifest.parent().unwrap_or(&repository))?;
+        for tag in tags {
+            write(&incoming, &repository.join("_tags").join(tag), digest.to_string().as_bytes())?;
+        }
+        sync(&repository.join("_tags"))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_tags_and_manifests_are_found_again_by_the_next_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let descriptor =
+            Descriptor { digest: Digest::sha256(b"{}"), size: 2, media_type: "application/x".into() };
+        {
+            let store = WritableStore::open(dir.path()).unwrap();
+            let tags = ["v1".to_owned(), "a".to_owned()];
+            store.put_manifest("x/y/z", &tags, &descriptor, None, b"{}").unwrap();
+            store.put_manifest("x/y", &[], &descriptor, None, b"{}").unwrap();
+            assert!(
+                matches!(WritableStore::open(dir.path()), Err(ServeError::Busy { .. })),
+                "one process only"
+            );
+        }
+        let store = WritableStore::open(dir.path()).unwrap();
+        assert_eq!(store.repositories().unwrap(), ["x/y", "x/y/z"]);
+        assert_eq!(store.tags("x/y/z").unwrap().unwrap(), ["a", "v1"]);
+        assert_eq!(store.tags("x").unwrap(), None);
+        assert_eq!(store.tag("x/y/z", "v1").unwrap(), Some(descriptor.digest.clone()));
+        assert_eq!(store.tag("x/y", "v1").unwrap(), None);
+        assert_eq!(store.manifest("x/y", &descriptor.digest).unwrap(), Some(descriptor.clone()));
+        assert_eq!(store.manifest("x", &descriptor.digest).unwrap(), None);
+    }
+}

@@ -1,5 +1,0 @@
-//! What `landfall render` writes: configuration that makes others use the site. One file a platform.
-
-mod helm_values;
-
-pub use helm_values::{Key, Overlay, RenderError, helm_values};

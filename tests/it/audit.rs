@@ -1,0 +1,475 @@
+//! `landfall audit` and `landfall discover`: what is named anywhere, beside what the lock has.
+
+use crate::support::images::noise;
+use crate::support::library::Digest;
+use crate::support::peers::docker_registry;
+use crate::support::{Images, Place, http, need};
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+const IMAGES: [&str; 6] = [
+    "docker.io/library/nginx:1.27",
+    "ghcr.io/dexidp/dex:v2.42.0",
+    "k8s.gcr.io/pause:3.1",
+    "quay.io/kubermatic/kubermatic:v2.26.2",
+    "quay.io/prometheus/node-exporter:v1.9.0",
+    "registry.k8s.io/coredns/coredns:v1.11.3",
+];
+
+const SITE: &str = "\
+apiVersion: landfall/v1
+kind: Site
+registry:
+  address: 172.20.0.2:5000
+  paths: {k8s.gcr.io: kubernetes, registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]}
+files: http://172.20.0.2:8080/files
+";
+
+fn digest(name: &str) -> Digest {
+    Digest::sha256(name.as_bytes())
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    let images = IMAGES.map(|name| {
+        let (kind, digest) = ("application/vnd.oci.image.manifest.v1+json", digest(name));
+        format!(
+            "- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7, blobs: [\"{} 9 c\"]}}\n",
+            Digest::sha256(format!("config of {name}").as_bytes())
+        )
+    });
+    let kubelet = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet";
+    let also = "https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet";
+    let files = format!(
+        "files:\n- {{name: \"{kubelet}\", digest: \"{}\", size: 9, also: [\"{also}\"]}}\n",
+        digest("k")
+    );
+    let lost = "missing: [{kind: image, name: 'quay.io/gone/a:v1', reason: removed, until: 9999-01-31},\n\
+                {kind: image, name: 'quay.io/gone/b:v1', reason: removed, until: 2020-01-31}]\n\
+                unresolved: [{kind: image, name: 'quay.io/gone/c:v1', cause: '404'}]\n";
+    place.write("landfall.lock", format!("version: 1\nimages:\n{}{files}{lost}", images.concat()));
+    place.write("site.yaml", SITE);
+    place
+}
+
+/// `place reference why` of everything with this word, without the file where that is `f.yaml`.
+fn told(report: &Value, list: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |one: &Value| {
+        let file = text(&one["file"]);
+        let file = if file == "f.yaml" { String::new() } else { format!("{file}:") };
+        let why = if one["why"].is_null() { text(&one["item"]) } else { text(&one["why"]) };
+        format!("{file}{}:{} {} | {why}", one["line"], one["column"], text(&one["reference"]))
+    };
+    report[list].as_array().unwrap().iter().map(line).collect()
+}
+
+/// Audits `text` as f.yaml with the site.
+fn audit(exit: i32, text: &str) -> Value {
+    let place = place();
+    place.write("f.yaml", text);
+    place.json(exit, &["audit", "f.yaml", "--site", "site.yaml"])
+}
+
+fn missing(text: &str) -> Vec<String> {
+    told(&audit(4, text), "missing")
+}
+
+#[test]
+fn every_position_of_an_image() {
+    let text = format!(
+        "spec:\n  containers:\n  - image: quay.io/x/a:1\n  - image: nginx\n  initContainers: [{{image: 'quay.io/x/b:1'}}]\n  \
+         ephemeralContainers: [{{image: quay.io/x/c}}]\n  volumes:\n  - image: {{reference: quay.io/x/d:1}}\n\
+         args: [--config-reloader-image=quay.io/x/e:1, --proxy-image, x/f:2]\n\
+         env:\n- {{name: RELATED_IMAGE_WEB, value: quay.io/x/g:1}}\n- {{name: SIDECAR_IMAGE, value: 'h:1'}}\n\
+         sandboxImage: quay.io/x/i:1\nvalues: {{image: {{registry: quay.io, repository: x/j, tag: 1.5}}}}\n\
+         dns: {{imageRepository: quay.io/x/k, imageTag: v1}}\nany: [quay.io/x/l:1, docker.io/x/m@{}]\n\
+         ---\nkind: Kustomization\nimages:\n- {{name: nginx, newName: quay.io/x/n, newTag: v9}}\n- {{name: nginx, newTag: '1.28'}}\n",
+        digest("m")
+    );
+    let new = "not in the lock";
+    assert_eq!(
+        missing(&text),
+        [
+            format!("3:12 quay.io/x/a:1 | {new}"),
+            "4:12 nginx | without a tag it means latest; the lock has 1.27".into(),
+            format!("5:29 quay.io/x/b:1 | {new}"),
+            format!("6:33 quay.io/x/c | {new}"),
+            format!("8:24 quay.io/x/d:1 | {new}"),
+            format!("9:8 quay.io/x/e:1 | {new}"),
+            format!("9:62 x/f:2 | {new}"),
+            format!("11:36 quay.io/x/g:1 | {new}"),
+            format!("12:33 h:1 | {new}"),
+            format!("13:15 quay.io/x/i:1 | {new}"),
+            format!("14:49 quay.io/x/j:1.5 | {new}"),
+            format!("15:24 quay.io/x/k:v1 | {new}"),
+            format!("16:7 quay.io/x/l:1 | {new}"),
+            format!("16:22 docker.io/x/m@{} | {new}", digest("m")),
+            format!("20:4 quay.io/x/n:v9 | {new}"),
+            "21:4 nginx:1.28 | the lock has this repository only as 1.27".into(),
+        ]
+    );
+}
+
+#[test]
+fn documents_inside_of_documents() {
+    let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
+                run.sh: |\n    echo image: quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
+                kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
+    let report = audit(4, text);
+    let paths: Vec<&str> =
+        report["missing"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "data.pod\\.yaml.containers[0].image",
+            "data.pod\\.yaml.containers[0].args[0]",
+            "metadata.annotations.pod.image",
+        ]
+    );
+    assert_eq!(told(&report, "missing")[0], "4:5 quay.io/x/a:1 | not in the lock");
+    // to any depth that is honest
+    let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
+        format!("a: |\n{}", inner.lines().map(|line| format!(" {line}\n")).collect::<String>())
+    });
+    assert_eq!(told(&audit(0, &deep), "missing"), Vec::<String>::new());
+}
+
+#[test]
+fn encoded_texts_scripts_and_prefixes() {
+    let encoded = base64("containers:\n- image: quay.io/x/hidden:1\n- image: nginx:1.27\n");
+    let text = format!(
+        "kind: Secret\ndata: {{pod: {encoded}}}\n---\nrun: |\n  docker pull quay.io/prometheus/node-exporter:v1.9.0\n  \
+         docker pull quay.io/prometheus/node-exporter:v2\n"
+    );
+    let report = audit(4, &text);
+    let references = |list: &str| -> Vec<String> {
+        let all = report[list].as_array().unwrap().iter();
+        all.map(|one| one["reference"].as_str().unwrap().to_owned()).collect()
+    };
+    let held = references("held");
+    assert!(held.iter().any(|one| one.starts_with("nginx:1.27 (base64")), "{held:?}");
+    assert!(held.contains(&IMAGES[4].to_owned()), "{held:?}");
+    let missing = references("missing");
+    assert_eq!(missing.len(), 2, "{missing:?}");
+    assert!(missing[0].starts_with("quay.io/x/hidden:1 (base64"), "{missing:?}");
+    assert_eq!(missing[1], "quay.io/prometheus/node-exporter:v2");
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+#[test]
+fn what_only_looks_like_an_image_is_not_told() {
+    let quiet = "\
+kind: CustomResourceDefinition
+spec: {image: quay.io/x/a:1}
+---
+apiVersion: landfall/v1
+kind: Manifest
+images: [quay.io/x/a:1]
+---
+image: {enabled: true}
+images: 3
+logoImage: https://example.com/logo.png
+host: example.com:8080
+time: '12:30'
+url: https://github.com/kubermatic/kubermatic
+chart: {repository: 'https://charts.example/x', version: 1.0.0}
+words: [nginx, redis, 'a:b', quay.io/a/b]
+";
+    let report = audit(0, quiet);
+    assert_eq!((told(&report, "missing"), told(&report, "undecided")), (vec![], vec![]));
+}
+
+#[test]
+fn names_at_the_destination_are_mapped_back() {
+    let text = format!(
+        "containers:\n- image: 172.20.0.2:5000/library/nginx:1.27\n- image: 172.20.0.2:5000/kubernetes/pause:3.1\n\
+         - image: 172.20.0.2:5000/coredns:v1.11.3\n- image: registry.k8s.io/pause:3.1\n\
+         - image: 172.20.0.2:5000/dexidp/dex:v1@{}\n\
+         - image: 172.20.0.2:5000/library/nginx:1.28\n- image: 172.20.0.2:5000/other/app:1\n",
+        digest(IMAGES[1])
+    );
+    let report = audit(4, &text);
+    let held = told(&report, "held");
+    let items: Vec<&str> = held.iter().map(|line| line.split(" | ").nth(1).unwrap()).collect();
+    assert_eq!(items, [IMAGES[0], IMAGES[2], IMAGES[5], IMAGES[2], IMAGES[1]]);
+    assert_eq!(report["missing"][0]["name"], "docker.io/library/nginx:1.28");
+    assert_eq!(report["missing"][1]["why"], "nothing locked goes to this name");
+    assert_eq!(report["missing"][1]["name"], Value::Null);
+}
+
+#[test]
+fn losses_and_placeholders_are_told_apart() {
+    let report = audit(
+        4,
+        "containers:\n- image: quay.io/gone/a:v1\n- image: quay.io/gone/b:v1\n- image: quay.io/gone/c:v1\n\
+         - image: ${REGISTRY}/x:1\n- image: '{{ .Values.image }}'\n- image: Not An Image\nx: {image: word}\n",
+    );
+    assert_eq!(
+        told(&report, "missing"),
+        [
+            "3:10 quay.io/gone/b:v1 | it is a loss accepted until 2020-01-31: removed",
+            "4:10 quay.io/gone/c:v1 | the lock could not resolve it: 404",
+        ]
+    );
+    let undecided = told(&report, "undecided");
+    assert_eq!(undecided.len(), 5, "{undecided:?}");
+    assert_eq!(undecided[0], "2:10 quay.io/gone/a:v1 | it is a loss accepted until 9999-01-31: removed");
+    assert!(undecided[1].contains("placeholder") && undecided[2].contains("placeholder"));
+    assert!(undecided[3].contains("no image reference") && undecided[4].contains("any word"));
+}
+
+#[test]
+fn urls_of_mirrored_files() {
+    let text = "\
+script: |
+  curl -L https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet -o kubelet
+  curl -L \"https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet\"
+  curl -L https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet
+  curl -L https://dl.k8s.io/release/$VERSION/bin/linux/amd64/kubelet
+  curl http://172.20.0.2:8080/files/dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet
+  curl http://172.20.0.2:8080/files/example.com/tool
+  # see https://dl.k8s.io/ and https://example.com/docs
+";
+    let report = audit(4, text);
+    let kubelet = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet";
+    assert_eq!(told(&report, "held").len(), 3);
+    assert_eq!(
+        told(&report, "missing"),
+        [
+            format!(
+                "4:11 https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet | the lock has {kubelet}"
+            ),
+            "7:8 http://172.20.0.2:8080/files/example.com/tool | no locked file goes to this URL".into(),
+        ]
+    );
+    assert_eq!(report["missing"][1]["url"], "https://example.com/tool");
+    let head = "5:11 https://dl.k8s.io/release/ | the rest of this URL is put together elsewhere; 1 locked URLs begin so";
+    assert_eq!(told(&report, "undecided"), [head]);
+}
+
+#[test]
+fn dockerfiles_compose_templates_and_lists() {
+    let place = place();
+    place.write(
+        "t/Dockerfile",
+        "ARG VERSION=1.27\nFROM --platform=$BUILDPLATFORM nginx:${VERSION} AS build\nFROM build\nFROM scratch\n\
+         COPY --from=quay.io/x/tools:1 /a /b\nRUN --mount=type=bind,from=quay.io/x/mount:1 true\nFROM ${BASE}\n",
+    );
+    place.write(
+        "t/compose.yml",
+        "x-web: &web {image: quay.io/x/web:1}\nservices:\n  a: {<<: *web}\n  b: {image: redis}\n",
+    );
+    place.write(
+        "t/tpl.yaml",
+        "a:\n{{- if .x }}\n  image: \"{{ .Values.i }}\"\n  - image: quay.io/x/fixed:1 # c\n{{ end }}\n",
+    );
+    place.write("t/notes.md", "image: quay.io/x/notes:1\n");
+    place.write("images.txt", "# one a line\nnginx:1.27\nquay.io/x/list:1   # new\n");
+    let report = place.json(4, &["audit", "t", "images.txt"]);
+    assert_eq!(
+        told(&report, "missing"),
+        [
+            "t/Dockerfile:5:13 quay.io/x/tools:1 | not in the lock",
+            "t/Dockerfile:6:28 quay.io/x/mount:1 | not in the lock",
+            "t/compose.yml:1:21 quay.io/x/web:1 | not in the lock",
+            "t/compose.yml:4:14 redis | not in the lock",
+            "t/tpl.yaml:4:12 quay.io/x/fixed:1 | not in the lock",
+            "images.txt:3:1 quay.io/x/list:1 | not in the lock",
+        ]
+    );
+    assert_eq!(told(&report, "undecided").len(), 2);
+    assert_eq!(told(&report, "held").len(), 2);
+}
+
+/// What `landfall ARGS` says to `input` on stdin.
+fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut command = place.command();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_pods_of_a_cluster_by_what_runs() {
+    let place = place();
+    let pod = |image: &str, id: &str| {
+        serde_json::json!({"kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]},
+            "status": {"containerStatuses": [{"image": image, "imageID": id}]}})
+    };
+    let nginx = format!("docker.io/library/nginx@{}", digest(IMAGES[0]));
+    let moved = format!("docker-pullable://quay.io/kubermatic/kubermatic@{}", digest("moved"));
+    let floating = format!("quay.io/x/app@{}", digest("app"));
+    let config = |name: &str| Digest::sha256(format!("config of {name}").as_bytes()).to_string();
+    let items = [
+        pod("nginx:1.27", &nginx),
+        pod("nginx:1.27", &nginx),
+        pod("quay.io/kubermatic/kubermatic:v2.26.2", &moved),
+        pod("quay.io/x/app:latest", &floating),
+        pod("ghcr.io/dexidp/dex:v2.42.0", &config(IMAGES[1])),
+        pod("ghcr.io/dexidp/dex:v2.42.0", &config("nothing")),
+        pod("172.20.0.2:5000/kubernetes/pause:3.1", ""),
+    ];
+    let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let args = ["audit", "-", "--site", "site.yaml", "--missing", "missing.yaml", "--output", "json"];
+    let (code, text) = piped(&place, &args, &dump);
+    assert_eq!(code, Some(4));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let references = |list: &str| -> Vec<String> {
+        let all = report[list].as_array().unwrap().iter();
+        all.map(|one| one["reference"].as_str().unwrap().to_owned()).collect()
+    };
+    let moved = format!("quay.io/kubermatic/kubermatic:v2.26.2@{}", digest("moved"));
+    let floating = format!("quay.io/x/app:latest@{}", digest("app"));
+    assert_eq!(references("missing"), [moved.clone(), "quay.io/x/app:latest".into(), floating]);
+    assert!(report["missing"][0]["why"].as_str().unwrap().contains("the lock has v2.26.2 as sha256:"));
+    assert_eq!(references("undecided").len(), 1);
+    assert_eq!(references("held").len(), 9);
+    // the digest that runs pins what its tag does not
+    let manifest = place.read("missing.yaml");
+    assert!(manifest.contains(&format!("  - {moved}  #")), "{manifest}");
+    assert!(manifest.contains(&format!("  - quay.io/x/app@{}  #", digest("app"))), "{manifest}");
+    assert!(manifest.contains("  # - quay.io/x/app:latest  # <stdin>"), "{manifest}");
+    let (code, text) = piped(&place, &["audit", "-"], "nginx:1.27\nquay.io/x/y:1\n");
+    assert_eq!(code, Some(4));
+    assert!(text.starts_with("<stdin>:2:1: missing quay.io/x/y:1: not in the lock\n"), "{text}");
+}
+
+#[test]
+fn charts_are_read_as_charts() {
+    let place = place();
+    place.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.42.0\n");
+    place.write(
+        "c/values.yaml",
+        "image: {repository: ghcr.io/dexidp/dex, tag: ''}\nsub:\n  image: {tag: v1.9.0}\noff: {enabled: false}\n",
+    );
+    place.write("c/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n");
+    place.write(
+        "c/charts/sub/values.yaml",
+        "image:\n  repository: quay.io/prometheus/node-exporter\n  tag: v0\n",
+    );
+    let report = place.json(0, &["audit", "c"]);
+    let held = told(&report, "held");
+    assert_eq!(
+        held,
+        [
+            format!("c/values.yaml:1:21 ghcr.io/dexidp/dex:v2.42.0 | {}", IMAGES[1]),
+            format!("c/charts/sub/values.yaml:2:15 quay.io/prometheus/node-exporter:v1.9.0 | {}", IMAGES[4]),
+        ]
+    );
+    place.write("c/charts/sub/values.yaml", "a: [\n");
+    place.write("f.yaml", "image: nginx:1.27\n");
+    let report = place.json(3, &["audit", "c", "f.yaml"]);
+    assert!(report["unread"][0]["why"].as_str().unwrap().contains("sub/values.yaml:2:1"), "{report}");
+    place.json(1, &["audit", "c"]);
+}
+
+#[test]
+fn what_is_missing_can_be_locked_and_is_then_held() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let upstream = docker_registry();
+    let images = Images::new(place.path("layout"));
+    for (name, seed) in [("app", 1), ("other", 2)] {
+        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
+        images.push(&upstream.address, &format!("q/{name}"), "v1", &image);
+    }
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nupstreams: {{quay.test: {{mirror: \"{}\"}}}}\n",
+        upstream.url()
+    );
+    place.write("site.yaml", site);
+    place.write("landfall.lock", "version: 1\n");
+    place.write("d.yaml", "containers:\n- image: quay.test/q/app:v1\n- image: quay.test/q/other:latest\n");
+    let site = ["--site", "site.yaml", "--store", "store"];
+    place.json(4, &[&["audit", "d.yaml", "--missing", "more.yaml"][..], &site].concat());
+    place.ok(&[&["lock", "-f", "more.yaml", "--lock", "more.lock"][..], &site].concat());
+    let report = place.json(4, &[&["audit", "d.yaml", "--lock", "more.lock"][..], &site].concat());
+    assert_eq!(told(&report, "held"), ["d.yaml:2:10 quay.test/q/app:v1 | quay.test/q/app:v1"]);
+    assert_eq!(told(&report, "missing").len(), 1);
+
+    // the registry is asked too: at first it has nothing, then all, then a tag that moved and a lost child
+    let registry = docker_registry();
+    let ask = ["audit", "--registry", &registry.address, "--lock", "more.lock"];
+    let report = place.json(4, &[&ask[..], &site].concat());
+    let lack = &report["lacking"][0];
+    assert_eq!((&lack["item"], &lack["why"]), (&"quay.test/q/app:v1".into(), &"it is not there".into()));
+    place.ok(&[&["mirror", "--lock", "more.lock", "--to", &registry.address][..], &site].concat());
+    let report = place.json(0, &[&ask[..], &site].concat());
+    assert_eq!(report["lacking"], serde_json::json!([]));
+    let other = images.image("linux/arm64", &[images.layer(&[("app", &noise(3, 3000))])]);
+    images.push(&registry.address, "q/app", "v1", &other);
+    let report = place.json(4, &[&ask[..], &site].concat());
+    let moved = format!("the tag stands at {}", other["digest"].as_str().unwrap());
+    assert_eq!(report["lacking"][0]["why"], moved.as_str());
+    let digest = lack["digest"].as_str().unwrap();
+    let gone = http::request("DELETE", &registry.address, &format!("/v2/q/app/manifests/{digest}"), &[], b"");
+    assert_eq!(gone.status, 202);
+    let report = place.json(4, &[&ask[..], &site].concat());
+    assert_eq!(
+        (&report["lacking"][0]["digest"], report["lacking"].as_array().unwrap().len()),
+        (&digest.into(), 2)
+    );
+}
+
+#[test]
+fn discover_drafts_a_manifest_with_helm_and_without() {
+    let place = place();
+    place.write("t/d.yaml", "containers:\n- image: quay.io/x/a:1\n- image: nginx\n");
+    place.write("t/c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    place.write("t/c/values.yaml", "image: {repository: quay.io/x/default, tag: v1}\n");
+    place.write("t/c/templates/p.yaml", "image: \"{{ .Values.image.repository }}\"\n");
+    place.write("mine.yaml", "image: {tag: v2}\n");
+    let text = place.ok(&["discover", "t", "--name", "mine"]);
+    let statically = "\
+# Drafted by `landfall discover`. Read it, pin what is commented, and keep it in git.
+apiVersion: landfall/v1
+kind: Manifest
+metadata: {name: mine}
+
+images:
+  - quay.io/x/a:1  # t/d.yaml:2
+  - quay.io/x/default:v1  # t/c/values.yaml:1
+  # - docker.io/library/nginx  # t/d.yaml:3; no tag: write a version or a digest
+  # - {{ .Values.image.repository }}  # t/c/templates/p.yaml:1; it is made of a placeholder; audit what comes out of it
+";
+    assert_eq!(text, statically);
+    let refused = place.json(2, &["discover", "t", "-f", "mine.yaml"]);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("no helm on PATH"), "{refused}");
+
+    // a stand-in: no helm is needed to build and test landfall
+    let helm = place.write("bin/helm", "#!/bin/sh\necho \"$*\" >> \"$HOME/asked\"\nprintf 'containers:\\n- image: quay.io/x/rendered:v2\\n'\n");
+    std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
+    let run = |args: &[&str]| {
+        let output = place.command().env("PATH", &path).args(args).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, text, told) = run(&["discover", "t", "-f", "mine.yaml"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"), "{text}");
+    assert!(!text.contains("default") && !text.contains("{{"), "{text}");
+    assert_eq!(place.read("home/asked"), "template landfall t/c --include-crds --values mine.yaml\n");
+    assert_eq!(run(&["discover", "t", "--no-helm", "--name", "mine"]).1, statically);
+    place.write("bin/helm", "#!/bin/sh\necho 'Error: no repository' >&2\nexit 1\n");
+    let (code, text, told) = run(&["discover", "t", "--name", "mine"]);
+    assert_eq!((code, text.as_str()), (Some(3), statically));
+    assert!(
+        told.contains("helm cannot render it, so that its defaults were read: Error: no repository"),
+        "{told}"
+    );
+}

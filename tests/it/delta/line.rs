@@ -1,0 +1,130 @@
+//! A line of three releases, their bundles and deltas, and the registry that they go to.
+
+use super::STORE;
+use crate::support::images::{noise, sha256};
+use crate::support::peers::{Server, docker_registry, nginx};
+use crate::support::{Images, Place, http};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// An upstream with three releases, each locked as `N.lock`; the store `store` has all of them.
+pub(super) struct Line {
+    pub(super) place: Place,
+    pub(super) images: Images,
+    /// Layers by the name that the releases give them.
+    pub(super) layers: Vec<(&'static str, Value)>,
+    pub(super) tool: Vec<u8>,
+    pub(super) _servers: [Server; 2],
+}
+
+impl Line {
+    pub(super) fn new() -> Line {
+        let place = Place::new();
+        let (registry, files) = (docker_registry(), nginx(&place.path("www")));
+        let images = Images::new(place.path("layout"));
+        let names =
+            [("base", 300_000), ("a1", 3000), ("a2", 4000), ("a3", 5000), ("tool", 6000), ("new", 7000)];
+        let layers: Vec<(&str, Value)> = names
+            .iter()
+            .enumerate()
+            .map(|(seed, (name, size))| (*name, images.layer(&[(name, &noise(seed as u64 + 1, *size))])))
+            .collect();
+        let image = |wanted: &[&str]| {
+            let of = |name: &&str| layers.iter().find(|(known, _)| known == name).unwrap().1.clone();
+            images.image("linux/amd64", &wanted.iter().map(of).collect::<Vec<_>>())
+        };
+        let tool = noise(99, 80_000);
+        place.write("www/tool", &tool);
+        let host = &registry.address;
+        for (repository, tag, wanted) in [
+            ("one/app", "1", &["base", "a1"][..]),
+            ("one/app", "2", &["base", "a1", "a2"]),
+            ("one/app", "3", &["base", "a2", "a3"]),
+            ("two/tool", "1", &["base", "tool"]),
+            ("three/new", "1", &["base", "new"]),
+        ] {
+            images.push(host, repository, tag, &image(wanted));
+        }
+        let releases = [
+            ("1", &["one/app:1", "two/tool:1"][..]),
+            ("2", &["one/app:2", "two/tool:1", "three/new:1"]),
+            ("3", &["one/app:3", "three/new:1"]),
+        ];
+        for (release, list) in releases {
+            let images: String = list.iter().map(|name| format!("- {host}/{name}\n")).collect();
+            let manifest = format!(
+                "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages:\n{images}files:\n- {{url: \"{}/tool\", checksum: \"{}\"}}\n",
+                files.url(),
+                sha256(&tool)
+            );
+            let (manifest_file, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
+            place.write(&manifest_file, manifest);
+            place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
+            place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
+        }
+        Line { place, images, layers, tool, _servers: [registry, files] }
+    }
+
+    pub(super) fn digest(&self, layer: &str) -> String {
+        let found = self.layers.iter().find(|(name, _)| *name == layer).unwrap();
+        found.1["digest"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn tool_digest(&self) -> String {
+        sha256(&self.tool)
+    }
+
+    /// Packs a release against bases, and gives what pack says of the bundle.
+    pub(super) fn pack(&self, release: &str, out: &str, since: &[&str]) -> Value {
+        let lock = format!("{release}.lock");
+        let mut args = vec!["pack", "--lock", &lock, "-o", out, "--store", "store"];
+        args.extend(since.iter().flat_map(|base| ["--since", base]));
+        self.place.json(0, &args)["bundle"].clone()
+    }
+
+    /// The full bundle of release 1, and deltas of 2 since that and of 3 since the delta.
+    pub(super) fn chain(&self) -> [Value; 3] {
+        [self.pack("1", "b1", &[]), self.pack("2", "d2", &["b1"]), self.pack("3", "d3", &["d2"])]
+    }
+
+    /// The names of what a bundle leaves out.
+    pub(super) fn omitted(&self, bundle: &Value) -> BTreeSet<String> {
+        let tool = ("the file", self.tool_digest());
+        let names: Vec<(&str, String)> =
+            self.layers.iter().map(|(name, _)| (*name, self.digest(name))).chain([tool]).collect();
+        let name = |blob: &Value| {
+            let digest = blob["digest"].as_str().unwrap();
+            names.iter().find(|(_, known)| known == digest).map_or(digest, |(name, _)| name).to_owned()
+        };
+        bundle["omitted"].as_array().unwrap().iter().map(name).collect()
+    }
+
+    pub(super) fn push(&self, exit: i32, files: &[&str], to: &str, more: &[&str]) -> Value {
+        self.place.json(exit, &[&["push"], files, &["--to", to, "--plain-http", to], more].concat())
+    }
+
+    /// Whether all of a release stands at the registry: every tag, manifest, config and layer.
+    pub(super) fn stands(&self, registry: &Server, release: &str) {
+        let lock = self.place.read(&format!("{release}.lock"));
+        let source = self._servers[0].address.as_str();
+        let prefix = format!("- name: \"{source}/");
+        let names = lock.lines().filter_map(|line| line.strip_prefix(&prefix)?.strip_suffix('"'));
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 1, "{lock}");
+        for name in names {
+            let (repository, tag) = name.split_once(':').unwrap();
+            let (wanted, found) =
+                (http::manifest(source, repository, tag), http::manifest(&registry.address, repository, tag));
+            assert_eq!((wanted.status, found.status), (200, 200), "{name}");
+            assert_eq!(wanted.body, found.body, "{name}");
+            let manifest = found.json();
+            let layers = manifest["layers"].as_array().unwrap().iter();
+            for blob in layers.chain([&manifest["config"]]) {
+                let target = format!("/v2/{repository}/blobs/{}", blob["digest"].as_str().unwrap());
+                let answer = http::request("GET", &registry.address, &target, &[], b"");
+                assert_eq!(answer.status, 200, "{name} {target}");
+                assert_eq!(sha256(&answer.body), blob["digest"].as_str().unwrap());
+            }
+        }
+    }
+}

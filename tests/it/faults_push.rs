@@ -1,0 +1,111 @@
+//! A far side that fails or answers oddly: each fault ends in the same bytes there.
+
+use crate::support::faults::{Auth, Fault, Later, Location, On, Rig, Settings, What};
+use crate::support::library::{Item, Status};
+use std::time::Duration;
+
+fn done(items: &[Item]) -> bool {
+    items.iter().all(|item| matches!(item.status, Status::Done | Status::Present))
+}
+
+/// The reason of the first item that failed.
+fn reason(items: &[Item]) -> String {
+    let failed = items.iter().find(|item| item.status == Status::Failed);
+    failed.and_then(|item| item.reason.clone()).unwrap_or_default()
+}
+
+/// Pushes to a far side that wants a token and has these faults, of which at least so many are met; everything
+/// is there in the end.
+fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
+    let rig = Rig::new();
+    let auth = Auth { uses: 1000, answer: r#"{"token":"TOKEN"}"#.into() };
+    rig.down.set(Settings { auth: Some(auth), ..Settings::default() });
+    rig.down.arm(faults);
+    let pushed = rig.push("first").unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
+    assert!(rig.down.met() >= met, "{name}");
+    rig.assert_arrived(name);
+    rig
+}
+
+#[test]
+fn heads_that_say_little() {
+    for (name, what) in
+        [("405", What::Status(405)), ("no digest", What::NoDigest), ("no length", What::NoLength)]
+    {
+        let rig = Rig::new();
+        rig.down.arm([On::ManifestHead, On::BlobHead].map(|on| Fault::always(on, what.clone())));
+        assert!(done(&rig.push("first").unwrap().items), "{name}");
+        rig.assert_arrived(name);
+        // and what stands there is recognised
+        let again = rig.push("first").unwrap();
+        assert!(again.items.iter().all(|item| item.status == Status::Present), "{name}: {:?}", again.items);
+    }
+}
+
+#[test]
+fn uploads_in_every_odd_form() {
+    for (name, faults) in [
+        ("Location relative", vec![Fault::always(On::Begin, What::Location(Location::Relative))]),
+        ("Location without a port", vec![Fault::always(On::Begin, What::Location(Location::NoPort))]),
+        ("Location without a scheme", vec![Fault::always(On::Begin, What::Location(Location::NoScheme))]),
+        ("Location of another host", vec![Fault::always(On::Begin, What::Location(Location::OtherHost))]),
+        ("mount 202", vec![Fault::always(On::Begin, What::Mount(202))]),
+        ("mount 401", vec![Fault::always(On::Begin, What::Mount(401))]),
+        ("mount 403", vec![Fault::always(On::Begin, What::Mount(403))]),
+        ("mount 404", vec![Fault::always(On::Begin, What::Mount(404))]),
+        ("mount 400", vec![Fault::always(On::Begin, What::Mount(400))]),
+        (
+            "201 without Location",
+            [On::Upload, On::PutManifest].map(|on| Fault::always(on, What::NoLocation)).to_vec(),
+        ),
+        ("cut in mid-upload", vec![Fault::once(On::Upload, What::CutUpload(4000)).times(3)]),
+        ("hung up after an upload", vec![Fault::once(On::Upload, What::HangUp).times(2)]),
+        (
+            "500",
+            [On::Begin, On::Upload, On::PutManifest]
+                .map(|on| Fault::once(on, What::Status(500)).times(2))
+                .to_vec(),
+        ),
+        ("no answer to an upload", vec![Fault::once(On::Upload, What::Hold(Duration::from_millis(1500)))]),
+        (
+            "429",
+            [On::Begin, On::Upload, On::PutManifest]
+                .map(|on| Fault::once(on, What::Busy(429, Later::Seconds(1))))
+                .to_vec(),
+        ),
+    ] {
+        let rig = arrives(name, faults, 1);
+        let elsewhere = rig.down.seen();
+        let elsewhere = elsewhere.iter().filter(|seen| seen.on == Some(On::Second));
+        assert!(
+            elsewhere.clone().all(|seen| !seen.authorization),
+            "{name}: credentials went to another host"
+        );
+    }
+}
+
+#[test]
+fn uploads_in_chunks_and_their_odd_answers() {
+    let large = || Fault::always(On::Upload, What::TooLarge(7000));
+    let cut = |on| Fault::once(on, What::CutUpload(3000)).times(2);
+    for (name, faults) in [
+        ("413", vec![large()]),
+        (
+            "413 for large chunks too",
+            vec![
+                Fault::always(On::Upload, What::TooLarge(3000)),
+                Fault::always(On::Patch, What::TooLarge(3000)),
+            ],
+        ),
+        ("PATCH 201", vec![large(), Fault::always(On::Patch, What::PatchStatus(201))]),
+        ("PATCH 204", vec![large(), Fault::always(On::Patch, What::PatchStatus(204))]),
+        ("a stale Range", vec![large(), Fault::always(On::Patch, What::StaleRange)]),
+        ("a chunk cut", vec![large(), cut(On::Patch)]),
+        ("a chunk refused", vec![large(), Fault::once(On::Patch, What::Status(500)).times(2)]),
+        ("a chunk without rights", vec![large(), Fault::once(On::Patch, What::Unauthorized)]),
+        ("whole bodies cut at one place", vec![cut(On::Upload).times(3)]),
+    ] {
+        arrives(name, faults, 2);
+    }
+}

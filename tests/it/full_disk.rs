@@ -1,0 +1,88 @@
+//! A disk that is full: a clear error, a store that is still good, and another run that does the rest.
+
+use crate::support::faults::{On, Rig};
+use crate::support::{need, skip, test_name};
+use std::process::Command;
+
+/// Runs a script in a mount namespace of its own, in which `small` is a tmpfs of so many KiB. `None`, and
+/// the test counts as skipped, where that cannot be had.
+fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
+    let mount = "mount -t tmpfs -o size=1m none /tmp";
+    let possible = Command::new("unshare").args(["-m", "sh", "-c", mount]).output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        skip(&test_name(), "this machine allows no mount of a tmpfs");
+        return None;
+    }
+    std::fs::create_dir_all(rig.place.path("small")).unwrap();
+    let script = format!("set -u\nmount -t tmpfs -o size={kib}k none small || exit 99\n{script}");
+    let mut command = rig.place.clean("unshare");
+    command.args(["-m", "sh", "-c", &script]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+    let output = command.output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(said)
+}
+
+#[test]
+fn a_store_on_a_full_disk() {
+    if !need(&["unshare", "mount", "sha256sum"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    rig.arm([]);
+    let pull = format!("$LANDFALL pull --store small/store --plain-http {} --progress none", rig.up.address);
+    let script = format!(
+        "{pull}; echo \"exit $?\"\n\
+         (cd small/store/blobs/sha256 && for f in *; do echo \"$f  $f\" | sha256sum -c --quiet || exit 1; done) || exit 1\n\
+         echo 'what is there is good'\n\
+         find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
+         mount -o remount,size=16m small || exit 1\n\
+         {pull}; echo \"again $?\"\n\
+         cp -r small/store stores/grown"
+    );
+    let Some(said) = on_small_disk(&rig, 500, &script) else { return };
+    for words in [
+        "No space left on device",
+        "free some space and run it again, it goes on from here",
+        "what is there is good",
+        "again 0",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+    assert!(said.contains("exit 3") || said.contains("exit 1"), "{said}");
+    rig.assert_same("grown", &said);
+    // what was there is not asked for again, and what was there in part only for the rest
+    for line in said.lines().filter_map(|line| line.strip_prefix("stood ")) {
+        let (size, name) = line.split_once(' ').unwrap();
+        let (size, hex): (usize, _) = (size.parse().unwrap(), name.trim_start_matches("sha256-"));
+        let seen = rig.up.seen();
+        let mine = seen.iter().filter(|seen| seen.on == Some(On::Blob) && seen.path.ends_with(hex));
+        let ranges: Vec<_> = mine.map(|seen| seen.range).collect();
+        match (name.starts_with("sha256-"), size) {
+            (true, 0) => {}
+            (true, _) => assert!(ranges.contains(&Some(size)), "{line}: {ranges:?}\n{}", rig.up.shown()),
+            (false, _) => assert!(ranges.len() <= 1, "{line}: {ranges:?}\n{}", rig.up.shown()),
+        }
+    }
+}
+
+#[test]
+fn a_bundle_on_a_full_disk() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    let script = "echo 'an older bundle' > small/b\n\
+         $LANDFALL pack --store stores/first -o small/b --level 1 --progress none; echo \"exit $?\"\n\
+         ls -A small; cat small/b\n\
+         find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
+         mount -o remount,size=16m small || exit 1\n\
+         $LANDFALL pack --store stores/first -o small/b --level 1 --progress none && $LANDFALL verify small/b";
+    let Some(said) = on_small_disk(&rig, 300, script) else { return };
+    assert!(said.contains("exit 1\nb\nan older bundle\n"), "{said}");
+    assert!(
+        said.contains("make room or write it elsewhere") && said.contains(&rig.bundle.to_string()),
+        "{said}"
+    );
+}

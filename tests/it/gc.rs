@@ -1,0 +1,101 @@
+//! Sweeping the store: what no lock needs goes, what one needs stays, and nobody's work is disturbed.
+
+use crate::support::images::noise;
+use crate::support::peers::{Server, docker_registry};
+use crate::support::{Images, Place, need};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::File;
+
+/// Two images over one base, each in a lock of its own and both in one store; the layers of each alone.
+fn two() -> (Place, Server, [Value; 2]) {
+    let place = Place::new();
+    let registry = docker_registry();
+    let images = Images::new(place.path("layout"));
+    let base = images.layer(&[("base", &noise(1, 40_000))]);
+    let layers = [10, 11].map(|seed| images.layer(&[("own", &noise(seed, 5000))]));
+    for (name, own) in ["one", "two"].iter().zip(&layers) {
+        let image = images.image("linux/amd64", &[base.clone(), own.clone()]);
+        images.push(&registry.address, name, "v1", &image);
+        let manifest = format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [\"{}/{name}:v1\"]\n",
+            registry.address
+        );
+        place.write(&format!("{name}.yaml"), manifest);
+        let lock = format!("{name}.lock");
+        place.ok(&["lock", "-f", &format!("{name}.yaml"), "--lock", &lock, "--store", "store"]);
+        place.ok(&["pull", "--lock", &lock, "--store", "store"]);
+    }
+    (place, registry, layers)
+}
+
+fn digests(report: &Value) -> BTreeSet<String> {
+    let removed = report["removed"].as_array().unwrap();
+    removed.iter().map(|one| one["digest"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_no_lock_needs_goes() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let (place, registry, [_, own]) = two();
+    let gc = |exit, args: &[&str]| place.json(exit, &[&["gc", "--store", "store"], args].concat());
+    // both locks need everything
+    let both = gc(0, &["--lock", "one.lock", "--lock", "two.lock"]);
+    assert!(both["removed"].as_array().unwrap().is_empty(), "{both:#}");
+
+    let half = "1".repeat(64);
+    place.write(&format!("store/.landfall/partial/sha256-{half}"), "half of something");
+    place.write(&format!("store/.landfall/partial/sha256-{half}.ranges"), "0 17\n");
+    place.write("store/blobs/sha256/notes.txt", "mine");
+    let would = gc(0, &["--lock", "one.lock", "--dry-run"]);
+    let wanted = [own["digest"].as_str().unwrap(), &format!("sha256:{half}")].map(str::to_owned);
+    assert!(wanted.iter().all(|digest| digests(&would).contains(digest)), "{would:#}");
+    // its layer, config and manifest, the half and its journal
+    assert_eq!(would["removed"].as_array().unwrap().len(), 5, "{would:#}");
+    assert_eq!(would["kept"]["blobs"], 4);
+    assert!(would["strange"][0].as_str().unwrap().ends_with("notes.txt"));
+    assert_eq!(gc(0, &["--lock", "one.lock", "--dry-run"])["removed"], would["removed"]);
+
+    let did = gc(0, &["--lock", "one.lock"]);
+    assert_eq!(did["removed"], would["removed"]);
+    assert!(!place.read("store/index.json").contains("/two:v1"));
+    assert!(place.read("store/index.json").contains("/one:v1"));
+    assert_eq!(std::fs::read_dir(place.path("store/.landfall/partial")).unwrap().count(), 0);
+    assert!(place.path("store/blobs/sha256/notes.txt").exists());
+    let lines = place.read("store/.landfall/verified").lines().count();
+    assert_eq!(lines, 4, "the journal has a line for each blob that stays");
+
+    // the one is whole without any request; the other is fetched again
+    assert_eq!(place.json(0, &["pull", "--lock", "one.lock", "--store", "store"])["totals"]["requests"], 0);
+    let again = place.json(0, &["pull", "--lock", "two.lock", "--store", "store"]);
+    assert!(again["totals"]["requests"].as_u64().unwrap() >= 3, "{}\n{again:#}", registry.log());
+}
+
+#[test]
+fn a_store_in_use_is_left_alone() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let (place, _registry, _) = two();
+    let user = File::open(place.path("store/.landfall/in-use")).unwrap();
+    user.lock_shared().unwrap();
+    let refused = place.json(1, &["gc", "--store", "store", "--lock", "one.lock"]);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("another process uses the store"));
+    // others may pull, and a look does no harm
+    place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
+    place.ok(&["gc", "--store", "store", "--lock", "one.lock", "--dry-run"]);
+    drop(user);
+    let sweeping = File::open(place.path("store/.landfall/in-use")).unwrap();
+    sweeping.lock().unwrap();
+    place.landfall().args(["pull", "--store", "store", "--lock", "one.lock"]).assert().code(1);
+    drop(sweeping);
+    place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
+
+    // what is no store is not made one, and a lock must be there
+    let none = place.json(2, &["gc", "--store", "nowhere", "--lock", "one.lock"]);
+    assert!(none["error"]["message"].as_str().unwrap().contains("no store"));
+    assert!(!place.path("nowhere").exists());
+    place.json(2, &["gc", "--store", "store"]);
+}

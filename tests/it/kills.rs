@@ -1,0 +1,189 @@
+//! kill -9 at random moments, then another run: the same bytes, and nothing that was there is moved again.
+
+use crate::support::faults::{Content, On, Rig, Settings};
+use crate::support::rounds;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Content of some hundred KB that takes about 200 ms to move.
+fn slow() -> Rig {
+    let rig = Rig::of(8);
+    let pace = Some((16_000, Duration::from_millis(6)));
+    for faults in [&rig.up, &rig.down] {
+        faults.set(Settings { pace, ..Settings::default() });
+    }
+    rig
+}
+
+fn command(rig: &Rig, args: &[&str]) -> Command {
+    let mut command = rig.place.command();
+    command.args(args).args(["--lock", "landfall.lock", "--progress", "none"]);
+    for faults in [&rig.up, &rig.down] {
+        command.args(["--plain-http", &faults.address]);
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Bytes of bodies that the servers have seen.
+fn moved(rig: &Rig) -> usize {
+    rig.up.moved() + rig.down.moved()
+}
+
+/// Runs it and kills it when so many bytes have moved. Whether it was still running.
+fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
+    let before = moved(rig);
+    let mut child = command.spawn().unwrap();
+    let mut alive = true;
+    while alive && moved(rig) - before < after {
+        std::thread::sleep(Duration::from_micros(500));
+        alive = child.try_wait().unwrap().is_none();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+    alive
+}
+
+fn finish(mut command: Command, what: &str) {
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {said}");
+}
+
+/// What a store has of each digest: everything, or so many bytes.
+fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
+    let list = |folder: &str| std::fs::read_dir(store.join(folder)).into_iter().flatten().flatten();
+    let name = |file: &std::fs::DirEntry| file.file_name().to_string_lossy().into_owned();
+    let partial = list(".landfall/partial").map(|file| {
+        let digest = name(&file).replacen('-', ":", 1);
+        (digest, Some(file.metadata().unwrap().len()))
+    });
+    let whole = list("blobs/sha256").map(|file| (format!("sha256:{}", name(&file)), None));
+    partial.chain(whole).collect()
+}
+
+/// Everything that a kill left in a store is something that `gc` can name.
+fn assert_gc_names_all(rig: &Rig, store: &str) {
+    rig.place.write("empty.lock", "version: 1\n");
+    let store = format!("stores/{store}");
+    let report = rig.place.json(0, &["gc", "--dry-run", "--lock", "empty.lock", "--store", &store]);
+    let own = ["oci-layout", "index.json", "verified", "in-use", "lock"];
+    let files = walk(&rig.place.path(&store)).into_iter().filter(|name| !own.contains(&name.as_str()));
+    assert_eq!(report["removed"].as_array().unwrap().len(), files.count(), "{store}: {report:#}");
+    assert!(report["strange"].as_array().unwrap().is_empty(), "{store}: {report:#}");
+}
+
+/// The names of all files under a folder.
+fn walk(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let under = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => walk(&entry.path()),
+        false => vec![entry.file_name().to_string_lossy().into_owned()],
+    };
+    entries.flat_map(under).collect()
+}
+
+/// Whatever stood in the store was not asked for again, and what stood there in part only for the rest.
+fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
+    for seen in rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)) {
+        let digest = seen.path.rsplit('/').next().unwrap();
+        match stood.get(digest) {
+            None | Some(Some(0)) => {}
+            Some(Some(some)) => {
+                assert_eq!(seen.range, Some(*some as usize), "{what}: {digest}\n{}", rig.up.shown());
+            }
+            Some(None) => panic!("{what}: {digest} was there\n{}", rig.up.shown()),
+        }
+    }
+}
+
+/// Does `round` with moments spread over all the `bytes` that it moves, and demands that most kills met a
+/// process that was at work.
+fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
+    let met = (0..kills).filter(|number| {
+        // the golden ratio spreads any number of points evenly, in an order that looks like none
+        let at = (*number as f64 * 0.618_033_988_75).fract();
+        round(*number, (bytes as f64 * at) as usize)
+    });
+    let met = met.count();
+    assert!(met * 2 > kills, "only {met} of {kills} kills met a running process");
+}
+
+/// The bytes that `work` moves.
+fn measured(rig: &Rig, work: impl FnOnce()) -> usize {
+    let before = moved(rig);
+    work();
+    moved(rig) - before
+}
+
+#[test]
+fn pull_is_killed_and_goes_on() {
+    let rig = slow();
+    let pull = |store: &str| command(&rig, &["pull", "--store", &format!("stores/{store}")]);
+    let bytes = measured(&rig, || finish(pull("whole"), "whole"));
+    let (mut whole, mut partial) = (0, 0);
+    spread(rounds(17), bytes, |number, after| {
+        let store = format!("killed-{number}");
+        let met = kill(&rig, pull(&store), after);
+        let stood = standing(&rig.store(&store));
+        whole += stood.values().filter(|some| some.is_none()).count();
+        if rig.store(&store).exists() {
+            assert_gc_names_all(&rig, &store);
+        }
+        partial += stood.values().filter(|some| some.is_some_and(|some| some > 0)).count();
+        rig.arm([]);
+        finish(pull(&store), &store);
+        assert_resumed(&rig, &stood, &store);
+        rig.assert_same(&store, &store);
+        met
+    });
+    assert!(whole > 0 && partial > 0, "the kills left {whole} whole and {partial} partial blobs");
+}
+
+#[test]
+fn push_is_killed_and_goes_on() {
+    let rig = slow();
+    let to = rig.down.address.clone();
+    let push = || command(&rig, &["push", "--store", "stores/first", "--to", &to]);
+    let bytes = measured(&rig, || finish(push(), "whole"));
+    spread(rounds(17), bytes, |number, after| {
+        let what = format!("push {number}");
+        rig.down.content(|content| *content = Content::default());
+        let met = kill(&rig, push(), after);
+        // its connections end with it; what they brought is written down by then
+        std::thread::sleep(Duration::from_millis(30));
+        let stood: BTreeSet<_> = rig.down.content(|content| content.blobs.keys().cloned().collect());
+        rig.arm([]);
+        finish(push(), &what);
+        for seen in rig.down.seen().iter().filter(|seen| seen.on == Some(On::Upload)) {
+            let repository = seen.path.strip_prefix("/v2/").unwrap().split("/blobs/").next().unwrap();
+            let key = (repository.to_owned(), seen.digest.clone().unwrap());
+            assert!(!stood.contains(&key), "{what}: {key:?} was there\n{}", rig.down.shown());
+        }
+        rig.assert_arrived(&what);
+        met
+    });
+}
+
+#[test]
+fn mirror_is_killed_and_goes_on() {
+    let rig = slow();
+    let to = rig.down.address.clone();
+    let mirror = |store: &str| command(&rig, &["mirror", "--store", &format!("stores/{store}"), "--to", &to]);
+    let bytes = measured(&rig, || finish(mirror("whole"), "whole"));
+    spread(rounds(16), bytes, |number, after| {
+        let store = format!("mirrored-{number}");
+        rig.down.content(|content| *content = Content::default());
+        let met = kill(&rig, mirror(&store), after);
+        let stood = standing(&rig.store(&store));
+        rig.arm([]);
+        finish(mirror(&store), &store);
+        assert_resumed(&rig, &stood, &store);
+        rig.assert_arrived(&store);
+        rig.assert_same(&store, &store);
+        met
+    });
+}

@@ -1,0 +1,190 @@
+//! Locking: pins that stay, tags that move, platforms that lack, checksum files in all their forms.
+
+use crate::support::images::{noise, sha256};
+use crate::support::library::{Algorithm, Digest};
+use crate::support::peers::{Server, docker_registry, nginx};
+use crate::support::{Images, Place, need};
+use serde_json::Value;
+
+const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+
+/// A registry with `app:v1` (two platforms) and `single:v1` (amd64 alone).
+struct Site {
+    place: Place,
+    registry: Server,
+    images: Images,
+}
+
+impl Site {
+    fn new() -> Site {
+        let place = Place::new();
+        let images = Images::new(place.path("layout"));
+        let site = Site { place, registry: docker_registry(), images };
+        site.put("v1", 1);
+        let single = site.images.image("linux/amd64", &[site.images.layer(&[("single", b"1")])]);
+        site.images.push(&site.registry.address, "single", "v1", &single);
+        site
+    }
+
+    /// Puts `app` with another content at `tag`.
+    fn put(&self, tag: &str, seed: u64) -> String {
+        let layer = |n| self.images.layer(&[("app", &noise(seed * 10 + n, 2000))]);
+        let index = self.images.index(&[
+            self.images.image("linux/amd64", &[layer(1)]),
+            self.images.image("linux/arm64", &[layer(2)]),
+        ]);
+        self.images.push(&self.registry.address, "app", tag, &index);
+        index["digest"].as_str().unwrap().to_owned()
+    }
+
+    fn manifest(&self, body: &str) {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
+        self.place.write("m.yaml", format!("{head}{}", body.replace("REG", &self.registry.address)));
+    }
+
+    fn lock(&self, exit: i32, more: &[&str]) -> Value {
+        self.place.json(exit, &[&["lock", "-f", "m.yaml", "--store", "store"], more].concat())
+    }
+}
+
+#[test]
+fn a_pin_stays_until_it_is_asked_to_move() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest("images: [REG/app:v1]\n");
+    assert_eq!(site.lock(2, &["--check"])["error"]["side"], "input");
+    site.lock(0, &[]);
+    let first = site.place.read("landfall.lock");
+    let moved = site.put("v1", 2);
+
+    let kept = site.lock(0, &[]);
+    assert_eq!((&kept["totals"]["requests"], &kept["changes"]), (&0.into(), &serde_json::json!([])));
+    assert_eq!(site.place.read("landfall.lock"), first);
+
+    let drift = site.lock(4, &["--check"]);
+    assert_eq!(drift["status"], "refused");
+    let change = &drift["changes"][0];
+    assert_eq!((&change["change"], &change["to"]), (&"moved".into(), &moved.as_str().into()), "{drift:#}");
+    assert_eq!(site.place.read("landfall.lock"), first, "--check writes nothing");
+
+    // other platforms of a locked tag stay at the locked digest
+    site.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
+    let narrowed = site.lock(0, &[]);
+    assert_eq!(narrowed["changes"][0]["change"], "changed", "{narrowed:#}");
+
+    let refreshed = site.lock(0, &["--refresh"]);
+    assert_eq!(refreshed["changes"][0]["to"], moved.as_str());
+    assert!(site.place.read("landfall.lock").contains(&moved));
+    assert_eq!(site.lock(0, &["--check"])["changes"], serde_json::json!([]));
+}
+
+#[test]
+fn what_cannot_be_resolved_is_recorded_and_exits_3() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest(
+        "images:\n- {ref: \"REG/app:v1\", platforms: [linux/amd64, linux/s390x]}\n\
+         - {ref: \"REG/single:v1\", platforms: [linux/arm64]}\n- REG/gone:v1\n- REG/lost:v1\n- REG/late:v1\n\
+         - {ref: \"REG/app:v1.1\", digest: \"sha256:0000000000000000000000000000000000000000000000000000000000000000\"}\n\
+         missing:\n- {ref: \"REG/lost:v1\", reason: removed upstream, until: 2999-01-31}\n\
+         - {ref: \"REG/late:v1\", reason: removed upstream, until: 2020-01-31}\n",
+    );
+    site.put("v1.1", 3);
+    let report = site.lock(1, &[]);
+    let reason = |name: &str| {
+        let items = report["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["name"].as_str().unwrap().ends_with(name)).unwrap();
+        (item["status"].as_str().unwrap().to_owned(), item["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let (status, why) = reason("app:v1");
+    assert!(status == "missing" && why.contains("no linux/s390x, only linux/amd64, linux/arm64"), "{why}");
+    assert!(reason("single:v1").1.contains("for linux/amd64 alone, not for linux/arm64"));
+    assert!(reason("gone:v1").1.contains("404"));
+    assert_eq!(reason("lost:v1").0, "skipped");
+    assert_eq!(reason("late:v1").0, "missing", "an accepted loss counts again after its day");
+    assert!(reason("app:v1.1").1.contains("the manifest demands sha256:0000"), "{}", reason("app:v1.1").1);
+
+    site.manifest("images: [REG/app:v1, REG/gone:v1]\n");
+    let report = site.lock(3, &[]);
+    assert_eq!(report["status"], "partial");
+    let lock = site.place.read("landfall.lock");
+    assert!(lock.contains("unresolved:") && lock.contains("upstream does not have it"), "{lock}");
+    // and whatever is made from it says so too
+    site.place.json(3, &["pull", "--store", "store"]);
+    site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
+    assert!(!site.place.path("b").exists(), "pack of an incomplete store refuses");
+}
+
+#[test]
+fn an_upstream_that_fails_does_not_cost_the_old_pin() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest("images: [REG/app:v1, REG/single:v1]\n");
+    site.lock(0, &[]);
+    let first = site.place.read("landfall.lock");
+    let address = site.registry.address.clone();
+    let Site { place, registry, images: _ } = site;
+    drop(registry);
+    let report =
+        place.json(1, &["lock", "-f", "m.yaml", "--store", "store", "--refresh", "--plain-http", &address]);
+    assert!(report["items"][0]["reason"].as_str().unwrap().contains("the old pin is kept"), "{report:#}");
+    assert_eq!(place.read("landfall.lock"), first);
+}
+
+#[test]
+fn files_with_checksums_in_every_form() {
+    if !need(&["nginx"]) {
+        return;
+    }
+    let place = Place::new();
+    let content = noise(7, 5000);
+    let hex = sha256(&content).replace("sha256:", "");
+    let sha512 = Digest::of(Algorithm::Sha512, &content);
+    for name in ["bare", "named", "list", "plain", "literal", "long", "wrong", "page"] {
+        place.write(&format!("www/{name}.tgz"), &content);
+    }
+    place.write("www/bare.tgz.sha256", &hex);
+    place.write("www/named.tgz.sha256", format!("{hex}  named.tgz\n"));
+    place.write("www/SHA256SUMS", format!("{}  other.tgz\n{hex} *list.tgz\n", "0".repeat(64)));
+    place.write("www/wrong.tgz.sha256", "0".repeat(64));
+    place.write("www/page.tgz.sha256", "<html>not found</html>");
+    let server = nginx(&place.path("www"));
+    let url = server.url();
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles:\n\
+         - {{url: {url}/bare.tgz, checksum: \"${{url}}.sha256\", mode: \"0755\"}}\n\
+         - {{url: {url}/named.tgz, checksum: \"${{url}}.sha256\"}}\n\
+         - {{url: {url}/list.tgz, checksum: {url}/SHA256SUMS}}\n- {{url: {url}/plain.tgz}}\n\
+         - {{url: {url}/literal.tgz, checksum: \"sha256:{hex}\"}}\n- {{url: {url}/long.tgz, checksum: \"{sha512}\"}}\n"
+    );
+    place.write("m.yaml", &manifest);
+    let report = place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+    let digests = report["items"].as_array().unwrap().iter().map(|item| item["digest"].as_str().unwrap());
+    assert!(digests.clone().count() == 6 && digests.clone().all(|digest| digest == sha256(&content)));
+    let before = server.requests("GET /bare.tgz ");
+    assert_eq!(before, 0, "a sum that is known saves the download");
+    place.json(0, &["pull", "--store", "store"]);
+
+    place.write(
+        "m.yaml",
+        format!("{manifest}- {{url: {url}/wrong.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/page.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/none.tgz}}\n"),
+    );
+    let report = place.json(3, &["lock", "-f", "m.yaml", "--store", "store"]);
+    let text = report.to_string();
+    assert!(
+        text.contains("holds no SHA-256 or SHA-512 digest") && text.contains("none.tgz: answered 404"),
+        "{text}"
+    );
+    // the wrong sum is found when the bytes come, and nothing of the file is kept
+    let report = place.json(3, &["pull", "--store", "store"]);
+    let failed: Vec<&Value> =
+        report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "failed").collect();
+    assert_eq!(failed.len(), 1, "{report:#}");
+    assert!(failed[0]["reason"].as_str().unwrap().contains("the bytes that came are not sha256:0000"));
+}

@@ -1,0 +1,27 @@
+//! The integration tests: one crate, a module for each feature, and real peers under `peers`.
+#![allow(clippy::unwrap_used, clippy::print_stdout, unreachable_pub, reason = "a test fails where it panics")]
+
+mod audit;
+mod bundle;
+mod deliver;
+mod delta;
+mod faults;
+mod faults_push;
+mod full_disk;
+mod gc;
+mod kills;
+mod lock;
+mod manifest;
+mod peers;
+mod pull;
+mod push;
+mod referrers;
+mod render;
+mod rewrite;
+mod serve;
+mod serve_bundle;
+mod sign;
+mod storms;
+mod straight;
+mod support;
+mod volumes;

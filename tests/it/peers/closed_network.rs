@@ -1,0 +1,126 @@
+//! The far side as it is: a network of namespaces with no way out, the bundle carried in, the
+//! private registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten names.
+
+use crate::support::netns::{NODE, Network, OPERATOR, REGISTRY, hosts_toml};
+use crate::support::run;
+use crate::support::{Place, World, need};
+
+/// What these tests need beside a [`World`].
+const NEEDS: [&str; 7] = ["docker-registry", "skopeo", "nginx", "gzip", "containerd", "ctr", "curl"];
+
+const POD: &str = "\
+apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    - image: k8s.gcr.io/pause:3.1
+    - image: quay.io/prometheus/node-exporter:v1.9.0
+";
+
+/// Packs the world's content and carries the bundle and the site file to a place of its own.
+fn carried(world: &World) -> Place {
+    world.place.write("site.yaml", world.site(REGISTRY));
+    for args in [&["lock", "-f", "manifest.yaml"][..], &["pull"], &["pack", "-o", "bundle.tar.zst"]] {
+        world.place.json(0, &[args, &["--site", "site.yaml"]].concat());
+    }
+    let far = Place::new();
+    for name in ["bundle.tar.zst", "site.yaml"] {
+        std::fs::copy(world.place.path(name), far.path(name)).unwrap();
+    }
+    far
+}
+
+/// The rewritten references of the pod, in its order.
+fn rewritten(far: &Place) -> Vec<String> {
+    far.write("pod.yaml", POD);
+    let text = far.ok(&["rewrite", "pod.yaml", "--bundle", "bundle.tar.zst", "--site", "site.yaml"]);
+    text.lines().filter_map(|line| line.split_once("image: ")).map(|(_, name)| name.to_owned()).collect()
+}
+
+#[test]
+fn a_node_pulls_what_was_pushed_from_the_bundle_alone() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let world = World::new();
+    let far = carried(&world);
+    let Some(network) = Network::new() else { return };
+    let registry = network.docker_registry(&far);
+    let mut push = far.command();
+    push.args(["push", "bundle.tar.zst", "--to", REGISTRY, "--site", "site.yaml", "--progress", "none"]);
+    run(&mut network.on("operator", &push));
+    assert!(registry.log().contains(OPERATOR), "{}", registry.log());
+
+    let names = rewritten(&far);
+    assert_eq!(
+        names,
+        [format!("{REGISTRY}/kubernetes/pause:3.1"), format!("{REGISTRY}/prometheus/node-exporter:v1.9.0")]
+    );
+    let node = network.containerd(&far);
+    for name in names {
+        let digest = node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
+        let source =
+            world.upstreams.iter().find(|up| name.ends_with(&format!("{}:{}", up.destination, up.tag)));
+        assert_eq!(source.unwrap().descriptor["digest"], digest.as_str(), "{name}");
+    }
+    assert!(registry.log().contains(NODE), "{}", registry.log());
+}
+
+#[test]
+fn a_node_pulls_original_names_from_a_served_bundle() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let world = World::new();
+    let far = carried(&world);
+    let Some(network) = Network::new() else { return };
+    let mut serve = far.command();
+    serve.args(["serve", "bundle.tar.zst", "--listen", REGISTRY, "--site", "site.yaml"]);
+    let server = network.serve("registry", &serve, REGISTRY);
+
+    let hosts = far.path("certs.d");
+    for host in ["registry.k8s.io", "k8s.gcr.io", "quay.io", "docker.io", "gcr.io"] {
+        hosts_toml(&hosts, host, &format!("http://{REGISTRY}"));
+    }
+    let hosts = hosts.display().to_string();
+    let node = network.containerd(&far);
+    for upstream in &world.upstreams {
+        if upstream.name.contains("nested") {
+            continue; // containerd 1.6 pulls no nested index for one platform
+        }
+        let options = ["--hosts-dir", &hosts, "--platform", "linux/amd64"];
+        let digest = node.pull(&far, &options, upstream.name);
+        assert_eq!(upstream.descriptor["digest"], digest.as_str(), "{}\n{}", upstream.name, server.log());
+    }
+    // and by rewritten names, without any hosts.toml
+    for name in rewritten(&far) {
+        node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
+    }
+}
+
+#[test]
+fn a_node_pushes_to_a_writable_serve() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let world = World::new();
+    let far = carried(&world);
+    let Some(network) = Network::new() else { return };
+    // beyond loopback it says first who may push
+    let refused = ["serve", "--writable", "pushed", "--listen", REGISTRY];
+    let refusal = network.on("registry", far.command().args(refused)).output().unwrap();
+    let said = String::from_utf8_lossy(&refusal.stderr);
+    assert!(refusal.status.code() == Some(2) && said.contains("--htpasswd"), "{said}");
+
+    let mut serve = far.command();
+    serve.args(["serve", "bundle.tar.zst", "--writable", "pushed", "--anonymous-push", "--listen", REGISTRY]);
+    serve.args(["--site", "site.yaml"]);
+    let server = network.serve("registry", &serve, REGISTRY);
+    let node = network.containerd(&far);
+    let (name, copy) = (format!("{REGISTRY}/kubermatic/util:2.0"), format!("{REGISTRY}/team/util:copied"));
+    let pulled = node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
+    node.push(&far, &name, &copy);
+    let again = network.containerd(&far);
+    let digest = again.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &copy);
+    assert_eq!(digest, pulled, "{}", server.log());
+}

@@ -1,0 +1,223 @@
+//! `landfall doctor`: every step explained, the failing one named, nothing secret shown.
+
+use crate::support::interceptor::Interceptor;
+use crate::support::netns::Network;
+use crate::support::peers::{self, docker_registry, docker_registry_config, docker_registry_with};
+use crate::support::pki::Authority;
+use crate::support::process::Guard;
+use crate::support::squid::{NEEDS, PASSWORD, PROXY, SERVER, Squid, USER};
+use crate::support::{Place, free_port, need};
+use serde_json::Value;
+use std::path::Path;
+
+/// The verdict and the words of a check of the only target.
+fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
+    let checks = report["targets"][0]["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["check"] == name);
+    let check = check.unwrap_or_else(|| panic!("no check {name}: {report:#}"));
+    (check["verdict"].as_str().unwrap(), check["says"].as_str().unwrap())
+}
+
+fn doctor(place: &Place, exit: i32, args: &[&str]) -> Value {
+    place.json(exit, &[&["doctor"], args].concat())
+}
+
+#[test]
+fn a_registry_with_a_sign_in_and_one_found_by_probing() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let place = Place::new();
+    let open = docker_registry();
+    let report = doctor(&place, 0, &[&open.address]);
+    assert_eq!(check(&report, "proxy"), ("ok", "directly: no proxy is set for this scheme"));
+    assert_eq!(check(&report, "tls").0, "note", "{report:#}");
+    assert!(check(&report, "tls").1.contains("found by probing: no credentials are sent"), "{report:#}");
+    assert_eq!(check(&report, "sign-in"), ("ok", "none is asked for; no account is known for it"));
+
+    let passwords =
+        place.write("htpasswd", "u:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n");
+    let guarded = docker_registry_with(&format!("auth: {{htpasswd: {{realm: r, path: {passwords:?}}}}}"));
+    let host = guarded.address.as_str();
+    let report = doctor(&place, 0, &[host, "--plain-http", host]);
+    assert_eq!(check(&report, "sign-in"), ("note", "Basic; no account is known for it"));
+    let config = format!(r#"{{"auths": {{"{host}": {{"username": "puller", "password": "hush"}}}}}}"#);
+    let config = place.write("home/.docker/config.json", config);
+    let report = doctor(&place, 0, &[host, "--plain-http", host]);
+    assert_eq!(
+        check(&report, "sign-in"),
+        ("ok", format!("Basic; account 'puller' from {}", config.display()).as_str())
+    );
+    assert!(!report.to_string().contains("hush"), "{report:#}");
+    assert_eq!(report["status"], "done");
+}
+
+#[test]
+fn what_is_not_there_is_a_no() {
+    let place = Place::new();
+    let nothing = format!("http://127.0.0.1:{}/x", free_port());
+    let report = doctor(&place, 4, &[&nothing]);
+    assert_eq!(report["status"], "refused");
+    let (verdict, says) = check(&report, "connection");
+    assert!(verdict == "no" && says.contains("refused"), "{says}");
+    let report = doctor(&place, 4, &["https://landfall.invalid/x"]);
+    assert_eq!(check(&report, "name").0, "no");
+    // and nobody is asked for a user's secret in a URL
+    let run = place.command().args(["doctor", "https://u:hush@a.test/"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+}
+
+#[test]
+fn redirects_and_tokens_are_named() {
+    if !need(&["nginx", "docker-registry"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("www/f", "file");
+    let files = peers::nginx(&place.path("www"));
+    let moved = Interceptor::saying(&format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://{}/f?sig=hush\r\nContent-Length: 0\r\n\r\n",
+        files.address
+    ));
+    let url = format!("http://{}/f?sig=hush", moved.address);
+    let report = doctor(&place, 0, &[&url]);
+    assert_eq!(
+        check(&report, "redirects"),
+        ("note", format!("it sends on to {}; allow these too", files.address).as_str())
+    );
+    assert!(!report.to_string().contains("hush"), "{report:#}");
+    let bearer = Interceptor::saying(
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"https://auth.test/token?x=1\",service=\"s\"\r\n\
+         Content-Length: 0\r\n\r\n",
+    );
+    let report = doctor(&place, 0, &[&bearer.address, "--plain-http", &bearer.address]);
+    let says = "Bearer tokens of https://auth.test/token?…; no account is known for it";
+    assert_eq!(check(&report, "sign-in"), ("ok", says));
+}
+
+/// A registry with TLS by `authority` on loopback.
+fn secured(place: &Place, authority: &Authority, address: &str) -> Guard {
+    let (certificate, key) = authority.issue(place, &["127.0.0.1", "registry.test"]);
+    let tls = format!("http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}");
+    let mut command = place.clean("docker-registry");
+    command.arg("serve").arg(docker_registry_config(place, address, &tls));
+    let mut guard = Guard::start(command);
+    guard.wait_for_http(address.parse().unwrap());
+    guard
+}
+
+#[test]
+fn certificates_and_who_vouches_for_them() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let place = Place::new();
+    let authority = Authority::new(&place, "Corp Root");
+    let address = format!("127.0.0.1:{}", free_port());
+    let _registry = secured(&place, &authority, &address);
+    let site = |keys: &str| {
+        let registry = format!("registry: {{address: \"{address}\"{keys}}}\n");
+        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{registry}"));
+    };
+    let report = doctor(&place, 4, &[&address]);
+    let (verdict, says) = check(&report, "tls");
+    assert!(
+        verdict == "no" && says.contains("issued by 'CN=Corp Root', which is not trusted here"),
+        "{says}"
+    );
+    site(&format!(", ca: {:?}", authority.pem));
+    let report = doctor(&place, 0, &[&address, "--site", "site.yaml"]);
+    let (verdict, says) = check(&report, "tls");
+    assert!(verdict == "ok" && says.starts_with("TLS 1.3; issued by 'CN=Corp Root', until "), "{says}");
+    assert!(says.ends_with(&format!("trusted by {}", authority.pem.display())), "{says}");
+    site(", skipVerify: true");
+    let report = doctor(&place, 0, &[&address, "--site", "site.yaml"]);
+    assert_eq!(check(&report, "tls").0, "note");
+    assert!(check(&report, "tls").1.contains("skipVerify"), "{report:#}");
+}
+
+#[test]
+fn the_lint_of_no_proxy_and_of_variables() {
+    let place = Place::new();
+    let run = |exit: i32, variables: &[(&str, &str)]| {
+        let mut command = place.command();
+        let run = command.args(["doctor"]).envs(variables.iter().copied()).output().unwrap();
+        assert_eq!(run.status.code(), Some(exit), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).unwrap()
+    };
+    assert_eq!(run(0, &[]), "proxy\n  ok    proxy       none is named\n");
+    let said = run(4, &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")]);
+    assert!(
+        said.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address covers nothing; instead: 172.20.0.0/16\n"),
+        "{said}"
+    );
+    assert!(said.contains("  note  .svc: curl, requests, urllib take the name itself too"), "{said}");
+    let said = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
+    assert!(
+        said.contains("  note  NO_PROXY: wget, apt read no_proxy only; instead: set no_proxy too\n"),
+        "{said}"
+    );
+    assert!(said.contains("  note  172.20.0.0/16: wget, apt, urllib ignore ranges"), "{said}");
+
+    let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {noProxy: {installation: [\"*.corp.test\"]}}\n";
+    place.write("site.yaml", site);
+    let report = doctor(&place, 0, &["--site", "site.yaml"]);
+    assert_eq!(report["lint"][0]["about"], "*.corp.test");
+    assert_eq!(report["lint"][0]["instead"], ".corp.test");
+    assert_eq!(report["lint"][0]["source"], "proxy.noProxy.installation of the site");
+}
+
+#[test]
+fn through_squid_step_by_step() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let Some(network) = Network::behind_proxy() else { return };
+    let place = Place::new();
+    let authority = Authority::new(&place, "Corp Root");
+    let (certificate, key) = authority.issue(&place, &["registry.test"]);
+    let address = format!("{SERVER}:443");
+    let tls = format!("http: {{addr: \"{address}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}");
+    let mut command = place.clean("docker-registry");
+    command.arg("serve").arg(docker_registry_config(&place, &address, &tls));
+    let _registry = network.serve("server", &command, &address);
+    let squid = Squid::start(&network, &place, &["registry.test"], true);
+
+    let run = |exit: i32, proxy: &str, args: &[&str]| -> Value {
+        let mut command = place.command();
+        command.args(["doctor", "--output", "json"]).args(args).env("HTTPS_PROXY", proxy);
+        let run = network.on("client", &command).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
+        assert!(!out.contains(PASSWORD) && !err.contains(PASSWORD), "{out}\n{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let proxy = format!("http://{USER}:{PASSWORD}@{PROXY}");
+    let site = |ca: &Path| {
+        let upstreams = format!("upstreams:\n  registry.test: {{ca: {ca:?}}}\n");
+        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{upstreams}"));
+    };
+    site(&authority.pem);
+    let report = run(0, &proxy, &["registry.test", "--site", "site.yaml"]);
+    assert_eq!(check(&report, "name").0, "note", "the client's side does not know it: {report:#}");
+    let says = format!(
+        "through {PROXY} with account '{USER}' from HTTPS_PROXY, by HTTPS_PROXY; no exception covers the host"
+    );
+    assert_eq!(check(&report, "proxy"), ("ok", says.as_str()));
+    assert_eq!(check(&report, "connection"), ("ok", format!("{PROXY} opens a way there (CONNECT)").as_str()));
+    assert_eq!(check(&report, "tls").0, "ok");
+    assert_eq!(check(&report, "answer").0, "ok");
+
+    let report = run(4, &proxy, &["registry.test"]);
+    assert!(check(&report, "tls").1.contains(&format!("if the proxy {PROXY} opens TLS")), "{report:#}");
+    let report = run(4, &proxy, &["denied.test"]);
+    assert!(check(&report, "connection").1.contains("it is not on the proxy's allow-list"), "{report:#}");
+
+    // a wrong password is shown once, however many targets there are
+    let before = squid.log().len();
+    let wrong = format!("http://{USER}:hush@{PROXY}");
+    let report = run(4, &wrong, &["registry.test", "denied.test", "files.test"]);
+    assert!(!report.to_string().contains("hush"), "{report:#}");
+    assert!(check(&report, "connection").1.contains(&format!("refused account '{USER}' from HTTPS_PROXY")));
+    assert_eq!(squid.log().len(), before + 1, "{:#?}", squid.log());
+}

@@ -1,0 +1,10 @@
+//! Tests with real peers: docker-registry, skopeo, containerd, squid, nginx, and networks of namespaces.
+
+mod auth;
+mod closed_network;
+mod docs;
+mod doctor;
+mod end_to_end;
+mod proxy;
+mod start;
+mod trust;

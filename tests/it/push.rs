@@ -1,0 +1,152 @@
+//! Pushing: where things go, what stands there already, and what is refused before the first byte.
+
+use crate::support::free_port;
+use crate::support::images::noise;
+use crate::support::peers::{Server, docker_registry};
+use crate::support::{Images, Place, http, need};
+
+const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+
+/// An upstream with images of two names, locked, pulled and packed as `b`.
+fn packed(manifest: &str) -> (Place, Server, Images) {
+    let place = Place::new();
+    let upstream = docker_registry();
+    let images = Images::new(place.path("layout"));
+    for (repository, seed) in [("one/app", 1), ("two/app", 2)] {
+        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
+        images.push(&upstream.address, repository, "v1", &image);
+        if repository == "one/app" {
+            place.write("digest", image["digest"].as_str().unwrap());
+        }
+    }
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  one.test: {{mirror: \"{0}/one\"}}\n  two.test: {{mirror: \"{0}/two\"}}\n",
+        upstream.url()
+    );
+    place.write("up.yaml", site);
+    let manifest = manifest.replace("DIGEST", &place.read("digest"));
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{manifest}"),
+    );
+    let common = ["--store", "store", "--site", "up.yaml"];
+    for verb in [&["lock", "-f", "m.yaml"][..], &["pull"], &["pack", "-o", "b"]] {
+        place.ok(&[verb, &common].concat());
+    }
+    (place, upstream, images)
+}
+
+#[test]
+fn two_digests_for_one_name_are_refused_before_the_first_byte() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, _images) = packed("images: [one.test/app:v1, two.test/app:v1]\n");
+    let registry = docker_registry();
+    let report = place.json(2, &["push", "b", "--to", &registry.address]);
+    let message = report["error"]["message"].as_str().unwrap();
+    for part in ["one.test/app:v1", "two.test/app:v1", "registry.paths", "two.test/app: two.test/app"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(registry.requests("/v2/app"), 0);
+    // the line that the message names settles it
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths:\n    two.test/app: two.test/app\n",
+        registry.address
+    );
+    place.write("site.yaml", site);
+    place.json(0, &["push", "b", "--site", "site.yaml"]);
+    for repository in ["app", "two.test/app"] {
+        assert_eq!(http::manifest(&registry.address, repository, "v1").status, 200);
+    }
+}
+
+#[test]
+fn a_tag_that_stands_elsewhere_moves_only_when_told() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, images) = packed("images: [one.test/app:v1]\n");
+    let registry = docker_registry();
+    let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
+    images.push(&registry.address, "app", "v1", &other);
+    let report = place.json(1, &["push", "b", "--to", &registry.address]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains(other["digest"].as_str().unwrap()) && reason.contains("--move-tags"), "{reason}");
+    let stands =
+        || http::manifest(&registry.address, "app", "v1").header("docker-content-digest").unwrap().to_owned();
+    assert_eq!(stands(), other["digest"].as_str().unwrap());
+    place.json(0, &["push", "b", "--to", &registry.address, "--move-tags"]);
+    assert_eq!(stands(), place.read("digest"));
+}
+
+#[test]
+fn several_destinations_digest_tags_and_the_receipt() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, _images) =
+        packed("images: [one.test/app:v1, \"two.test/app:v1\", \"one.test/app@DIGEST\"]\n");
+    let registry = docker_registry();
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}/base\n  paths:\n    one.test/app: [first/app, second]\n    two.test: two\n",
+        registry.address
+    );
+    place.write("site.yaml", site);
+    place.json(0, &["push", "b", "--site", "site.yaml", "--receipt", "r.json"]);
+    let digest = place.read("digest");
+    let tag = format!("digest-{}", &digest["sha256:".len()..][..12]);
+    for (repository, tag) in
+        [("base/first/app", "v1"), ("base/second", "v1"), ("base/first/app", &tag), ("base/second", &tag)]
+    {
+        let there = http::manifest(&registry.address, repository, tag);
+        assert_eq!(there.header("docker-content-digest"), Some(digest.as_str()), "{repository}:{tag}");
+    }
+    let receipt: serde_json::Value = serde_json::from_str(&place.read("r.json")).unwrap();
+    assert_eq!(receipt["registry"], registry.address.as_str());
+    assert_eq!(receipt["items"].as_array().unwrap().len(), 5, "{receipt:#}");
+    assert!(receipt["blobs"].as_object().unwrap().len() == 4, "{receipt:#}");
+    // the second repository got its blobs by mounts, not by bytes
+    let mounts = registry.requests("mount=");
+    assert!(mounts >= 2, "{}", registry.log());
+}
+
+#[test]
+fn an_unreachable_registry_is_the_destinations_fault() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, _images) = packed("images: [one.test/app:v1]\n");
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let report = place.json(1, &["push", "b", "--to", &nobody]);
+    assert_eq!((&report["status"], &report["error"]["side"]), (&"failed".into(), &"destination".into()));
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&nobody) && message.contains("refused"), "{message}");
+    let report = place.json(2, &["push", "b"]);
+    assert!(report["error"]["message"].as_str().unwrap().contains("--to HOST[:PORT]"));
+}
+
+#[test]
+fn a_registry_is_mirrored_into_itself() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, registry) = (Place::new(), docker_registry());
+    let images = Images::new(place.path("layout"));
+    let layers: Vec<_> = (0..4).map(|n| images.layer(&[("layer", &noise(n, 300_000))])).collect();
+    images.push(&registry.address, "team/app", "v1", &images.image("linux/amd64", &layers));
+    let address = &registry.address;
+    let head = "apiVersion: landfall/v1\nkind";
+    place.write(
+        "m.yaml",
+        format!("{head}: Manifest\nmetadata: {{name: m}}\nimages: [\"{address}/team/app:v1\"]\n"),
+    );
+    // with one slot, an upload that waited for bytes in its own slot would wait for good
+    let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
+    place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
+    let to = format!("{address}/tested");
+    place.ok(&["mirror", "-f", "m.yaml", "--to", &to, "--site", "site.yaml", "--first-byte", "20s"]);
+    let [old, new] = ["team/app", "tested/team/app"].map(|name| http::manifest(address, name, "v1"));
+    assert_eq!((new.status, new.body), (200, old.body));
+    assert_eq!(registry.requests("\" 200 300"), 4, "each layer came once: {}", registry.log());
+}

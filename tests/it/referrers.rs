@@ -1,0 +1,372 @@
+//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the far
+//! side, by registries with and without the referrers API.
+
+use crate::support::front::Front;
+use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
+use crate::support::peers::docker_registry;
+use crate::support::signed::{SIMPLE, Signed, digest, listed, send, send_list, tag_of, writable};
+use crate::support::{http, landfall_serve, need};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+/// The names of a locked image's referrers: `tag` or `subject`, and the digest.
+fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
+    let lock: Value = serde_yaml::from_str(lock).unwrap();
+    let referrers = lock["images"][0]["referrers"].as_array().unwrap().clone();
+    let name = |one: &Value| one["tag"].as_str().or(one["subject"].as_str()).unwrap_or("").to_owned();
+    referrers.iter().map(|one| (name(one), digest(one).to_owned())).collect()
+}
+
+#[test]
+fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_registry() {
+    if !need(&NEEDS) {
+        return;
+    }
+    for docker in [true, false] {
+        let signed = Signed::new(docker);
+        signed.pack();
+        let found = referrers_of(&signed.place.read("landfall.lock"));
+        let mut wanted: BTreeSet<(String, String)> =
+            [(tag_of(&signed.index, ".sig"), &signed.sig), (tag_of(&signed.amd64, ".att"), &signed.att)]
+                .map(|(tag, one)| (tag, digest(one).to_owned()))
+                .into();
+        wanted.extend(signed.referrers().map(|(one, subject)| (digest(subject).into(), digest(one).into())));
+        let report: Value = serde_json::from_slice(&signed.images.bytes(digest(&signed.report))).unwrap();
+        let parts = report["manifests"].as_array().unwrap();
+        wanted.extend(parts.iter().map(|part| (String::new(), digest(part).to_owned())));
+        assert_eq!(found, wanted, "upstream is docker-registry: {docker}");
+
+        // pull works from the lock and the store is whole without upstream
+        let again = signed.place.json(0, &["pull", "--store", "store"]);
+        assert_eq!(again["totals"]["requests"], 0);
+        let registry = docker_registry();
+        let other = writable(&signed.place, "target");
+        for target in [&registry, &other] {
+            signed.place.json(0, &["push", "b", "--to", &target.address]);
+            signed.check(&target.address, "app");
+            let warm = signed.place.json(0, &["push", "b", "--to", &target.address]);
+            assert_eq!(warm["items"][0]["status"], "present");
+        }
+        let served = landfall_serve(&signed.place, &["b"]);
+        signed.check(&served.address, "app");
+        let list = http::manifest(&registry.address, "app", &tag_of(&signed.amd64, "")).json();
+        assert_eq!(list["manifests"][0]["artifactType"], "application/x.report");
+        assert_eq!(list["manifests"][0]["annotations"]["made.by"], "test");
+    }
+}
+
+/// `app:v1` in front of which stands a [`Front`]; the manifest asks for it there.
+fn fronted() -> (Signed, Front) {
+    let signed = Signed::new(true);
+    let front = Front::new(&signed.upstream.address);
+    signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
+    (signed, front)
+}
+
+#[test]
+fn an_image_without_any_costs_few_requests_and_says_so() {
+    if !need(&NEEDS) {
+        return;
+    }
+    for (docker, extra) in [(true, 2), (false, 4)] {
+        let signed = Signed::new(docker);
+        let bare = signed.images.index(&[
+            signed.images.image("linux/amd64", &[signed.images.layer(&[("b", &noise(8, 100))])]),
+            signed.images.image("linux/arm64", &[signed.images.layer(&[("b", &noise(9, 100))])]),
+        ]);
+        for tag in ["v1", "v2"] {
+            signed.images.push(&signed.upstream.address, "bare", tag, &bare);
+        }
+        let requests = |images: &str, store: &str| {
+            signed.manifest(images);
+            let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+            // one image at a time: what they share is then asked for once
+            let report = signed.place.json(0, &["lock", "-f", "m.yaml", "--jobs", "1", "--store", store]);
+            report["totals"]["requests"].as_u64().unwrap()
+        };
+        let without = requests("referrers: false\nimages: [REG/bare:v1]\n", "s1");
+        assert!(!signed.place.read("landfall.lock").contains("referrers"));
+        let with = requests("images: [REG/bare:v1]\n", "s2");
+        assert!(signed.place.read("landfall.lock").contains("\n  referrers: []\n"));
+        assert_eq!(with - without, extra, "an index of two; docker-registry: {docker}");
+        if docker {
+            // a second tag of the repository shares what was asked
+            let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
+            let bare_both = requests("referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n", "s4");
+            assert_eq!(both - bare_both, extra);
+        }
+    }
+}
+
+#[test]
+fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(true);
+    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    signed.pack();
+    let (registry, other) = (docker_registry(), writable(&signed.place, "target"));
+    let targets = [&registry, &other];
+    // the site has a referrer of its own
+    let own = images.artifact("application/x.scan", b"the site's scan", Some(&signed.index));
+    for target in targets {
+        if send(images, &target.address, "app", &own).is_none() {
+            send_list(images, &target.address, "app", &signed.index, &[&own]);
+        }
+        signed.place.json(0, &["push", "b", "--to", &target.address]);
+        let wanted = [&own, &signed.sbom].map(|one| digest(one).to_owned()).into();
+        assert_eq!(listed(&target.address, "app", &signed.index), wanted);
+    }
+    assert_eq!(signed.lock(0, &["--check"])["changes"], json!([]));
+
+    let second = images.artifact("application/spdx+json", b"{\"sbom\":2}", Some(&signed.index));
+    send(images, upstream, "app", &second);
+    send_list(images, upstream, "app", &signed.index, &[&signed.sbom, &second]);
+    let before = signed.place.read("landfall.lock");
+    let check = signed.lock(4, &["--check"]);
+    let change = &check["changes"][0];
+    assert_eq!((&change["change"], &change["newReferrers"]), (&json!("changed"), &json!([digest(&second)])));
+    assert_eq!(signed.place.read("landfall.lock"), before, "--check writes nothing");
+    assert_eq!(signed.lock(0, &[])["totals"]["requests"], 0, "a pin stays with what refers to it");
+    signed.lock(0, &["--refresh"]);
+    signed.place.json(0, &["pull", "--store", "store"]);
+    signed.place.json(0, &["pack", "--store", "store", "-o", "b2"]);
+    for target in targets {
+        let report = signed.place.json(0, &["push", "b2", "--to", &target.address]);
+        assert_eq!(report["items"][0]["status"], "done", "{report:#}");
+        let wanted = [&own, &signed.sbom, &second].map(|one| digest(one).to_owned()).into();
+        assert_eq!(listed(&target.address, "app", &signed.index), wanted);
+        let report = signed.place.json(0, &["push", "b2", "--to", &target.address]);
+        assert_eq!(report["items"][0]["status"], "present");
+        // the account of a warm push: image, two tags of cosign's, the lists
+        let at_most = if target.address == registry.address { 10 } else { 8 };
+        assert!(report["totals"]["requests"].as_u64().unwrap() <= at_most, "{report:#}");
+    }
+
+    // the site's own signature is not taken away
+    let theirs = images.artifact(SIMPLE, b"signed by the site", None);
+    let tag = tag_of(&signed.index, ".sig");
+    images.push(&registry.address, "app", &tag, &theirs);
+    let report = signed.place.json(1, &["push", "b2", "--to", &registry.address]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains(&tag) && reason.contains("--move-tags"), "{reason}");
+    signed.place.json(0, &["push", "b2", "--to", &registry.address, "--move-tags"]);
+    let there = http::manifest(&registry.address, "app", &tag);
+    assert_eq!(there.header("docker-content-digest"), Some(digest(&signed.sig)));
+}
+
+#[test]
+fn a_look_up_that_fails_is_never_none() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (signed, front) = fronted();
+    let lists = format!("/app/referrers/{}", digest(&signed.index));
+    let reason = |report: &Value| report["items"][0]["reason"].as_str().unwrap().to_owned();
+
+    front.answer(&lists, 403, "", b"");
+    let why = reason(&signed.lock(1, &[]));
+    assert!(why.contains("signatures and other referrers") && why.contains("403"), "{why}");
+    assert!(why.contains("`referrers: false`"), "{why}");
+    let lock = signed.place.read("landfall.lock");
+    assert!(lock.contains("unresolved:") && lock.contains("upstream refuses access"), "{lock}");
+    assert!(!lock.contains("\nimages:"), "{lock}");
+
+    // an answer that is no list, of a proxy's perhaps
+    front.answer(&lists, 200, "Content-Type: text/html\r\n", b"<html><title>Blocked</title></html>");
+    let why = reason(&signed.lock(1, &[]));
+    assert!(why.contains("Blocked"), "{why}");
+    // the tag's content is no list
+    let wrong = http::manifest(&signed.upstream.address, "app", &tag_of(&signed.index, ".sig"));
+    front.answer(&lists, 404, "", b"");
+    let list = format!("/app/manifests/{}", tag_of(&signed.index, ""));
+    front.answer(&list, 200, &format!("Content-Type: {OCI_MANIFEST}\r\n"), &wrong.body);
+    assert!(reason(&signed.lock(1, &[])).contains("no list of referrers"));
+    // a list that names what is not there
+    front.answer(&list, 404, "", b"");
+    front.answer("/app/tags/list?n=1000", 403, "", b"");
+    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 403, "", b"");
+    assert!(reason(&signed.lock(1, &[])).contains("403"));
+    // nobody answers
+    front.answer("/app/tags/list?n=1000", 0, "", b"");
+    signed.lock(1, &[]);
+    assert!(signed.place.read("landfall.lock").contains("upstream was not reached"));
+
+    // left out on request
+    signed.manifest(&format!("images: [{{ref: \"{}/app:v1\", referrers: false}}]\n", front.address));
+    signed.lock(0, &[]);
+    let bare = signed.place.read("landfall.lock");
+    assert!(!bare.contains("referrers") && bare.contains("\nimages:"), "{bare}");
+
+    // the pin stays where only the look-up fails
+    signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
+    let report = signed.lock(1, &[]);
+    assert!(reason(&report).contains("the old pin is kept"));
+    assert_eq!(signed.place.read("landfall.lock"), bare);
+    front.answers.lock().unwrap().clear();
+    let report = signed.lock(0, &[]);
+    assert_eq!(report["changes"][0]["change"], "changed");
+    assert_eq!(referrers_of(&signed.place.read("landfall.lock")).len(), 7);
+}
+
+#[test]
+fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (signed, front) = fronted();
+    signed.lock(0, &[]);
+    let all = referrers_of(&signed.place.read("landfall.lock"));
+    assert_eq!(all.len(), 7);
+    let again = |what: &str| {
+        let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+        signed.lock(0, &[]);
+        assert_eq!(referrers_of(&signed.place.read("landfall.lock")), all, "{what}");
+    };
+    let tags = "/app/tags/list?n=1000";
+    front.answer(tags, 403, "", b"");
+    again("tags are not listed");
+    front.answer(tags, 200, "", br#"{"name":"app","tags":null}"#);
+    again("the list lacks the image's own tag");
+    let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").json()["tags"].clone();
+    let (first, rest) = listed.as_array().unwrap().split_at(2);
+    let page = |tags: &[Value]| serde_json::to_vec(&json!({"name": "app", "tags": tags})).unwrap();
+    front.answer(tags, 200, "Link: </v2/app/tags/list?last=x>; rel=\"next\"\r\n", &page(first));
+    front.answer("?last=x", 200, "", &page(rest));
+    again("tags in two pages");
+    front.answer(tags, 200, "Link: </v2/app/tags/list?n=1000>; rel=\"next\"\r\n", &page(first));
+    again("tags without an end");
+
+    // the API in two pages, with one entry that is about something else
+    let entry =
+        |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
+    let list =
+        |entries: &[Value]| serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap();
+    let api = format!("/app/referrers/{}", digest(&signed.index));
+    let next = "Link: <http://inside.test/v2/app/referrers?page=2>; rel=\"next\"\r\n";
+    front.answer(&api, 200, next, &list(&[entry(&signed.report)]));
+    front.answer("/app/referrers?page=2", 200, "", &list(&[entry(&signed.sbom)]));
+    for one in [&signed.sbom, &signed.amd64, &signed.report] {
+        front.answer(&format!("/app/referrers/{}", digest(one)), 404, "", b"");
+    }
+    again("the API in pages");
+
+    // GitLab answers the tag of the list with the subject itself
+    let gitlab = Signed::new(true);
+    let front = Front::new(&gitlab.upstream.address);
+    gitlab.manifest(&format!("images: [{}/plain:v1]\n", front.address));
+    gitlab.images.push(&gitlab.upstream.address, "plain", "v1", &gitlab.index);
+    front.answer("/plain/tags/list?n=1000", 404, "", b"");
+    for (one, kind) in [(&gitlab.index, OCI_INDEX), (&gitlab.amd64, OCI_MANIFEST)] {
+        let target = format!("/plain/manifests/{}", tag_of(one, ""));
+        let headers = format!("Content-Type: {kind}\r\n");
+        front.answer(&target, 200, &headers, &gitlab.images.bytes(digest(one)));
+    }
+    gitlab.lock(0, &[]);
+    assert!(gitlab.place.read("landfall.lock").contains("\n  referrers: []\n"));
+}
+
+#[test]
+fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(true);
+    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    // an index that refers to the image and holds it, and a signature whose signature is the image
+    let around = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [signed.index],
+        "subject": {"mediaType": OCI_INDEX, "digest": signed.index["digest"], "size": signed.index["size"]}});
+    let around = images.blob(OCI_INDEX, &serde_json::to_vec(&around).unwrap());
+    send(images, upstream, "app", &around);
+    send_list(images, upstream, "app", &signed.index, &[&signed.sbom, &around]);
+    let back = images.bytes(digest(&signed.index));
+    http::put_manifest(upstream, "app", &tag_of(&signed.sig, ".sig"), OCI_INDEX, &back);
+    signed.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
+    signed.lock(0, &[]);
+    let lock = signed.place.read("landfall.lock");
+    assert!(lock.contains("trimmed:"));
+    let found = referrers_of(&lock);
+    assert_eq!(found.len(), 8);
+    assert!(found.contains(&(digest(&signed.index).into(), digest(&around).into())));
+    signed.place.json(0, &["pull", "--store", "store"]);
+    signed.place.json(0, &["pack", "--store", "store", "-o", "b"]);
+    let other = writable(&signed.place, "target");
+    signed.place.json(0, &["push", "b", "--to", &other.address]);
+    assert_eq!(listed(&other.address, "app", &signed.index).len(), 2);
+
+    // whole, it goes to a registry that wants everything that an index names
+    signed.pack();
+    let registry = docker_registry();
+    signed.place.json(0, &["push", "b", "--to", &registry.address]);
+    assert_eq!(listed(&registry.address, "app", &signed.index).len(), 2);
+
+    // an index in its trimmed form keeps what was said of the whole one
+    send_list(images, upstream, "app", &signed.index, &[&signed.sbom]);
+    signed.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
+    signed.lock(0, &["--refresh"]);
+    signed.place.json(0, &["pull", "--store", "store"]);
+    signed.place.json(0, &["pack", "--store", "store", "-o", "b"]);
+    let registry = docker_registry();
+    let report = signed.place.json(0, &["push", "b", "--to", &registry.address]);
+    assert_eq!(report["trimmed"].as_array().unwrap().len(), 1, "{report:#}");
+    assert_eq!(listed(&registry.address, "app", &signed.index).len(), 1);
+    let there = http::manifest(&registry.address, "app", &tag_of(&signed.index, ".sig"));
+    assert_eq!(there.header("docker-content-digest"), Some(digest(&signed.sig)));
+}
+
+#[test]
+fn what_comes_from_two_places_to_one_subject_is_listed_together() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(true);
+    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    let mut wanted = BTreeSet::from([digest(&signed.sbom).to_owned()]);
+    let mut names = vec!["REG/app:v1".to_owned()];
+    for copy in 0..6 {
+        let repository = format!("copy{copy}");
+        images.push(upstream, &repository, "v1", &signed.index);
+        let more = images.artifact("application/x.scan", &[copy], Some(&signed.index));
+        send(images, upstream, &repository, &more);
+        send_list(images, upstream, &repository, &signed.index, &[&more]);
+        wanted.insert(digest(&more).to_owned());
+        names.push(format!("REG/{repository}:v1"));
+    }
+    signed.manifest(&format!("images: [{}]\n", names.join(", ")));
+    signed.lock(0, &[]);
+    let registry = docker_registry();
+    let paths: String = names
+        .iter()
+        .map(|name| format!("    \"{}\": one\n", name.replace("REG", upstream).trim_end_matches(":v1")))
+        .collect();
+    let head = "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: ";
+    signed.place.write("site.yaml", format!("{head}{}\n  paths:\n{paths}", registry.address));
+    signed.place.json(0, &["mirror", "--lock", "landfall.lock", "--site", "site.yaml", "--store", "store"]);
+    assert_eq!(listed(&registry.address, "one", &signed.index), wanted);
+}
+
+#[test]
+fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(true);
+    signed.pack();
+    let new = signed.place.read("landfall.lock");
+    let start = new.find("  referrers:").unwrap();
+    signed.place.write("landfall.lock", &new[..start]);
+    let report = signed.place.json(0, &["pull", "--store", "old"]);
+    assert_eq!(report["items"][0]["status"], "done");
+    let rewrite = |lock: &str| {
+        signed.place.write(lock, if lock == "old.lock" { &new[..start] } else { &new });
+        signed.place.write("pod.yaml", format!("image: {}/app:v1\n", signed.upstream.address));
+        signed.place.ok(&["rewrite", "pod.yaml", "--lock", lock, "--to", "172.20.0.2:5000"])
+    };
+    assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
+    assert_eq!(rewrite("new.lock"), rewrite("old.lock"));
+    // the next lock looks up what the old one does not tell, and moves nothing
+    signed.lock(0, &[]);
+    assert_eq!(signed.place.read("landfall.lock"), new);
+}

@@ -1,0 +1,432 @@
+//! `landfall pull --bundle`: straight from upstream into a bundle, with the bytes that pull and pack make.
+
+use crate::support::faults::{Fault, On, Rig, Settings, What, quick_and_wide};
+use crate::support::images::{noise, sha256};
+use crate::support::library::Digest;
+use crate::support::{need, rounds, run};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// BlobRead of some MB, so that several frames are needed for one.
+const SCALE: usize = 100;
+
+struct Upstream {
+    rig: Rig,
+    /// What `pull` and `pack` make of the lock.
+    wanted: Vec<u8>,
+}
+
+impl Upstream {
+    fn new() -> Upstream {
+        let rig = Rig::of(SCALE);
+        rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
+        let wanted = fs::read(rig.place.path("wanted.tar.zst")).unwrap();
+        rig.arm([]);
+        Upstream { rig, wanted }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.rig.place.path(name)
+    }
+
+    /// `pull --bundle OUT` from an empty store, with JSON output.
+    fn pull(&self, exit: i32, out: &str, more: &[&str]) -> Value {
+        self.rig.place.json(exit, &[&["pull", "--store", "none", "--bundle", out][..], more].concat())
+    }
+
+    fn command(&self, out: &str) -> Command {
+        let mut command = self.rig.place.command();
+        command.args(["pull", "--store", "none", "--progress", "none", "--bundle", out]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Demands that the bundle is the wanted one, and that nothing lies beside it.
+    fn assert_made(&self, out: &str, what: &str) {
+        let path = self.path(out);
+        assert!(fs::read(&path).unwrap() == self.wanted, "{what}: other bytes than pull and pack make");
+        let folder = fs::read_dir(path.parent().unwrap()).unwrap().flatten();
+        let beside: Vec<_> = folder.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let left: Vec<_> = beside.iter().filter(|other| other.starts_with(&format!("{name}."))).collect();
+        assert!(left.is_empty(), "{what}: {left:?} are left");
+    }
+
+    /// Bytes sent of each blob and file.
+    fn sent(&self) -> BTreeMap<String, usize> {
+        let mut sent = BTreeMap::new();
+        for seen in self.rig.up.seen().iter().filter(|seen| matches!(seen.on, Some(On::Blob | On::File))) {
+            *sent.entry(seen.path.clone()).or_default() += seen.sent;
+        }
+        sent
+    }
+
+    /// Size of what stands at a path of the upstream.
+    fn size(&self, path: &str) -> usize {
+        self.rig.up.content(|content| {
+            let blob = content.any_blob(path.rsplit('/').next().unwrap());
+            blob.or_else(|| content.files.get(path).cloned()).unwrap().len()
+        })
+    }
+}
+
+fn status<'a>(report: &'a Value, name: &str) -> &'a str {
+    let items = report["items"].as_array().unwrap();
+    items.iter().find(|item| item["name"].as_str().unwrap().contains(name)).unwrap()["status"]
+        .as_str()
+        .unwrap()
+}
+
+fn disk_usage(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::symlink_metadata(path).unwrap();
+    let below = fs::read_dir(path).into_iter().flatten().flatten();
+    metadata.blocks() * 512 + below.map(|entry| disk_usage(&entry.path())).sum::<u64>()
+}
+
+#[test]
+fn the_bytes_are_those_of_pull_and_pack() {
+    let up = Upstream::new();
+    let report = up.pull(0, "out.tar.zst", &["--jobs", "3"]);
+    up.assert_made("out.tar.zst", "at once");
+    assert_eq!(report["totals"]["done"], 3, "{report:#}");
+    let verified = up.rig.place.json(0, &["verify", "out.tar.zst"]);
+    assert_eq!(verified["bundle"]["digest"], report["bundle"]["digest"], "{verified:#}");
+    for (path, sent) in up.sent() {
+        assert_eq!(sent, up.size(&path), "{path} was not fetched once");
+    }
+    assert!(!up.path("none").exists(), "a store was made");
+    // again: it is there, and nobody is asked
+    up.rig.arm([]);
+    let again = up.pull(0, "out.tar.zst", &[]);
+    assert_eq!(
+        (&again["totals"]["present"], &again["totals"]["requests"]),
+        (&3.into(), &0.into()),
+        "{again:#}"
+    );
+    assert_eq!(again["bundle"], report["bundle"]);
+    up.assert_made("out.tar.zst", "again");
+    // at another level it is another bundle, and takes what the one of this name has
+    up.rig.place.ok(&["pack", "--store", "stores/first", "-o", "nine.tar.zst", "--level", "9"]);
+    up.pull(0, "out.tar.zst", &["--level", "9"]);
+    assert_eq!(fs::read(up.path("out.tar.zst")).unwrap(), fs::read(up.path("nine.tar.zst")).unwrap());
+    assert_eq!(up.sent().values().sum::<usize>(), 0, "{}", up.rig.up.shown());
+}
+
+#[test]
+fn volumes_of_the_name_are_joined() {
+    let up = Upstream::new();
+    let pack = ["pack", "--store", "stores/first", "-o", "out.tar.zst", "--volume-size", "2M"];
+    up.rig.place.ok(&pack);
+    up.pull(0, "out.tar.zst", &[]);
+    assert!(fs::read(up.path("out.tar.zst")).unwrap() == up.wanted);
+    assert!(up.rig.up.seen().is_empty(), "{}", up.rig.up.shown());
+}
+
+#[test]
+fn it_is_signed_on_the_way() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let up = Upstream::new();
+    run(up.rig.place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "key"]));
+    let unsigned = up.pull(0, "out.tar.zst", &[]);
+    up.rig.arm([]);
+    let signed = up.pull(0, "out.tar.zst", &["--sign", "key"]);
+    assert_eq!(up.sent().values().sum::<usize>(), 0, "{}", up.rig.up.shown());
+    assert_eq!((&unsigned["bundle"]["signed"], &signed["bundle"]["signed"]), (&false.into(), &true.into()));
+    assert_eq!(unsigned["bundle"]["digest"], signed["bundle"]["digest"]);
+    up.rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst", "--sign", "key"]);
+    assert!(fs::read(up.path("out.tar.zst")).unwrap() == fs::read(up.path("wanted.tar.zst")).unwrap());
+    // a bundle that is there stays signed
+    let again = up.pull(0, "out.tar.zst", &[]);
+    assert_eq!(
+        (&again["bundle"]["signer"], &again["totals"]["present"]),
+        (&signed["bundle"]["signer"], &3.into())
+    );
+}
+
+#[test]
+fn what_the_store_has_is_not_fetched() {
+    let up = Upstream::new();
+    let lock = up.rig.place.read("landfall.lock");
+    let report = up.rig.place.json(0, &["pull", "--store", "stores/first", "--bundle", "out.tar.zst"]);
+    up.assert_made("out.tar.zst", "from the store");
+    assert_eq!(report["totals"]["requests"], 0, "{}", up.rig.up.shown());
+    // half of it is gone, and some of the rest is damaged behind the store's back
+    let blobs = up.path("stores/first/blobs/sha256");
+    let mut files: Vec<_> = fs::read_dir(&blobs).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().step_by(2) {
+        fs::remove_file(file).unwrap();
+    }
+    for file in files.iter().skip(1).step_by(4) {
+        let modified = fs::metadata(file).unwrap().modified().unwrap();
+        let mut damaged = fs::read(file).unwrap();
+        damaged[0] ^= 1;
+        fs::write(file, damaged).unwrap();
+        fs::File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
+    }
+    fs::remove_file(up.path("out.tar.zst")).unwrap();
+    up.rig.place.json(0, &["pull", "--store", "stores/first", "--bundle", "out.tar.zst", "--rehash"]);
+    up.assert_made("out.tar.zst", "from half of the store");
+    assert_eq!(up.rig.place.read("landfall.lock"), lock);
+}
+
+#[test]
+fn a_damaged_store_is_not_believed() {
+    let up = Upstream::new();
+    // nothing of it shows but by hashing
+    let largest = noise(1, 40_000 * SCALE);
+    let file = up.path("stores/first/blobs/sha256").join(&sha256(&largest)[7..]);
+    let modified = fs::metadata(&file).unwrap().modified().unwrap();
+    let mut bad = largest;
+    bad[1_500_000] ^= 1;
+    fs::write(&file, bad).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    up.rig.place.json(0, &["pull", "--store", "stores/first", "--bundle", "out.tar.zst"]);
+    up.assert_made("out.tar.zst", "in spite of the store");
+}
+
+#[test]
+fn a_missing_item_leaves_no_bundle_and_the_rest_stays() {
+    let up = Upstream::new();
+    up.rig.arm([Fault::always(On::File, What::Status(404))]);
+    let report = up.pull(3, "out.tar.zst", &[]);
+    assert_eq!((status(&report, "team/app"), status(&report, "tool.bin")), ("done", "failed"), "{report:#}");
+    assert!(!up.path("out.tar.zst").exists() && up.path("out.tar.zst.partial").exists());
+    assert!(report.get("bundle").is_none_or(Value::is_null), "{report:#}");
+    up.rig.arm([]);
+    let report = up.pull(0, "out.tar.zst", &[]);
+    up.assert_made("out.tar.zst", "after the rest came");
+    assert_eq!((status(&report, "team/app"), status(&report, "tool.bin")), ("present", "done"), "{report:#}");
+    let images = up.rig.up.seen().iter().filter(|seen| seen.on == Some(On::Blob)).count();
+    assert_eq!(images, 0, "{}", up.rig.up.shown());
+
+    // a lock that is not whole is refused before anything is fetched
+    let lock = up.rig.place.read("landfall.lock");
+    let lost = "unresolved:\n- {kind: file, name: \"http://h/gone\", cause: gone}\n";
+    up.rig.place.write("landfall.lock", lock + lost);
+    up.rig.arm([]);
+    let report = up.pull(3, "lost.tar.zst", &[]);
+    assert_eq!(
+        (status(&report, "gone"), &report["totals"]["requests"]),
+        ("missing", &0.into()),
+        "{report:#}"
+    );
+    assert!(!up.path("lost.tar.zst.partial").exists());
+}
+
+#[test]
+fn another_lock_takes_over_what_has_come() {
+    let up = Upstream::new();
+    let whole = up.rig.place.read("landfall.lock");
+    // the lock of an earlier day names one image less and a file more, which is gone
+    let mut lock = up.rig.lock.clone();
+    lock.images.remove(0);
+    lock.files[0].sidecars.clear();
+    let mut gone = lock.files[0].clone();
+    gone.name = gone.name.replace("tool.bin", "gone.bin");
+    gone.digest = Digest::sha256(b"gone");
+    lock.files.push(gone);
+    up.rig.place.write("landfall.lock", lock.to_text());
+    up.pull(3, "out.tar.zst", &[]);
+    up.rig.place.write("landfall.lock", whole);
+    up.rig.arm([]);
+    up.pull(0, "out.tar.zst", &[]);
+    up.assert_made("out.tar.zst", "for another lock");
+    let base = sha256(&noise(1, 40_000 * SCALE));
+    let again: Vec<_> = up.sent().into_keys().filter(|path| path.ends_with(&base)).collect();
+    assert!(again.is_empty(), "{again:?} was fetched again");
+}
+
+#[test]
+fn several_connections_bring_a_blob_over_a_bad_network() {
+    let mut rig = Rig::of(SCALE);
+    rig.limits = quick_and_wide();
+    rig.limits.wide_share = 200_000;
+    rig.limits.wide_step = 100_000;
+    let wanted = fs::read(rig.place.path("first.bundle")).unwrap();
+    let faults = |number: usize| {
+        let at = 40_000 + 331_777 * (number % 13);
+        match number % 5 {
+            0 => vec![],
+            1 => vec![Fault::once(On::Blob, What::Cut(at)).skip(number % 3)],
+            2 => vec![Fault::always(On::Blob, What::Cut(at))],
+            3 => vec![
+                Fault::once(On::Blob, What::Corrupt).skip(number % 4),
+                Fault::once(On::File, What::Cut(at)),
+            ],
+            _ => vec![
+                Fault::once(On::Blob, What::RangeLies),
+                Fault::once(On::Blob, What::RangeDropped).skip(1),
+            ],
+        }
+    };
+    let mut wide = 0;
+    for number in 0..rounds(15) {
+        let out = rig.place.path(format!("wide-{number}.tar.zst"));
+        rig.arm(faults(number));
+        let mut items = rig.pull_bundle(&out);
+        let base = rig.up.seen().into_iter().filter(|seen| seen.range.is_some()).count();
+        wide += base;
+        if !out.exists() {
+            rig.arm([]);
+            items = rig.pull_bundle(&out);
+        }
+        assert!(fs::read(&out).unwrap() == wanted, "round {number}: {items:?}\n{}", rig.up.shown());
+    }
+    assert!(wide > 0, "no blob came over several connections");
+}
+
+/// Runs it and kills it when the upstream has sent so many bytes. Whether it was still running.
+fn kill(up: &Upstream, out: &str, after: usize) -> bool {
+    let before = up.rig.up.moved();
+    let mut child = up.command(out).spawn().unwrap();
+    let mut alive = true;
+    while alive && up.rig.up.moved() - before < after {
+        std::thread::sleep(Duration::from_micros(500));
+        alive = child.try_wait().unwrap().is_none();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+    alive
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on() {
+    let up = Upstream::new();
+    let pace = Some((64_000, Duration::from_millis(3)));
+    up.rig.up.set(Settings { pace, ..Settings::default() });
+    let before = up.rig.up.moved();
+    up.pull(0, "whole.tar.zst", &[]);
+    let bytes = up.rig.up.moved() - before;
+    let kills = rounds(12);
+    let mut met = 0;
+    for number in 0..kills {
+        let out = format!("killed-{number}.tar.zst");
+        up.rig.arm([]);
+        // the golden ratio spreads any number of moments evenly
+        let first = (number as f64 * 0.618_033_988_75).fract();
+        let times = [first, (first * 7.0).fract() * (1.0 - first)];
+        let hit = times.iter().filter(|part| kill(&up, &out, (bytes as f64 * *part) as usize)).count();
+        met += usize::from(hit > 0);
+        up.pull(0, &out, &[]);
+        up.assert_made(&out, &out);
+        for (path, sent) in up.sent() {
+            // what was on the line at a kill, and less than a frame, comes again; what the server sent off and
+            // nobody took counts too
+            let most = up.size(&path) + times.len() * (3 << 20);
+            assert!(sent <= most, "{out}: {sent} bytes of {path}\n{}", up.rig.up.shown());
+        }
+        fs::remove_file(up.path(&out)).unwrap();
+    }
+    assert!(met * 2 > kills, "only {met} of {kills} rounds met a running process");
+}
+
+#[test]
+fn what_lies_in_the_partial_file_is_asked_for_no_more() {
+    let up = Upstream::new();
+    let base = sha256(&noise(1, 40_000 * SCALE));
+    // the largest blob breaks off for good behind its third frame
+    let cut = Fault::always(On::Blob, What::Cut(3_300_000)).at(&base);
+    let deny = Fault::always(On::Blob, What::Status(403)).at(&base).skip(1);
+    up.rig.arm([deny, cut]);
+    up.pull(3, "out.tar.zst", &[]);
+    up.rig.arm([]);
+    up.pull(0, "out.tar.zst", &[]);
+    up.assert_made("out.tar.zst", "after a cut");
+    let asked: Vec<_> = up.rig.up.seen().into_iter().filter(|seen| seen.on == Some(On::Blob)).collect();
+    assert!(asked.iter().all(|seen| seen.path.ends_with(&base)), "{}", up.rig.up.shown());
+    let ranges: Vec<_> = asked.iter().map(|seen| seen.range.unwrap_or(0)).collect();
+    assert!(ranges.iter().all(|from| *from >= 3_000_000), "{}", up.rig.up.shown());
+}
+
+#[test]
+fn a_damaged_partial_file_is_found_out() {
+    let up = Upstream::new();
+    let partial = up.path("out.tar.zst.partial");
+    let rest = [Fault::always(On::File, What::Status(404))];
+    type Damage = fn(&mut fs::File, &Path);
+    let damages: [(&str, Damage); 5] = [
+        ("a bit", |file, _| {
+            file.seek(SeekFrom::Start(2_000_000)).unwrap();
+            let mut byte = [0];
+            file.read_exact(&mut byte).unwrap();
+            file.seek(SeekFrom::Start(2_000_000)).unwrap();
+            file.write_all(&[byte[0] ^ 4]).unwrap();
+        }),
+        ("cut", |file, _| file.set_len(3_000_000).unwrap()),
+        ("emptied", |file, _| file.set_len(0).unwrap()),
+        ("no journal", |_, work| fs::remove_file(work.join("journal")).unwrap()),
+        ("a journal that lies", |_, work| {
+            let journal = work.join("journal");
+            let lies = fs::read_to_string(&journal)
+                .unwrap()
+                .replace(" packed ", " packed 1")
+                .replace(" has 0 ", " has 0 99");
+            fs::write(journal, lies + "not a line\nsha256:00 has 1").unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        up.rig.arm(rest.clone());
+        up.pull(3, "out.tar.zst", &[]);
+        let mut file = fs::File::options().read(true).write(true).open(&partial).unwrap();
+        damage(&mut file, &up.path("out.tar.zst.partial.work"));
+        up.rig.arm([]);
+        up.pull(0, "out.tar.zst", &[]);
+        up.assert_made("out.tar.zst", what);
+        fs::remove_file(up.path("out.tar.zst")).unwrap();
+    }
+}
+
+#[test]
+fn two_processes_do_not_make_one_bundle() {
+    let up = Upstream::new();
+    up.rig.arm([Fault::once(On::Blob, What::Hold(Duration::from_secs(3600)))]);
+    let mut first = up.command("out.tar.zst").spawn().unwrap();
+    while up.rig.up.met() == 0 {
+        assert!(first.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let report = up.pull(1, "out.tar.zst", &[]);
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("another process"), "{message}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    up.pull(0, "out.tar.zst", &[]);
+    up.assert_made("out.tar.zst", "after the first");
+}
+
+#[test]
+fn a_dry_run_fetches_nothing() {
+    let up = Upstream::new();
+    let report = up.pull(0, "out.tar.zst", &["--dry-run"]);
+    assert!(report["needed_bytes"].as_u64().unwrap() >= up.wanted.len() as u64, "{report:#}");
+    assert_eq!((&report["totals"]["skipped"], &report["totals"]["requests"]), (&3.into(), &0.into()));
+    let store = up.rig.place.json(0, &["pull", "--store", "stores/first", "--dry-run"]);
+    assert_eq!((&store["totals"]["present"], &store["needed_bytes"]), (&3.into(), &0.into()), "{store:#}");
+    let empty = up.rig.place.json(0, &["pull", "--store", "none", "--dry-run"]);
+    assert_eq!(empty["totals"]["skipped"], 3, "{empty:#}");
+    assert!(up.rig.up.seen().is_empty() && !up.path("none").exists());
+    assert!(!up.path("out.tar.zst.partial").exists());
+}
+
+#[test]
+fn no_stored_blob_is_there_twice() {
+    let up = Upstream::new();
+    up.rig.arm([Fault::always(On::File, What::Status(404))]);
+    up.pull(3, "out.tar.zst", &[]);
+    let (partial, work) = (up.path("out.tar.zst.partial"), up.path("out.tar.zst.partial.work"));
+    // manifests and configs are all that the spool has; the layers have some MB
+    let spool = disk_usage(&work);
+    assert!(spool < 500_000, "{spool} bytes beside a partial file of {}", disk_usage(&partial));
+    // packing to the same name takes over
+    up.rig.place.ok(&["pack", "--store", "stores/first", "-o", "out.tar.zst"]);
+    up.assert_made("out.tar.zst", "packed over it");
+}

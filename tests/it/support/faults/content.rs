@@ -1,0 +1,99 @@
+//! What the fault registry holds, all of it in memory.
+
+use crate::support::images::{noise, sha256};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use crate::support::images::{OCI_CONFIG, OCI_EMPTY, OCI_GZIP, OCI_INDEX, OCI_MANIFEST};
+
+type Bytes = Arc<Vec<u8>>;
+
+/// Repositories, blobs and files.
+#[derive(Clone, Default)]
+pub struct Content {
+    /// BlobRead by repository and digest.
+    pub blobs: BTreeMap<(String, String), Bytes>,
+    /// Manifests by repository and digest: media type and bytes.
+    pub manifests: BTreeMap<(String, String), (String, Bytes)>,
+    /// Digests by repository and tag.
+    pub tags: BTreeMap<(String, String), String>,
+    /// Plain files by path.
+    pub files: BTreeMap<String, Bytes>,
+}
+
+impl Content {
+    pub fn blob(&mut self, repository: &str, media_type: &str, bytes: Vec<u8>) -> Value {
+        let digest = sha256(&bytes);
+        let size = bytes.len();
+        self.blobs.insert((repository.into(), digest.clone()), Arc::new(bytes));
+        json!({"mediaType": media_type, "digest": digest, "size": size})
+    }
+
+    pub fn manifest(&mut self, repository: &str, media_type: &str, document: &Value) -> Value {
+        let bytes = serde_json::to_vec_pretty(document).unwrap();
+        let (digest, size) = (sha256(&bytes), bytes.len());
+        self.manifests.insert((repository.into(), digest.clone()), (media_type.to_owned(), Arc::new(bytes)));
+        json!({"mediaType": media_type, "digest": digest, "size": size})
+    }
+
+    pub fn tag(&mut self, repository: &str, tag: &str, descriptor: &Value) {
+        let digest = descriptor["digest"].as_str().unwrap().to_owned();
+        self.tags.insert((repository.into(), tag.into()), digest);
+    }
+
+    /// A one-platform image whose layers are noise of these seeds and sizes.
+    pub fn image(&mut self, repository: &str, platform: &str, layers: &[(u64, usize)]) -> Value {
+        let layers: Vec<Value> =
+            layers.iter().map(|(seed, size)| self.blob(repository, OCI_GZIP, noise(*seed, *size))).collect();
+        let (os, architecture) = platform.split_once('/').unwrap();
+        let config = json!({
+            "os": os, "architecture": architecture, "config": {},
+            "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|l| l["digest"].clone()).collect::<Vec<_>>()},
+        });
+        let config = self.blob(repository, OCI_CONFIG, config.to_string().into_bytes());
+        let document = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers,
+        });
+        let mut descriptor = self.manifest(repository, OCI_MANIFEST, &document);
+        descriptor["platform"] = json!({"os": os, "architecture": architecture});
+        descriptor
+    }
+
+    /// An index over images of its repository.
+    pub fn index(&mut self, repository: &str, children: &[Value]) -> Value {
+        let document = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
+        self.manifest(repository, OCI_INDEX, &document)
+    }
+
+    /// An artifact about a manifest of its repository.
+    pub fn artifact(&mut self, repository: &str, text: &str, subject: Option<&Value>) -> Value {
+        let config = self.blob(repository, OCI_EMPTY, b"{}".to_vec());
+        let layer = self.blob(repository, "text/plain", text.as_bytes().to_vec());
+        let mut document = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": "text/plain", "config": config,
+            "layers": [layer],
+        });
+        if let Some(subject) = subject {
+            document["subject"] = subject.clone();
+        }
+        self.manifest(repository, OCI_MANIFEST, &document)
+    }
+
+    /// The bytes of a blob, wherever it stands.
+    pub fn any_blob(&self, digest: &str) -> Option<Bytes> {
+        self.blobs.iter().find(|((_, own), _)| own == digest).map(|(_, bytes)| bytes.clone())
+    }
+
+    /// What a manifest names that its repository has not.
+    pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
+        let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
+        let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();
+        let key = |value: &Value| (repository.to_owned(), value["digest"].as_str().unwrap_or("").to_owned());
+        let blobs = list("layers").into_iter().chain(document.get("config").cloned());
+        let blobs = blobs.map(|blob| key(&blob)).filter(|key| !self.blobs.contains_key(key));
+        let children = list("manifests").into_iter().map(|child| key(&child));
+        let children = children.filter(|key| !self.manifests.contains_key(key));
+        blobs.chain(children).map(|(_, digest)| digest).collect()
+    }
+}

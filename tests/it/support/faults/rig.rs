@@ -1,0 +1,264 @@
+//! Two fault registries and the library between them, in this process: a run is a transport of its own,
+//! as a process would be.
+
+use super::content::Content;
+use super::server::Faults;
+use super::switch::Fault;
+use crate::support::Place;
+use crate::support::images::{noise, sha256};
+use crate::support::library::{
+    Digest, DirectBundle, Disk, HostRule, Item, Keychain, LeftOut, Limits, LocalFirst, LocalSource, Lock,
+    Locked, Mapping, PackOptions, PackPlan, Pins, Progress, ProxyRules, PushError, PushOptions, Pushed,
+    Resolver, Sessions, Sink, Start, Status, Transport, TransportConfig, Upstreams, bundle, load, lock, pull,
+    push,
+};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Limits under which nobody waits long: pauses of milliseconds, patience of half a second.
+pub fn quick() -> Limits {
+    Limits {
+        backoff: Duration::from_millis(4),
+        backoff_most: Duration::from_millis(40),
+        first_byte: Duration::from_millis(700),
+        idle: Duration::from_millis(500),
+        upload_answer: Duration::from_millis(900),
+        chunks: [6000, 2500],
+        ..Limits::default()
+    }
+}
+
+/// The same, with blobs of a few KB fetched over several connections and sent in chunks where a body is too
+/// large.
+pub fn quick_and_wide() -> Limits {
+    Limits { wide: 11_000, wide_share: 2000, wide_step: 1000, ..quick() }
+}
+
+/// Two registries, `up` with content and `down` without.
+pub struct Rig {
+    pub up: Faults,
+    pub down: Faults,
+    pub place: Place,
+    pub limits: Limits,
+    /// What was said to whoever watches.
+    pub notes: Arc<Notes>,
+    runtime: tokio::runtime::Runtime,
+    /// What everything comes to without any fault.
+    pub lock: Lock,
+    pub bundle: Digest,
+}
+
+#[derive(Default)]
+pub struct Notes(Mutex<Vec<String>>);
+
+impl Notes {
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Progress for Notes {
+    fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
+    fn bytes(&self, _count: u64) {}
+    fn item(&self, _name: &str) {}
+    fn note(&self, line: &str) {
+        self.0.lock().unwrap().push(line.to_owned());
+    }
+    fn end(&self) {}
+}
+
+/// Two images over one base, and a file; the largest blob is the base, of 40 KB times `scale`.
+fn content(scale: usize) -> Content {
+    let mut content = Content::default();
+    let base = (1, 40_000 * scale);
+    let app = [("linux/amd64", 2), ("linux/arm64", 3)]
+        .map(|(platform, seed)| content.image("team/app", platform, &[base, (seed, 9000 * scale)]));
+    let app = content.index("team/app", &app);
+    content.tag("team/app", "v1", &app);
+    let tool = content.image("team/tool", "linux/amd64", &[base, (4, 12_000 * scale)]);
+    content.tag("team/tool", "v1", &tool);
+    // signed by a tag, and by what refers to it
+    let signature = content.artifact("team/app", "signature", None);
+    let tag = app["digest"].as_str().unwrap().replace(':', "-") + ".sig";
+    content.tag("team/app", &tag, &signature);
+    let mut subject = tool.clone();
+    subject.as_object_mut().unwrap().remove("platform");
+    for text in ["attestation", "bill of materials"] {
+        content.artifact("team/tool", text, Some(&subject));
+    }
+    let file = noise(5, 30_000 * scale);
+    let sum = sha256(&file).replace("sha256:", "") + "  tool.bin\n";
+    content.files.insert("/files/tool.bin".into(), Arc::new(file));
+    content.files.insert("/files/tool.bin.sha256".into(), Arc::new(sum.into_bytes()));
+    content
+}
+
+impl Rig {
+    pub fn new() -> Rig {
+        Rig::of(1)
+    }
+
+    /// With content so many times as large.
+    pub fn of(scale: usize) -> Rig {
+        let (up, down) = (Faults::new(content(scale)), Faults::new(Content::default()));
+        let place = Place::new();
+        let manifest = format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [{0}/team/app:v1, \
+             {0}/team/tool:v1]\nfiles:\n- {{url: \"http://{0}/files/tool.bin\", checksum: \"${{url}}.sha256\"}}\n",
+            up.address
+        );
+        place.write("m.yaml", manifest);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let mut rig = Rig {
+            up,
+            down,
+            place,
+            limits: quick(),
+            notes: Arc::default(),
+            runtime: runtime.unwrap(),
+            lock: Lock::default(),
+            bundle: Digest::sha256(b""),
+        };
+        rig.lock = rig.resolve("first").lock;
+        assert!(rig.lock.unresolved.is_empty(), "{:?}", rig.lock.unresolved);
+        let items = rig.pull("first");
+        assert!(items.iter().all(|item| item.status == Status::Done), "{items:?}");
+        rig.bundle = rig.pack("first");
+        rig.place.write("landfall.lock", rig.lock.to_text());
+        rig
+    }
+
+    /// Arms faults at the upstream, and none at the far side.
+    pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.up.arm(faults);
+        self.down.arm([]);
+    }
+
+    pub fn store(&self, name: &str) -> PathBuf {
+        self.place.path(format!("stores/{name}"))
+    }
+
+    fn sessions(&self) -> Arc<Sessions> {
+        let rule = HostRule { plain_http: true, ..HostRule::default() };
+        let hosts = [&self.up, &self.down].map(|faults| (faults.address.clone(), rule.clone()));
+        let transport = Transport::new(TransportConfig {
+            limits: self.limits,
+            proxies: ProxyRules::from_env(|_| None).unwrap(),
+            proxy_ca: None,
+            hosts: hosts.into_iter().collect(),
+            progress: self.notes.clone(),
+        });
+        let keychain = Arc::new(Keychain::load(None, |_| None).unwrap());
+        Arc::new(Sessions::new(transport, keychain, None, Vec::new()).unwrap())
+    }
+
+    /// `landfall lock` into a store.
+    pub fn resolve(&self, store: &str) -> Locked {
+        let wanted = load(&[self.place.path("m.yaml")]).unwrap();
+        let disk = Disk::open(&self.store(store)).unwrap();
+        let resolver = Resolver::new(self.sessions(), disk, self.notes.clone());
+        self.runtime.block_on(lock(&wanted, None, Pins::Keep, &resolver))
+    }
+
+    /// `landfall pull` into a store.
+    pub fn pull(&self, store: &str) -> Vec<Item> {
+        let disk: Arc<dyn Sink> = Arc::new(Disk::open(&self.store(store)).unwrap());
+        let source = Arc::new(Upstreams(self.sessions()));
+        let pulling = pull(&self.lock, source, &disk, 8, false, self.notes.clone());
+        self.runtime.block_on(pulling).unwrap()
+    }
+
+    /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
+    pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
+        let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let options = PackOptions { level: 1 };
+        let begun = DirectBundle::begin(plan, None, out, options, None, &*self.notes).unwrap();
+        let Start::Incomplete(bundle) = begun else { panic!("{} is there", out.display()) };
+        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let compressing =
+            std::thread::spawn(move || compressor.compress().map_err(|error| error.to_string()));
+        let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
+        let into: Arc<dyn Sink> = near;
+        let pulling = pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let items = self.runtime.block_on(pulling).unwrap();
+        bundle.close();
+        compressing.join().unwrap().unwrap();
+        if items.iter().all(|item| item.status != Status::Failed) {
+            bundle.finish().unwrap();
+        }
+        items
+    }
+
+    /// `landfall pack` of a store: the bundle's digest.
+    pub fn pack(&self, store: &str) -> Digest {
+        let disk = Disk::open(&self.store(store)).unwrap();
+        let plan =
+            PackPlan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
+        let out = self.place.path(format!("{store}.bundle"));
+        let options = PackOptions { level: 1 };
+        bundle::write(&plan.unwrap(), &disk, &out, options, &*self.notes).unwrap().digest
+    }
+
+    /// `landfall push` of a store to the far side.
+    pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
+        let disk = Disk::open(&self.store(store)).unwrap();
+        let mapping = Mapping::to(self.down.address.parse().unwrap());
+        let options = PushOptions {
+            jobs: 8,
+            move_tags: false,
+            dry_run: false,
+            index: Default::default(),
+            create_projects: false,
+        };
+        let sessions = self.sessions();
+        let source = Arc::new(LocalSource(Arc::new(disk)));
+        let left_out = LeftOut::default();
+        let pushing = push(&self.lock, &mapping, (source, &left_out), &sessions, options, self.notes.clone());
+        self.runtime.block_on(pushing)
+    }
+
+    /// Demands that a store is as it would be without any fault, and that nothing is left beside it.
+    pub fn assert_same(&self, store: &str, what: &str) {
+        assert_eq!(self.pack(store), self.bundle, "{what}");
+        assert_eq!(leftovers(&self.store(store)), Vec::<String>::new(), "{what}");
+    }
+
+    /// Demands that the far side has everything, byte for byte.
+    pub fn assert_arrived(&self, what: &str) {
+        let (here, there) = (self.up.content(|c| c.clone()), self.down.content(|c| c.clone()));
+        for repository in ["team/app", "team/tool"] {
+            for (tag, digest) in here.tags.iter().filter(|((own, _), _)| own == repository) {
+                assert_eq!(Some(digest), there.tags.get(tag), "{what}: {tag:?}");
+            }
+            let mine = |content: &Content| -> BTreeSet<(String, Vec<u8>)> {
+                let blobs = content.blobs.iter().filter(|((own, _), _)| own == repository);
+                let blobs = blobs.map(|((_, digest), bytes)| (digest.clone(), bytes.to_vec()));
+                let manifests = content.manifests.iter().filter(|((own, _), _)| own == repository);
+                let manifests = manifests.map(|((_, digest), (_, bytes))| (digest.clone(), bytes.to_vec()));
+                blobs.chain(manifests).collect()
+            };
+            // there may be a list of referrers more
+            let lacking: Vec<_> =
+                mine(&here).difference(&mine(&there)).map(|(digest, _)| digest.clone()).collect();
+            assert_eq!(lacking, Vec::<String>::new(), "{what}: {repository}");
+        }
+        let file = &here.files["/files/tool.bin"];
+        assert!(there.any_blob(&sha256(file)).as_ref() == Some(file), "{what}: the file differs");
+    }
+}
+
+/// What stands in a store beside blobs, names and the journal.
+pub fn leftovers(store: &std::path::Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["partial", "temporary"] {
+        let Ok(files) = std::fs::read_dir(store.join(".landfall").join(folder)) else { continue };
+        found.extend(files.flatten().map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())));
+    }
+    let known = ["partial", "temporary", "verified", "lock", "in-use"];
+    let own = std::fs::read_dir(store.join(".landfall")).unwrap().flatten();
+    let own = own.map(|file| file.file_name().to_string_lossy().into_owned());
+    found.extend(own.filter(|name| !known.contains(&name.as_str())));
+    found
+}

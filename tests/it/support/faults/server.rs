@@ -1,0 +1,402 @@
+//! The server: the distribution API, a token realm, plain files and a second host, over [`Content`].
+
+use super::answers::ranged;
+use super::content::Content;
+use super::switch::{ALWAYS, Fault, Later, On, What};
+use super::wire::{Answer, Request, Wire};
+use std::collections::BTreeMap;
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+/// One request as it was answered.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub on: Option<On>,
+    pub method: String,
+    pub path: String,
+    pub range: Option<usize>,
+    /// `digest` of the query.
+    pub digest: Option<String>,
+    pub authorization: bool,
+    pub status: u16,
+    /// Bytes of the answer's body that were sent.
+    pub sent: usize,
+}
+
+/// How tokens are wanted: `/v2/` answers 401 without one.
+#[derive(Clone, Debug)]
+pub struct Auth {
+    /// A token is good for so many requests.
+    pub uses: usize,
+    /// What the realm answers; `TOKEN` stands for a new token.
+    pub answer: String,
+}
+
+/// How the server is set up, beside its faults.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub auth: Option<Auth>,
+    /// Pulls left; counted down by manifests, then 429 without `Retry-After`.
+    pub quota: Option<u64>,
+    /// There is no referrers API.
+    pub no_referrers: bool,
+    /// BlobRead, files and uploads in pieces of so many bytes, with a pause after each.
+    pub pace: Option<(usize, Duration)>,
+}
+
+/// A fault registry that runs until the process ends.
+#[derive(Clone)]
+pub struct Faults {
+    /// `127.0.0.1:port`.
+    pub address: String,
+    /// Where redirects and Locations of another host lead.
+    pub second: String,
+    state: Arc<Mutex<State>>,
+    moved: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) content: Content,
+    pub(super) settings: Settings,
+    faults: Vec<Fault>,
+    /// Faults that were met, by name.
+    met: BTreeMap<String, usize>,
+    seen: Vec<Seen>,
+    /// How often `seen` was emptied: a slow answer must not be noted in the next list.
+    epoch: usize,
+    tokens: Vec<usize>,
+    pub(super) uploads: Vec<Option<Vec<u8>>>,
+}
+
+impl Faults {
+    pub fn new(content: Content) -> Faults {
+        let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let (first, second) = (bind(), bind());
+        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        let faults = Faults {
+            address: address(&first),
+            second: address(&second),
+            state: Arc::new(Mutex::new(State { content, ..State::default() })),
+            moved: Arc::default(),
+        };
+        for (listener, is_second) in [(first, false), (second, true)] {
+            let faults = faults.clone();
+            std::thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let faults = faults.clone();
+                    std::thread::spawn(move || faults.serve(stream, is_second));
+                }
+            });
+        }
+        faults
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Takes back all faults and what was seen, and arms these.
+    pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
+        let mut state = self.state();
+        state.faults = faults.into_iter().collect();
+        state.met.clear();
+        state.seen.clear();
+        state.epoch += 1;
+    }
+
+    pub fn set(&self, settings: Settings) {
+        let mut state = self.state();
+        state.settings = settings;
+        state.tokens.clear();
+    }
+
+    /// Changes what it holds.
+    pub fn content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> T {
+        change(&mut self.state().content)
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state().seen.clone()
+    }
+
+    /// Bytes of bodies that went either way so far.
+    pub fn moved(&self) -> usize {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// What was seen, a line a request.
+    pub fn shown(&self) -> String {
+        let line = |seen: &Seen| {
+            let range = seen.range.map(|start| format!(" from {start}")).unwrap_or_default();
+            format!("{} {}{range}: {}, {} bytes sent\n", seen.method, seen.path, seen.status, seen.sent)
+        };
+        self.seen().iter().map(line).collect()
+    }
+
+    /// How many faults were met since they were armed.
+    pub fn met(&self) -> usize {
+        self.state().met.values().sum()
+    }
+
+    fn serve(&self, stream: TcpStream, second: bool) {
+        let mut wire = Wire::new(stream, self.moved.clone());
+        while let Some(request) = wire.request() {
+            let on = kind(&request, second);
+            let fault = on.and_then(|on| self.next(on, &request));
+            if let Some(What::CutUpload(bytes)) = fault {
+                wire.body(bytes.min(request.length), None);
+                self.log(on, &request, 0);
+                wire.hang_up();
+                return;
+            }
+            let pace = self.state().settings.pace;
+            let body = wire.body(request.length, pace);
+            if body.len() < request.length {
+                return;
+            }
+            let mut answer = match self.early(on, &request, fault.as_ref()) {
+                Some(answer) => answer,
+                None => self.act(on, &request, body, fault.as_ref()),
+            };
+            if let Some(fault) = &fault {
+                spoil(&mut answer, fault, &request);
+            }
+            if matches!(on, Some(On::Blob | On::File)) {
+                answer.drip = answer.drip.or(pace);
+            }
+            let (epoch, at) = self.log(on, &request, answer.status);
+            let (sent, goes_on) = wire.answer(&answer, request.method == "HEAD");
+            let mut state = self.state();
+            if state.epoch == epoch {
+                state.seen[at].sent = sent;
+            }
+            drop(state);
+            if !goes_on {
+                wire.hang_up();
+                return;
+            }
+        }
+    }
+
+    fn log(&self, on: Option<On>, request: &Request, status: u16) -> (usize, usize) {
+        let mut state = self.state();
+        state.seen.push(Seen {
+            on,
+            method: request.method.clone(),
+            path: request.path.clone(),
+            range: request.range(),
+            digest: request.query("digest").map(str::to_owned),
+            authorization: request.header("authorization").is_some(),
+            status,
+            sent: 0,
+        });
+        (state.epoch, state.seen.len() - 1)
+    }
+
+    /// The fault that the next request of this kind meets.
+    fn next(&self, on: On, request: &Request) -> Option<What> {
+        let mut state = self.state();
+        let mut found = None;
+        let fits = |fault: &Fault| {
+            let ranged = request.range().is_some() || !fault.what.is_of_ranges();
+            fault.on == on && ranged && request.path.contains(&fault.at)
+        };
+        for fault in state.faults.iter_mut().filter(|fault| fits(fault)) {
+            if fault.skip > 0 {
+                fault.skip -= 1;
+            } else if fault.times > 0 && found.is_none() {
+                if fault.times != ALWAYS {
+                    fault.times -= 1;
+                }
+                found = Some(fault.what.clone());
+            }
+        }
+        if let Some(what) = &found {
+            *state.met.entry(format!("{on:?} {what:?}")).or_default() += 1;
+        }
+        found
+    }
+
+    /// Answers that come before anything is looked up.
+    fn early(&self, on: Option<On>, request: &Request, fault: Option<&What>) -> Option<Answer> {
+        match fault {
+            Some(What::Status(403)) => return Some(Answer::error(403, "DENIED")),
+            Some(What::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
+            Some(What::Page(title)) => {
+                let page = format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
+                return Some(Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"));
+            }
+            Some(What::TooLarge(most)) if request.length > *most => {
+                return Some(Answer::new(413, "<html><title>413 Request Entity Too Large</title></html>"));
+            }
+            Some(What::Busy(status, later)) => return Some(busy(*status, *later)),
+            Some(What::Unauthorized) => {
+                self.state().tokens.fill(0);
+                return Some(self.challenge(request));
+            }
+            _ => {}
+        }
+        if on == Some(On::Token) {
+            return Some(self.token(fault));
+        }
+        if on == Some(On::Manifest) {
+            let mut state = self.state();
+            if let Some(left) = &mut state.settings.quota {
+                if *left == 0 {
+                    return Some(busy(429, Later::Quota(21600)));
+                }
+                *left -= 1;
+            }
+        }
+        if request.path.starts_with("/v2/") && on != Some(On::Second) && !self.passes(request) {
+            return Some(self.challenge(request));
+        }
+        None
+    }
+
+    fn token(&self, fault: Option<&What>) -> Answer {
+        let mut state = self.state();
+        let Some(auth) = state.settings.auth.clone() else { return Answer::error(404, "UNSUPPORTED") };
+        state.tokens.push(auth.uses);
+        let answer = match fault {
+            Some(What::TokenAnswer(answer)) => (*answer).to_owned(),
+            _ => auth.answer,
+        };
+        // opaque: nothing in it can be read
+        let token = format!("~opaque/{}+==", state.tokens.len() - 1);
+        Answer::new(200, answer.replace("TOKEN", &token)).header("Content-Type", "application/json")
+    }
+
+    fn passes(&self, request: &Request) -> bool {
+        let mut state = self.state();
+        if state.settings.auth.is_none() {
+            return true;
+        }
+        let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer ~opaque/"));
+        let number = token.and_then(|token| token.strip_suffix("+==")?.parse::<usize>().ok());
+        match number.and_then(|number| state.tokens.get_mut(number)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn challenge(&self, request: &Request) -> Answer {
+        let repository = repository(&request.path).unwrap_or_default();
+        let challenge = format!(
+            "Bearer realm=\"http://{}/token\",service=\"faults\",scope=\"repository:{repository}:pull\"",
+            self.address
+        );
+        Answer::error(401, "UNAUTHORIZED").header("WWW-Authenticate", challenge)
+    }
+
+    fn act(&self, on: Option<On>, request: &Request, body: Vec<u8>, fault: Option<&What>) -> Answer {
+        let repository = repository(&request.path).unwrap_or_default();
+        let last = request.path.rsplit('/').next().unwrap_or_default().to_owned();
+        match on {
+            Some(On::Manifest | On::ManifestHead) => self.manifest(&repository, &last, fault),
+            Some(On::Blob) if matches!(fault, Some(What::Redirect { .. })) => {
+                let expired = matches!(fault, Some(What::Redirect { expired: true }));
+                let signature = if expired { "expired" } else { "good" };
+                let target = format!("http://{}/signed/{last}?signature={signature}", self.second);
+                Answer::new(307, "").header("Location", target)
+            }
+            Some(On::Blob | On::BlobHead) => {
+                let found = self.state().content.blobs.get(&(repository, last.clone())).cloned();
+                match found {
+                    Some(bytes) => ranged(request, &bytes, fault).header("Docker-Content-Digest", last),
+                    None => Answer::error(404, "BLOB_UNKNOWN"),
+                }
+            }
+            Some(On::Second) => self.second(request, body, &last, fault),
+            Some(On::File) => {
+                let found = self.state().content.files.get(&request.path).cloned();
+                found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| ranged(request, &bytes, fault))
+            }
+            Some(On::Tags) => self.tags(request, &repository, fault),
+            Some(On::Referrers) => self.referrers(request, &repository, &last, fault),
+            Some(On::Begin) => self.begin(request, &repository, fault),
+            Some(On::Patch) => self.patch(request, &last, body, fault),
+            Some(On::Upload) => self.finish(request, &repository, &last, body, fault),
+            Some(On::PutManifest) => self.put_manifest(request, &repository, &last, body, fault),
+            Some(On::Token) | None => match request.method.as_str() {
+                "DELETE" => Answer::new(202, ""),
+                _ if request.path == "/v2/" => Answer::new(200, "{}"),
+                _ => Answer::error(404, "UNSUPPORTED"),
+            },
+        }
+    }
+}
+
+fn kind(request: &Request, second: bool) -> Option<On> {
+    let path = request.path.as_str();
+    let blob = path.contains("/blobs/") && !path.contains("/uploads/");
+    match request.method.as_str() {
+        _ if second => Some(On::Second),
+        "GET" if path == "/token" => Some(On::Token),
+        "GET" | "HEAD" if path.starts_with("/files/") => Some(On::File),
+        "GET" if path.contains("/manifests/") => Some(On::Manifest),
+        "HEAD" if path.contains("/manifests/") => Some(On::ManifestHead),
+        "PUT" if path.contains("/manifests/") => Some(On::PutManifest),
+        "GET" if path.ends_with("/tags/list") => Some(On::Tags),
+        "GET" if path.contains("/referrers/") => Some(On::Referrers),
+        "GET" if blob => Some(On::Blob),
+        "HEAD" if blob => Some(On::BlobHead),
+        "POST" => Some(On::Begin),
+        "PATCH" => Some(On::Patch),
+        "PUT" => Some(On::Upload),
+        _ => None,
+    }
+}
+
+fn repository(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/v2/")?;
+    let end = ["/manifests/", "/blobs/", "/tags/", "/referrers/"].iter().find_map(|word| rest.find(word))?;
+    Some(rest[..end].to_owned())
+}
+
+fn busy(status: u16, later: Later) -> Answer {
+    let answer = Answer::error(status, "TOOMANYREQUESTS");
+    match later {
+        Later::Seconds(seconds) => answer.header("Retry-After", seconds.to_string()),
+        Later::Date(seconds) => {
+            let when = SystemTime::now() + Duration::from_secs(seconds);
+            answer.header("Retry-After", httpdate::fmt_http_date(when))
+        }
+        Later::Unsaid => answer,
+        Later::Quota(seconds) => answer
+            .header("ratelimit-limit", format!("100;w={seconds}"))
+            .header("ratelimit-remaining", format!("0;w={seconds}"))
+            .header("docker-ratelimit-source", "192.0.2.7"),
+    }
+}
+
+/// What a fault does to an answer that is good so far.
+fn spoil(answer: &mut Answer, fault: &What, request: &Request) {
+    match fault {
+        What::Cut(at) => answer.cut = Some(*at),
+        What::Stall(at) => answer.stall = Some(*at),
+        What::Drip(piece, pause) => answer.drip = Some((*piece, *pause)),
+        What::Hold(pause) => answer.hold = *pause,
+        What::HangUp => answer.hang_up = true,
+        What::Corrupt => {
+            let middle = answer.body.len() / 2;
+            if let Some(byte) = answer.body.get_mut(middle) {
+                *byte ^= 0x20;
+            }
+        }
+        What::Gzip if answer.status == 200 => {
+            answer.body = crate::support::images::gzip(&answer.body);
+            answer.length = Some(answer.body.len());
+            answer.headers.push(("Content-Encoding".into(), "gzip".into()));
+        }
+        What::NoDigest => answer.headers.retain(|(name, _)| name != "Docker-Content-Digest"),
+        What::NoLength if request.method == "HEAD" => answer.length = None,
+        _ => {}
+    }
+}

@@ -1,0 +1,23 @@
+//! What the tests use of the library itself: every path into it stands here and nowhere else.
+
+pub use landfall::bundle::{self, Bundle, DirectBundle, PackOptions, PackPlan, Start};
+pub use landfall::config::{Site, mapping};
+pub use landfall::content::{BlobRead, LocalFirst, LocalSource, Sink};
+pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
+pub use landfall::item::entries;
+pub use landfall::lock::{Locked, Pins, Resolver, lock};
+pub use landfall::lockfile::{Accepted, File, Image, Lock, LockedManifest, Sidecar, Trimmed, Unresolved};
+pub use landfall::manifest::{Wanted, load};
+pub use landfall::model::{
+    Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, file_repository, media_type, trim_index,
+};
+pub use landfall::pull::pull;
+pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
+pub use landfall::registry::{Keychain, Sessions};
+pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
+pub use landfall::rewrite::{
+    Content, Input, Kind as TextKind, Known, Meaning, Options as RewriteOptions, ReadAs, Rewritten, inputs,
+    read, rewrite, scan,
+};
+pub use landfall::store::Disk;
+pub use landfall::upstream::Upstreams;

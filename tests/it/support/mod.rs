@@ -1,0 +1,165 @@
+//! What the tests share: the built command in a clean environment, real peers on loopback, and
+//! images made on the spot.
+//!
+//! A test that cannot run on a machine says so by [`need`] or [`skip`] and returns: it counts as
+//! skipped in the closing line of `scripts/test`, never as passed.
+
+pub mod faults;
+pub mod front;
+pub mod gate;
+pub mod harbor;
+pub mod http;
+pub mod images;
+pub mod interceptor;
+pub mod library;
+pub mod middle;
+pub mod netns;
+pub mod peers;
+pub mod pki;
+pub mod process;
+pub mod signed;
+pub mod squid;
+pub mod tokens;
+pub mod world;
+
+pub use images::Images;
+pub use peers::{docker_registry, landfall_serve, skopeo};
+pub use process::{Guard, free_port};
+pub use world::World;
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A temporary folder in which landfall runs, with a home of its own. Gone when dropped.
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir_all(base).unwrap();
+        let dir = tempfile::Builder::new().prefix("place-").tempdir_in(base).unwrap();
+        for folder in ["home", "home/run", "tmp"] {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        Place { dir }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A path in the place.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file in the place and gives its path.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub fn read_bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The built landfall, run in this place with nothing of the caller's environment but `PATH`.
+    pub fn command(&self) -> Command {
+        self.clean(env!("CARGO_BIN_EXE_landfall"))
+    }
+
+    /// Any program in the same clean environment.
+    pub fn clean(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let home = self.path("home");
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into()))
+            .env("HOME", &home)
+            .env("XDG_CACHE_HOME", home.join(".cache"))
+            .env("XDG_RUNTIME_DIR", home.join("run"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("LC_ALL", "C")
+            .current_dir(self.dir());
+        command
+    }
+
+    /// The same as a command to make assertions on.
+    pub fn landfall(&self) -> assert_cmd::Command {
+        assert_cmd::Command::from_std(self.command())
+    }
+
+    /// Runs landfall with `--output json`, demands this exit code, and gives the document.
+    pub fn json(&self, exit: i32, args: &[&str]) -> Value {
+        let run =
+            self.command().args(args).args(["--output", "json", "--progress", "none"]).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert_eq!(run.status.code(), Some(exit), "landfall {}\n{out}\n{err}", args.join(" "));
+        serde_json::from_str(&out).unwrap_or_else(|e| panic!("landfall {}: {e}\n{out}", args.join(" ")))
+    }
+
+    /// Runs landfall in text mode, demands exit 0, and gives stdout.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let run = self.command().args(args).args(["--progress", "none"]).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert_eq!(run.status.code(), Some(0), "landfall {}\n{out}\n{err}", args.join(" "));
+        out.into_owned()
+    }
+}
+
+/// Whether all the programs are on this machine. If not, the test counts as skipped and should return.
+#[must_use]
+pub fn need(programs: &[&str]) -> bool {
+    let lacking: Vec<&str> = programs.iter().copied().filter(|program| which(program).is_none()).collect();
+    if !lacking.is_empty() {
+        skip(&test_name(), &format!("this machine has no {}", lacking.join(", ")));
+    }
+    lacking.is_empty()
+}
+
+/// Counts a test as skipped, by name and with the reason.
+pub fn skip(name: &str, why: &str) {
+    println!("SKIPPED {name}: {why}");
+    if let Some(path) = std::env::var_os("LANDFALL_TEST_SKIPPED") {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(format!("{name}: {why}\n").as_bytes()).unwrap();
+    }
+}
+
+/// The name of the running test: libtest names its threads so.
+pub fn test_name() -> String {
+    std::thread::current().name().unwrap_or("?").to_owned()
+}
+
+/// How often a long loop goes round: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
+pub fn rounds(rounds: usize) -> usize {
+    let factor = std::env::var("LANDFALL_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    rounds * std::cmp::max(factor, 1)
+}
+
+/// Where a program is, the system folders included.
+pub fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Runs a command that must succeed and gives its stdout.
+pub fn run(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let err = String::from_utf8_lossy(&output.stderr);
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output.stdout
+}

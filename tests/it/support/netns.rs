@@ -1,0 +1,227 @@
+//! A closed network of namespaces: hosts on `172.20.0.0/24`, one bridge between them, and no route
+//! to anywhere else. All of it is gone when the [`Network`] is dropped.
+
+use super::peers::{docker_registry_config, is_root};
+use super::process::Guard;
+use super::{Place, run, skip, test_name, which};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the private registry of every such network is.
+pub const REGISTRY: &str = "172.20.0.2:5000";
+/// The address of the node that runs containerd.
+pub const NODE: &str = "172.20.0.3";
+/// The address of the machine at which the bundle arrives.
+pub const OPERATOR: &str = "172.20.0.10";
+
+/// Namespaces of this test's own.
+pub struct Network {
+    prefix: String,
+    names: Vec<String>,
+}
+
+impl Network {
+    /// The hosts `registry`, `node` and `operator` on a bridge. `None`, and the test counts as
+    /// skipped, where namespaces cannot be made.
+    pub fn new() -> Option<Network> {
+        let mut network = Network::empty()?;
+        let switch = network.name("switch");
+        ip(&["-n", &switch, "link", "add", "br0", "type", "bridge"]);
+        ip(&["-n", &switch, "link", "set", "br0", "up"]);
+        for (host, address) in [("registry", "172.20.0.2"), ("node", NODE), ("operator", OPERATOR)] {
+            assert!(network.add(host), "cannot make the namespace of {host}");
+            let name = network.name(host);
+            // the pair is made inside: this machine's own namespace never has an end of it
+            ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", &switch]);
+            ip(&["-n", &switch, "link", "set", host, "master", "br0", "up"]);
+            ip(&["-n", &name, "addr", "add", &format!("{address}/24"), "dev", "eth0"]);
+            ip(&["-n", &name, "link", "set", "lo", "up"]);
+            ip(&["-n", &name, "link", "set", "eth0", "up"]);
+            let routes = run(Command::new("ip").args(["-n", &name, "route"]));
+            let routes = String::from_utf8_lossy(&routes).into_owned();
+            assert_eq!(routes.lines().count(), 1, "only the network itself:\n{routes}");
+            assert!(routes.starts_with("172.20.0.0/24 "), "{routes}");
+        }
+        Some(network)
+    }
+
+    /// No host but `switch`, which has no link. Skipped where namespaces cannot be made.
+    fn empty() -> Option<Network> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut network =
+            Network { prefix: format!("landfall-{}-{count}", std::process::id()), names: Vec::new() };
+        if which("ip").is_none() || !is_root() {
+            skip(&test_name(), "network namespaces need root and iproute2");
+            return None;
+        }
+        if !network.add("switch") {
+            skip(&test_name(), "this machine allows no network namespaces");
+            return None;
+        }
+        Some(network)
+    }
+
+    /// The hosts `client`, `proxy` and `server` in a row: nothing goes from `client` to `server` unless a
+    /// program on `proxy` takes it over. `None`, and skipped, as with [`Network::new`].
+    pub fn behind_proxy() -> Option<Network> {
+        let mut network = Network::empty()?;
+        for host in ["client", "proxy", "server"] {
+            assert!(network.add(host), "cannot make the namespace of {host}");
+            ip(&["-n", &network.name(host), "link", "set", "lo", "up"]);
+        }
+        let ends = [("client", "10.99.0.2", "10.99.0.1"), ("server", "203.0.113.2", "203.0.113.1")];
+        for (host, address, at_proxy) in ends {
+            let (name, proxy) = (network.name(host), network.name("proxy"));
+            ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", &proxy]);
+            ip(&["-n", &name, "addr", "add", &format!("{address}/24"), "dev", "eth0"]);
+            ip(&["-n", &proxy, "addr", "add", &format!("{at_proxy}/24"), "dev", host]);
+            ip(&["-n", &name, "link", "set", "eth0", "up"]);
+            ip(&["-n", &proxy, "link", "set", host, "up"]);
+        }
+        Some(network)
+    }
+
+    fn add(&mut self, host: &str) -> bool {
+        let name = self.name(host);
+        let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
+        let made = made.is_ok_and(|status| status.success());
+        if made {
+            self.names.push(name);
+        }
+        made
+    }
+
+    fn name(&self, host: &str) -> String {
+        format!("{}-{host}", self.prefix)
+    }
+
+    /// `command` as run on a host of the network.
+    pub fn on(&self, host: &str, command: &Command) -> Command {
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &self.name(host)]).arg(command.get_program()).args(command.get_args());
+        inside.env_clear();
+        inside.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        if let Some(dir) = command.get_current_dir() {
+            inside.current_dir(dir);
+        }
+        inside
+    }
+
+    /// Starts a server on a host and waits until `http://address/` answers inside the network.
+    pub fn serve(&self, host: &str, command: &Command, address: &str) -> Guard {
+        let mut guard = Guard::start(self.on(host, command));
+        let mut probe = Command::new("curl");
+        probe.args(["-s", "-o", "/dev/null", "--noproxy", "*", &format!("http://{address}/")]);
+        guard.wait_until(&format!("an answer at {address}"), || {
+            self.on(host, &probe).env("PATH", std::env::var_os("PATH").unwrap()).status().unwrap().success()
+        });
+        guard
+    }
+
+    /// The private registry: docker-registry at [`REGISTRY`].
+    pub fn docker_registry(&self, place: &Place) -> Guard {
+        let config = docker_registry_config(place, REGISTRY, "");
+        let mut command = place.clean("docker-registry");
+        command.arg("serve").arg(config);
+        self.serve("registry", &command, REGISTRY)
+    }
+
+    /// A node's containerd, empty, with its own folders.
+    pub fn containerd(&self, place: &Place) -> Containerd<'_> {
+        // a short path: the name of a socket has room for about a hundred bytes
+        let dir = tempfile::Builder::new().prefix("landfall-node-").tempdir().unwrap();
+        let socket = dir.path().join("sock").display().to_string();
+        let at = dir.path().display();
+        let config = place.write(
+            "containerd.toml",
+            format!(
+                "version = 2\nroot = \"{at}/root\"\nstate = \"{at}/state\"\n\
+                 disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n\
+                 [grpc]\naddress = \"{socket}\"\n[ttrpc]\naddress = \"{socket}.ttrpc\"\n\
+                 [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{at}/opt\"\n"
+            ),
+        );
+        let mut command = place.clean("containerd");
+        command.arg("--config").arg(config);
+        let mut guard = Guard::start(self.on("node", &command));
+        guard.wait_until("a socket that answers", || {
+            let mut version = place.clean("ctr");
+            version.args(["-a", &socket, "version"]).stdout(Stdio::null()).stderr(Stdio::null());
+            version.status().is_ok_and(|status| status.success())
+        });
+        Containerd { network: self, socket, _guard: guard, _dir: dir }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for name in self.names.drain(..) {
+            let _ = Command::new("ip").args(["netns", "delete", &name]).status();
+        }
+    }
+}
+
+/// A running containerd on the host `node`.
+pub struct Containerd<'a> {
+    network: &'a Network,
+    socket: String,
+    _guard: Guard,
+    _dir: tempfile::TempDir,
+}
+
+impl Containerd<'_> {
+    /// `ctr images pull` with these options of a reference that is reached over plain http.
+    /// Gives the digest that containerd has then.
+    pub fn pull(&self, place: &Place, options: &[&str], reference: &str) -> String {
+        let pull = ["images", "pull", "--snapshotter", "native"];
+        run(&mut self.ctr(place, &[&pull[..], options, &[reference]].concat()));
+        let images = run(&mut self.ctr(place, &["images", "list", &format!("name=={reference}")]));
+        let images = String::from_utf8_lossy(&images).into_owned();
+        let digest = images.split_whitespace().find(|word| word.starts_with("sha256:"));
+        digest.unwrap_or_else(|| panic!("{reference} is not there:\n{images}")).to_owned()
+    }
+
+    /// `ctr images push` of a pulled image under another name, over plain http.
+    pub fn push(&self, place: &Place, pulled: &str, name: &str) {
+        run(&mut self.ctr(place, &["images", "tag", pulled, name]));
+        run(&mut self.ctr(place, &["images", "push", "--plain-http", "--platform", "linux/amd64", name]));
+    }
+
+    /// The content of a file in a pulled image.
+    pub fn file(&self, place: &Place, reference: &str, path: &str) -> Vec<u8> {
+        // mounts of a process in a namespace of its own are seen only there: mount and read in one
+        let target = place.path("mounted");
+        std::fs::create_dir_all(&target).unwrap();
+        let target = target.display();
+        let script = format!(
+            "ctr -a '{0}' images mount --snapshotter native '{reference}' '{target}' >&2 && cat '{target}/{path}'; \
+             status=$?; umount '{target}' 2>/dev/null; exit $status",
+            self.socket
+        );
+        let mut shell = place.clean("sh");
+        shell.args(["-c", &script]);
+        run(&mut self.network.on("node", &shell))
+    }
+
+    fn ctr(&self, place: &Place, args: &[&str]) -> Command {
+        let mut command = place.clean("ctr");
+        command.args(["-a", &self.socket]).args(args);
+        self.network.on("node", &command)
+    }
+}
+
+/// Writes `HOST/hosts.toml` under `dir`, which sends containerd for `host` to `mirror` first.
+pub fn hosts_toml(dir: &Path, host: &str, mirror: &str) {
+    let folder = dir.join(host);
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = format!(
+        "server = \"https://{host}\"\n\n[host.\"{mirror}\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
+    );
+    std::fs::write(folder.join("hosts.toml"), text).unwrap();
+}
+
+fn ip(args: &[&str]) {
+    run(Command::new("ip").args(args));
+}

@@ -1,0 +1,123 @@
+//! Servers that a test starts, and their certain end.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A child process that is ended when this is dropped: SIGTERM, and SIGKILL if that does not help.
+/// What it says goes to a file.
+pub struct Guard {
+    child: Child,
+    name: String,
+    log: tempfile::NamedTempFile,
+}
+
+impl Guard {
+    /// Starts `command`.
+    pub fn start(mut command: Command) -> Guard {
+        let name = PathBuf::from(command.get_program()).file_name().unwrap().to_string_lossy().into_owned();
+        let log = tempfile::Builder::new()
+            .prefix("log-")
+            .tempfile_in(env!("CARGO_TARGET_TMPDIR"))
+            .expect("a log file in the target folder");
+        // appended to: servers that open /dev/stdout again must not write over what is there
+        let end = || std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        Guard { child, name, log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All it has said so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.log.path()).unwrap_or_default()).into_owned()
+    }
+
+    /// Whether it still runs.
+    pub fn alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits until something accepts connections and answers HTTP at `address`.
+    ///
+    /// # Panics
+    /// When the process ends first, or after a minute; with what it said.
+    pub fn wait_for_http(&mut self, address: SocketAddr) {
+        self.wait_until(&format!("an answer at {address}"), || answers(address));
+    }
+
+    /// Waits until `ready` says so.
+    ///
+    /// # Panics
+    /// When the process ends first, or after a minute; with what it said.
+    pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !ready() {
+            assert!(self.alive(), "{} ended before there was {what}:\n{}", self.name, self.log());
+            assert!(Instant::now() < end, "{}: there is not {what}:\n{}", self.name, self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Sends a signal by name, such as `INT`.
+    pub fn signal(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.pid());
+        let _ = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status();
+    }
+
+    /// Waits for its end and gives the exit code.
+    pub fn wait(mut self) -> Option<i32> {
+        self.child.wait().ok().and_then(|status| status.code())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.alive() {
+            return;
+        }
+        self.signal("TERM");
+        let end = Instant::now() + Duration::from_secs(5);
+        while self.alive() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A TCP port on loopback that nothing listens at, below the range that the system hands out.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(61);
+    for _ in 0..10_000 {
+        let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 20_000 + (next % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port on loopback");
+}
+
+/// Whether something speaks HTTP, or asks for TLS, at `address`.
+fn answers(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else {
+        return false;
+    };
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+    let request = format!("GET /v2/ HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let mut first = [0u8; 1];
+    // a TLS server answers plain text with an alert (0x15) or hangs up; both mean that it is there
+    stream.write_all(request.as_bytes()).is_ok() && stream.read(&mut first).is_ok()
+}

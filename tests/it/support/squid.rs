@@ -1,0 +1,70 @@
+//! A real squid as the only way out of a network: see [`Network::behind_proxy`].
+
+use super::netns::Network;
+use super::process::Guard;
+use super::{Place, which};
+use std::os::unix::fs::PermissionsExt;
+
+/// Where squid listens, as the client sees it.
+pub const PROXY: &str = "10.99.0.1:3128";
+/// The server on the other side of the proxy. The names that end in `.test` are all there.
+pub const SERVER: &str = "203.0.113.2";
+/// The one account, where one is wanted: user and password, and the latter percent-encoded.
+pub const USER: &str = "carrier";
+pub const PASSWORD: &str = "p@ss:w/d";
+pub const PASSWORD_ENCODED: &str = "p%40ss%3Aw%2Fd";
+
+pub struct Squid {
+    _guard: Guard,
+    dir: tempfile::TempDir,
+}
+
+impl Squid {
+    /// Starts squid on the host `proxy`. It lets through to the names of `allowed`, with `signed` only for
+    /// the account.
+    pub fn start(network: &Network, place: &Place, allowed: &[&str], signed: bool) -> Squid {
+        // squid gives up being root; its user must get at these files
+        let dir = tempfile::Builder::new().prefix("landfall-squid-").tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let at = dir.path().display();
+        let write = |name: &str, content: String| std::fs::write(dir.path().join(name), content).unwrap();
+        let names = ["registry", "files", "denied", "silent"].map(|name| format!("{SERVER} {name}.test\n"));
+        write("hosts", names.concat());
+        let sign_in = if signed {
+            let mut htpasswd = place.clean("htpasswd");
+            let made = htpasswd.args(["-nbm", USER, PASSWORD]).output().unwrap();
+            write("passwords", String::from_utf8(made.stdout).unwrap());
+            let helper = "/usr/lib/squid/basic_ncsa_auth";
+            format!(
+                "auth_param basic program {helper} {at}/passwords\nauth_param basic realm landfall\n\
+                 acl known proxy_auth REQUIRED\nhttp_access deny !known\n"
+            )
+        } else {
+            String::new()
+        };
+        write(
+            "conf",
+            format!(
+                "http_port {PROXY}\nvisible_hostname proxy.test\npid_filename none\nhosts_file {at}/hosts\n\
+                 dns_nameservers 127.0.0.1\nconnect_timeout 5 seconds\ncache deny all\ncoredump_dir {at}\n\
+                 cache_log {at}/cache.log\nlogformat ours %>Hs %rm %ru %{{Proxy-Authorization}}>h\n\
+                 access_log stdio:{at}/access.log ours\nshutdown_lifetime 0 seconds\n{sign_in}\
+                 acl allowed dstdomain {}\nhttp_access allow allowed\nhttp_access deny all\n",
+                allowed.join(" ")
+            ),
+        );
+        let mut command = place.clean(which("squid").expect("squid is installed"));
+        command.args(["-N", "-f"]).arg(dir.path().join("conf"));
+        Squid { _guard: network.serve("proxy", &command, PROXY), dir }
+    }
+
+    /// One line a request: status, method, URL, and the account as it was sent or `-`. The request that found
+    /// out whether squid runs is left out.
+    pub fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
+        text.lines().filter(|line| line.contains(".test")).map(str::to_owned).collect()
+    }
+}
+
+/// What these tests need.
+pub const NEEDS: [&str; 5] = ["squid", "docker-registry", "htpasswd", "gzip", "curl"];

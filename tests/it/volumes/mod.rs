@@ -1,0 +1,453 @@
+//! Bundles in volumes: packed, joined, checked, damaged, rebuilt; and the program beside them.
+
+mod site;
+use crate::support::images::{OCI_MANIFEST, noise};
+use crate::support::library::Digest;
+use crate::support::{need, rounds, run};
+use serde_json::{Value, json};
+use site::Site;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn joined(volumes: &[PathBuf]) -> Vec<u8> {
+    volumes.iter().flat_map(|path| fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn volumes_are_the_bundle_cut_at_frames() {
+    if !need(&["sha256sum", "zstd", "tar", "cmp"]) {
+        return;
+    }
+    let site = Site::new();
+    let whole = site.pack("B.tar.zst", &[]);
+    let split = site.pack("V", &["--volume-size", "1100000"]);
+    assert_eq!(split["bundle"]["digest"], whole["bundle"]["digest"]);
+    assert_eq!(split["bundle"]["bytes"], whole["bundle"]["bytes"]);
+    let volumes = site.volumes("V");
+    assert_eq!(volumes.len(), 2);
+    assert_eq!(split["bundle"]["files"], json!(["V.0001", "V.0002"]));
+    assert_eq!(split["bundle"]["beside"], json!(["V.sha256sums"]));
+    // tools that people have
+    site.sh("cat V.0* | cmp - B.tar.zst");
+    assert_eq!(site.sh("sha256sum -c V.sha256sums"), "V.0001: OK\nV.0002: OK\n");
+    site.sh("zstd -tq V.0001 && zstd -tq V.0002");
+    let listed = site.sh("cat V.0* | tar --zstd -t");
+    assert!(listed.contains("landfall-contents.json"), "{listed}");
+    for name in ["V", "V.0001", "V.0002", "./V", "./V.0002"] {
+        let verified = site.place.json(0, &["verify", name]);
+        assert_eq!(verified["bundle"]["digest"], whole["bundle"]["digest"], "{name}");
+        let listed = site.place.json(0, &["ls", name]);
+        assert_eq!(listed["bundle"]["bytes"], whole["bundle"]["bytes"], "{name}");
+    }
+    site.place.ok(&["export", "files", "--bundle", "V", "-o", "out"]);
+    for (name, bytes) in &site.files {
+        assert!(fs::read(site.place.path("out/files.example").join(name)).unwrap() == *bytes, "{name}");
+    }
+    let left: Vec<_> = site.names().into_iter().filter(|name| name.contains("partial")).collect();
+    assert_eq!(left, Vec::<String>::new());
+    // where there is a file of this name, it is meant
+    fs::write(site.place.path("V"), "no bundle").unwrap();
+    assert_eq!(site.place.json(4, &["verify", "V"])["status"], "refused");
+    site.place.json(0, &["verify", "V.0001"]);
+}
+
+#[test]
+fn skopeo_and_the_reader_by_the_document_take_volumes() {
+    let site = Site::new();
+    site.split("V", "1100000");
+    if need(&["skopeo"]) {
+        site.sh("cat V.0* > J.tar.zst");
+        let raw = run(site.place.clean("skopeo").args([
+            "inspect",
+            "--raw",
+            "oci-archive:J.tar.zst:quay.io/example/app:v1",
+        ]));
+        assert!(String::from_utf8(raw).unwrap().contains(OCI_MANIFEST));
+    }
+    if need(&["python3", "zstd"]) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
+        let read = |args: &[&str]| run(site.place.clean("python3").arg(script).args(args));
+        let bytes = noise(100, 1_200_000);
+        assert!(read(&["V", &Digest::sha256(&bytes).to_string()]) == bytes);
+        let listed = String::from_utf8(read(&["V"])).unwrap();
+        assert!(listed.contains("landfall.lock"), "{listed}");
+    }
+}
+
+#[test]
+fn volumes_that_are_missing_or_damaged_are_all_named() {
+    let site = Site::small();
+    let volumes = site.split("V", "20k");
+    assert!(volumes.len() > 8, "{}", volumes.len());
+    let good: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
+    let restore = || volumes.iter().zip(&good).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    let last = volumes.len();
+    let called = |number: usize| format!("V.{number:04}");
+
+    // one from the middle and the last one, which only the checksums know of
+    for lost in [1, 3, last] {
+        fs::remove_file(&volumes[lost - 1]).unwrap();
+        fs::remove_file(&volumes[4]).unwrap();
+        let verbs: [&[&str]; 6] = [
+            &["verify", "V"],
+            &["ls", "V"],
+            &["push", "V", "--to", "127.0.0.1:1"],
+            &["serve", "V", "--listen", "127.0.0.1:0"],
+            &["rewrite", "landfall.lock", "--bundle", "V", "--to", "127.0.0.1:1"],
+            &["export", "files", "--bundle", "V.0002", "-o", "out"],
+        ];
+        for verb in verbs {
+            let said = site.refused(verb);
+            for number in 1..=last {
+                let missing = number == lost || number == 5;
+                assert_eq!(said.contains(&called(number)), missing, "{verb:?} {number}: {said}");
+            }
+        }
+        restore();
+    }
+
+    // cut short, of another length, flipped, of another bundle; some at once
+    let other = Site::of(5000, &[9_000, 7_000, 300]);
+    let foreign = other.split("V", "20k");
+    let damage: [(&str, &dyn Fn(usize)); 4] = [
+        ("truncated", &|n| fs::write(&volumes[n - 1], &good[n - 1][..good[n - 1].len() / 2]).unwrap()),
+        ("longer", &|n| fs::write(&volumes[n - 1], [&good[n - 1][..], b"x"].concat()).unwrap()),
+        ("foreign", &|n| fs::write(&volumes[n - 1], fs::read(&foreign[n - 1]).unwrap()).unwrap()),
+        ("flipped", &|n| {
+            let mut bytes = good[n - 1].clone();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 16;
+            fs::write(&volumes[n - 1], bytes).unwrap();
+        }),
+    ];
+    for (what, damage) in damage {
+        for (first, second) in [(2, 6), (1, last), (4, 4), (last, last), (1, 1)] {
+            damage(first);
+            damage(second);
+            let said = site.refused(&["verify", "V"]);
+            for number in 1..=last {
+                let bad = number == first || number == second;
+                assert_eq!(said.contains(&called(number)), bad, "{what} {first} {second} {number}: {said}");
+            }
+            restore();
+        }
+    }
+    // damaged and missing at once
+    fs::remove_file(&volumes[1]).unwrap();
+    fs::write(&volumes[5], b"").unwrap();
+    let said = site.refused(&["verify", "V"]);
+    assert!(said.contains("V.0002: it is missing") && said.contains("V.0006: "), "{said}");
+    restore();
+    // without the checksums a flipped bit is still found where it is
+    fs::remove_file(site.place.path("V.sha256sums")).unwrap();
+    for number in [2, 7] {
+        let mut bytes = good[number - 1].clone();
+        bytes[1000] ^= 1;
+        fs::write(&volumes[number - 1], bytes).unwrap();
+    }
+    let said = site.refused(&["verify", "V"]);
+    assert!(
+        said.contains("(in V.0002)") && said.contains("(in V.0007)") && !said.contains("V.0003"),
+        "{said}"
+    );
+    restore();
+    for number in 1..=last {
+        fs::copy(&foreign[number - 1], &volumes[number - 1]).unwrap();
+        site.refused(&["verify", "V"]);
+        restore();
+    }
+    // what follows the last one is not taken
+    fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
+    let said = site.refused(&["verify", "V"]);
+    assert!(said.contains(&format!("{} and what follows do not belong to it", called(last + 1))), "{said}");
+}
+
+#[test]
+fn every_damaged_volume_of_one_large_blob_is_named() {
+    let site = Site::new();
+    let volumes = site.split("V", "1100000");
+    // in its second frame and in its first
+    for (path, at) in volumes.iter().zip([900_000, 10_000]) {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }
+    let said = site.refused(&["verify", "V"]);
+    assert!(said.contains("(in V.0001)") && said.contains("(in V.0002)"), "{said}");
+}
+
+#[test]
+fn three_hundred_volumes() {
+    let site = Site::wide(rounds(310), 60_000);
+    let whole = site.pack("B", &[]);
+    let size = whole["bundle"]["bytes"].as_u64().unwrap() / 310;
+    let volumes = site.split("V", &size.to_string());
+    assert!(volumes.len() >= 300, "{}", volumes.len());
+    assert!(joined(&volumes) == fs::read(site.place.path("B")).unwrap());
+    // with few files open at a time
+    let verified =
+        site.sh(&format!("ulimit -n 60; {} verify V --output json", env!("CARGO_BIN_EXE_landfall")));
+    let verified: Value = serde_json::from_str(&verified).unwrap();
+    assert_eq!(verified["bundle"]["digest"], whole["bundle"]["digest"]);
+    fs::remove_file(&volumes[122]).unwrap();
+    fs::remove_file(&volumes[299]).unwrap();
+    let said = site.refused(&["ls", "V"]);
+    assert!(said.contains("V.0123 and V.0300 are missing"), "{said}");
+}
+
+#[test]
+fn too_small_a_size_is_refused_with_the_one_that_fits() {
+    let site = Site::small();
+    let before = site.names();
+    let smallest = |size: &str| {
+        let report = site.place.json(2, &["pack", "-o", "V", "--volume-size", size]);
+        let said = report["error"]["message"].as_str().unwrap().to_owned();
+        assert_eq!(site.names(), before, "{said}");
+        said.rsplit("--volume-size ").next().unwrap().parse::<u64>().unwrap()
+    };
+    // too small for the longest frame; then known from the beginning
+    let longest = smallest("600");
+    assert_eq!((smallest("1"), smallest("5000")), (longest, longest));
+    assert_eq!(smallest(&(longest - 1).to_string()), longest);
+    let volumes = site.split("V", &longest.to_string());
+    assert!(!volumes.is_empty() && volumes.iter().all(|path| path.metadata().unwrap().len() <= longest));
+    site.place.json(0, &["verify", "V"]);
+    for bad in ["0", "cd", "4Q"] {
+        site.place.landfall().args(["pack", "-o", "V", "--volume-size", bad]).assert().code(2);
+    }
+}
+
+#[test]
+fn more_than_999_volumes_are_refused() {
+    let site = Site::wide(1100, 130_000);
+    let report = site.place.json(2, &["pack", "-o", "V", "--volume-size", "140000"]);
+    let said = report["error"]["message"].as_str().unwrap();
+    let smallest: u64 = said.rsplit("--volume-size ").next().unwrap().parse().unwrap();
+    assert!(said.contains("999") && smallest > 140_000, "{said}");
+    assert!(site.volumes("V").is_empty());
+    let volumes = site.split("V", &smallest.to_string());
+    assert!((500..=999).contains(&volumes.len()), "{}", volumes.len());
+    site.place.json(0, &["verify", "V"]);
+    let refused = site.place.json(2, &["pack", "-o", "W", "--volume-size", &(smallest - 1).to_string()]);
+    assert!(
+        refused["error"]["message"].as_str().unwrap().ends_with(&format!("--volume-size {smallest}")),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_shorter_set_leaves_nothing_of_a_longer_one() {
+    let site = Site::small();
+    let long = site.split("V", "18k").len();
+    // as a kill leaves it
+    site.place.write("V.partial", "");
+    site.place.write("V.partial.0001", "left over");
+    site.place.write("V.partial.0700", "left over");
+    site.place.write("V.sha256sums.sig", "a signature over other checksums");
+    let volumes = site.split("V", "40k");
+    assert!(volumes.len() < long && !site.names().contains(&format!("V.{long:04}")));
+    site.place.json(0, &["verify", "V"]);
+    assert_eq!(site.sh("sha256sum -c --quiet V.sha256sums"), "");
+    let expected: BTreeSet<String> = (1..=volumes.len()).map(|number| format!("V.{number:04}")).collect();
+    let mine = site.names().into_iter().filter(|name| name.starts_with("V."));
+    assert_eq!(mine.collect::<BTreeSet<_>>(), &expected | &BTreeSet::from(["V.sha256sums".into()]));
+
+    // a kill between the names: nothing that is there looks whole, and another run mends it
+    fs::rename(&volumes[0], site.place.path("V.partial.0001")).unwrap();
+    fs::remove_file(site.place.path("V.sha256sums")).unwrap();
+    assert!(site.refused(&["verify", "V"]).contains("V.0001 is missing"));
+    site.split("V", "40k");
+    site.place.json(0, &["verify", "V"]);
+    assert!(!site.names().iter().any(|name| name.contains("partial")));
+
+    // an unsound store leaves what was there
+    let (_, bytes) = &site.files[1];
+    let blob = site.place.path("home/.cache/landfall/store").join(Digest::sha256(bytes).layout_path());
+    fs::write(&blob, vec![b'x'; bytes.len()]).unwrap();
+    let before = joined(&site.volumes("V"));
+    site.place.json(1, &["pack", "-o", "V", "--volume-size", "18k"]);
+    assert!(joined(&site.volumes("V")) == before);
+    assert!(!site.names().iter().any(|name| name.contains("partial")));
+}
+
+#[test]
+fn a_kill_at_any_moment_is_mended_by_another_run() {
+    let site = Site::wide(300, 12_000);
+    let expected = {
+        let volumes = site.split("V", "60k");
+        joined(&volumes)
+    };
+    for round in 0..rounds(12) {
+        let mut pack = site.place.command();
+        pack.args([
+            "pack",
+            "-o",
+            "V",
+            "--progress",
+            "none",
+            "--volume-size",
+            if round % 2 == 0 { "110k" } else { "60k" },
+        ]);
+        let mut child = pack.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(3 + 17 * (round as u64 % 12)));
+        let _ = child.kill();
+        child.wait().unwrap();
+        // what is there is a whole bundle, or is known not to be one
+        let verified = site.place.command().args(["verify", "V", "--progress", "none"]).output().unwrap();
+        assert!([0, 4].contains(&verified.status.code().unwrap()), "{verified:?}");
+        let volumes = site.split("V", "60k");
+        assert!(joined(&volumes) == expected, "round {round}");
+        assert!(!site.names().iter().any(|name| name.contains("partial")));
+    }
+}
+
+#[test]
+fn any_volume_is_rebuilt_from_the_others_and_the_store() {
+    let site = Site::small();
+    let volumes = site.split("V", "20k");
+    let last = volumes.len();
+    // the options come from the bundle, the lock too where it is in another volume
+    site.pack("W", &["--volume-size", "20k", "--level", "9"]);
+    let mut sets = vec!["V", "W"];
+    if need(&["ssh-keygen"]) {
+        site.sh("ssh-keygen -q -t ed25519 -N '' -f key");
+        site.pack("S", &["--volume-size", "20k", "--sign", "key"]);
+        sets.push("S");
+    }
+    fs::rename(site.place.path("landfall.lock"), site.place.path("the.lock")).unwrap();
+    let index: BTreeSet<usize> = {
+        // volumes that hold a part of the index are those without which it is not found
+        let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
+        let name = b"landfall-contents.json";
+        let begins =
+            bytes.iter().rposition(|bytes| bytes.windows(name.len()).any(|part| part == name)).unwrap();
+        (begins + 1..=last).collect()
+    };
+    let (mut rebuilt, mut refused, mut needed) = (0, 0, BTreeSet::new());
+    for set in &sets {
+        for (path, number) in site.volumes(set).iter().zip(1..) {
+            let good = fs::read(path).unwrap();
+            // lost, and damaged
+            if number % 2 == 0 {
+                fs::remove_file(path).unwrap()
+            } else {
+                fs::write(path, b"damaged").unwrap()
+            }
+            let number_text = number.to_string();
+            let args = ["pack", "--like", set, "--only-volume", &number_text];
+            let mut run = site.place.command();
+            run.args(args).args(["--output", "json"]);
+            let without = run.output().unwrap();
+            if String::from_utf8_lossy(&without.stdout).contains("the lock was in it") {
+                assert_eq!(without.status.code(), Some(4), "{without:?}");
+                needed.insert((set, number));
+                run.args(["--lock", "the.lock"]);
+            }
+            let output = run.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() {
+                assert!(fs::read(path).unwrap() == good, "{set} {number}");
+                rebuilt += 1;
+            } else {
+                assert!(
+                    output.status.code() == Some(4) && said.contains("contents index"),
+                    "{number} {said}"
+                );
+                assert!(index.contains(&number), "{set} {number}: {said}");
+                refused += 1;
+                fs::write(path, good).unwrap();
+            }
+            assert!(!site.names().iter().any(|name| name.contains("partial")));
+        }
+        site.place.json(0, &["verify", set]);
+    }
+    assert!(needed.len() == sets.len(), "one volume of each holds the lock: {needed:?}");
+    assert!(rebuilt > last && refused >= 2, "{rebuilt} rebuilt, {refused} refused");
+}
+
+#[test]
+fn a_volume_that_cannot_be_rebuilt_is_left_and_the_reason_told() {
+    let site = Site::small();
+    let volumes = site.split("V", "20k");
+    let good = fs::read(&volumes[2]).unwrap();
+    let like = |number: &'static str| ["pack", "--like", "V", "--only-volume", number];
+    // elsewhere, beside nothing
+    fs::create_dir(site.place.path("out")).unwrap();
+    site.place.ok(&[&like("3")[..], &["-o", "out/V"]].concat());
+    assert!(fs::read(site.place.path("out/V.0003")).unwrap() == good);
+    // another one is missing too
+    fs::remove_file(&volumes[5]).unwrap();
+    let said = site.refused(&like("3"));
+    assert!(said.contains("cannot rebuild V.0003") && said.contains("V.0006"), "{said}");
+    site.place.ok(&like("6"));
+    // a number that the bundle does not have
+    let beyond = (volumes.len() + 1).to_string();
+    let said = site.refused(&["pack", "--like", "V", "--only-volume", &beyond]);
+    assert!(said.contains("hold the whole bundle"), "{said}");
+    // one beside it is not whole
+    let whole = fs::read(&volumes[1]).unwrap();
+    fs::write(&volumes[1], &whole[..whole.len() - 7]).unwrap();
+    let said = site.refused(&like("3"));
+    assert!(said.contains("V.0003") && fs::read(&volumes[2]).unwrap() == good, "{said}");
+    fs::write(&volumes[1], whole).unwrap();
+    // the store has lost what is in it
+    let held: Vec<_> =
+        site.files.iter().filter(|(_, bytes)| good.windows(64).any(|part| part == &bytes[..64])).collect();
+    assert!(!held.is_empty());
+    for (_, bytes) in held {
+        let path = site.place.path("home/.cache/landfall/store").join(Digest::sha256(bytes).layout_path());
+        fs::remove_file(path).unwrap();
+    }
+    let report = site.place.json(1, &like("3"));
+    assert!(report["error"]["message"].as_str().unwrap().contains("landfall pull"), "{report}");
+    assert!(fs::read(&volumes[2]).unwrap() == good);
+    site.place.landfall().args(["pack", "--like", "V"]).assert().code(2);
+    site.place.landfall().args(["pack", "--only-volume", "3", "-o", "V"]).assert().code(2);
+}
+
+#[test]
+fn the_program_goes_beside_and_changes_no_digest() {
+    if !need(&["sha256sum"]) {
+        return;
+    }
+    let site = Site::small();
+    let bare = site.pack("A", &[]);
+    assert!(!site.names().contains("A.sha256sums"));
+    let tool = site.place.write("tools/other-arch", "#!/bin/sh\necho it runs\n");
+    let tool = format!("--include-self={}", tool.display());
+    for (name, more) in [("B", &[][..]), ("V", &["--volume-size", "40k"])] {
+        let report = site.pack(name, &[&["--include-self", &tool], more].concat());
+        assert_eq!(report["bundle"]["digest"], bare["bundle"]["digest"]);
+        let sums = format!("{name}.sha256sums");
+        assert_eq!(report["bundle"]["beside"], json!(["landfall", "other-arch", sums]));
+        let listed = site.sh(&format!("sha256sum -c {sums}"));
+        assert!(listed.contains("landfall: OK") && listed.contains("other-arch: OK"), "{listed}");
+        assert!(listed.contains(&format!("{name}: OK")) || listed.contains("V.0001: OK"), "{listed}");
+        assert_eq!(site.sh("./other-arch"), "it runs\n");
+        let version = run(Command::new(env!("CARGO_BIN_EXE_landfall")).arg("--version"));
+        assert_eq!(run(Command::new(site.place.path("landfall")).arg("--version")), version);
+        site.place.json(0, &["verify", name]);
+    }
+    // packed without it, the checksums of the bundle before would be wrong
+    fs::write(site.place.path("B.sha256sums.sig"), "a signature").unwrap();
+    site.pack("B", &["--level", "9"]);
+    assert!(!site.names().iter().any(|name| name.starts_with("B.sha")));
+
+    let before = site.names();
+    for (path, why) in [
+        ("--include-self=absent", "absent"),
+        ("--include-self=tools", "plain file"),
+        ("--include-self=V", "V"),
+    ] {
+        let args = ["pack", "-o", "C", path];
+        let report = site.place.json(2, &args);
+        assert!(report["error"]["message"].as_str().unwrap().contains(why), "{report}");
+    }
+    let twice = site.place.json(2, &["pack", "-o", "C", &tool, &tool]);
+    assert!(twice["error"]["message"].as_str().unwrap().contains("taken"), "{twice}");
+    let own = site.place.json(2, &["pack", "-o", "tools/other-arch", &tool]);
+    assert!(own["error"]["message"].as_str().unwrap().contains("taken"), "{own}");
+    assert_eq!(site.names(), before);
+}

@@ -1,0 +1,101 @@
+//! A store, its lock, and what is packed of it in volumes.
+
+use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, noise};
+use crate::support::library::{Descriptor, Digest, File, Image, Lock};
+use crate::support::{Images, Place, run};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// A store and the lock of what is in it: an image of three layers, and files that shrink and do not.
+pub(super) struct Site {
+    pub(super) place: Place,
+    pub(super) files: Vec<(String, Vec<u8>)>,
+}
+
+impl Site {
+    /// With a layer of more than one frame.
+    pub(super) fn new() -> Site {
+        Site::of(0, &[1_200_000, 7_000, 300])
+    }
+
+    /// With short frames only, so that there can be many volumes.
+    pub(super) fn small() -> Site {
+        Site::of(0, &[9_000, 7_000, 300])
+    }
+
+    /// With so many layers of this size.
+    pub(super) fn wide(layers: usize, size: usize) -> Site {
+        Site::of(0, &vec![size; layers])
+    }
+
+    pub(super) fn of(seed: u64, layers: &[usize]) -> Site {
+        let place = Place::new();
+        let images = Images::new(place.path("home/.cache/landfall/store"));
+        let read = |value: &Value| serde_json::from_value::<Descriptor>(value.clone()).unwrap();
+        let layers = layers.iter().zip(seed + 100..);
+        let layers = layers.map(|(length, seed)| images.blob(OCI_GZIP, &noise(seed, *length)));
+        let layers: Vec<Value> = layers.collect();
+        let config = images.blob(
+            OCI_CONFIG,
+            br#"{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}"#,
+        );
+        let manifest =
+            json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers});
+        let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
+        let mut blobs: Vec<Descriptor> = layers.iter().chain([&config]).map(read).collect();
+        blobs.sort();
+        let image = Image { blobs, ..Image::new("quay.io/example/app:v1".parse().unwrap(), top) };
+        let mut lock = Lock { version: 1, images: vec![image], ..Lock::default() };
+        let mut contents = Vec::new();
+        for number in seed..seed + 40 {
+            let (name, bytes) = if number % 4 == 0 {
+                (format!("plain-{number:04}"), format!("{number} is a number. ").repeat(900).into_bytes())
+            } else {
+                (format!("dense-{number:04}.tgz"), noise(number, 6_000))
+            };
+            let url = format!("https://files.example/{name}");
+            images.blob("application/octet-stream", &bytes);
+            lock.files.push(File::new(url, Digest::sha256(&bytes), bytes.len() as u64));
+            contents.push((name, bytes));
+        }
+        lock.files.sort_by(|a, b| a.name.cmp(&b.name));
+        place.write("landfall.lock", lock.to_text());
+        Site { place, files: contents }
+    }
+
+    pub(super) fn pack(&self, name: &str, more: &[&str]) -> Value {
+        let args = [&["pack", "-o", name], more].concat();
+        self.place.json(0, &args)
+    }
+
+    /// Packs volumes of this size, and gives their paths.
+    pub(super) fn split(&self, name: &str, size: &str) -> Vec<PathBuf> {
+        self.pack(name, &["--volume-size", size]);
+        self.volumes(name)
+    }
+
+    pub(super) fn volumes(&self, name: &str) -> Vec<PathBuf> {
+        (1..)
+            .map(|number| self.place.path(format!("{name}.{number:04}")))
+            .take_while(|path| path.exists())
+            .collect()
+    }
+
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.place.dir()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// What a refusal says.
+    pub(super) fn refused(&self, args: &[&str]) -> String {
+        let report = self.place.json(4, args);
+        assert_eq!(report["status"], "refused", "{report}");
+        report["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn sh(&self, script: &str) -> String {
+        String::from_utf8(run(self.place.clean("sh").args(["-euc", script]))).unwrap()
+    }
+}
