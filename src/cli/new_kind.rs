@@ -99,7 +99,10 @@ fn a_note_goes_all_the_way() {
     run(dir, "lock -f DIR/m.yaml --lock DIR/l2");
     let differs = run(dir, "diff DIR/b DIR/l2");
     let change = &differs.report.extra["changes"][0];
-    assert_eq!([&change["kind"], &change["change"], &change["name"]], [&json!("note"), &json!("moved"), &json!(NOTE)]);
+    assert_eq!(
+        [&change["kind"], &change["change"], &change["name"]],
+        [&json!("note"), &json!("moved"), &json!(NOTE)]
+    );
     assert_eq!(notes(&run(dir, "export files --bundle DIR/b -o DIR/out")), [Status::Done]);
     let exported = fs::read(dir.join("out/notes.example/team/hello/v1.txt")).unwrap();
     assert_eq!(exported, b"hello, world");

@@ -38,6 +38,7 @@ impl SourceText {
 }
 
 impl SourceSpan {
+    /// The bytes `range` of `text`.
     pub fn new(text: &Rc<SourceText>, range: Range<usize>) -> SourceSpan {
         SourceSpan { text: text.clone(), range }
     }
@@ -59,6 +60,7 @@ impl SourceSpan {
         Rc::ptr_eq(&self.text, &other.text)
     }
 
+    /// Its start, for people.
     pub fn location(&self) -> Location {
         let (line, column) = line_column(&self.text.text, self.range.start);
         Location { file: self.text.file.clone(), line, column }

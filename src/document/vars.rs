@@ -25,6 +25,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// A field in which `${url}` may not stand.
     pub fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
         Field { text, at, takes_url: false }
     }
@@ -174,8 +175,11 @@ impl Vars {
 /// A place in `vars`.
 #[derive(Debug, Clone, Copy)]
 pub enum At {
+    /// The name of a variable.
     Key,
+    /// Its value.
     Value,
+    /// The nth of its values.
     Item(usize),
 }
 
