@@ -1,4 +1,4 @@
-//! The words of the trade as types: digest, reference, platform, descriptor, manifest, size, limits.
+//! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
 mod date;

@@ -34,7 +34,7 @@ pub fn quick() -> Limits {
 /// The same, with blobs of a few KB fetched over several connections and sent in chunks where a body is too
 /// large.
 pub fn quick_and_wide() -> Limits {
-    Limits { wide: 11_000, wide_share: 2000, wide_step: 1000, ..quick() }
+    Limits { parallel_from: 11_000, parallel_share: 2000, journal_step: 1000, ..quick() }
 }
 
 /// Two registries, `up` with content and `down` without.
