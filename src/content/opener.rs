@@ -24,6 +24,8 @@ struct State {
     received: u64,
     /// What failed at the source under a sink that sees no more than that a stream broke off.
     failure: Option<Failed>,
+    /// The source broke off, and was not opened again yet.
+    is_broken: bool,
     /// What the source does if the bytes that it gave in this attempt turn out wrong.
     on_wrong: Vec<OnWrong>,
 }
@@ -39,6 +41,7 @@ impl Opener {
             attempts: PartAttempts::new(RetryPolicy::new(limits)),
             received: 0,
             failure: None,
+            is_broken: false,
             on_wrong: Vec::new(),
         };
         Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
@@ -66,7 +69,7 @@ impl Opener {
     pub(super) fn begin(&self, held: u64) {
         let mut state = self.state();
         state.attempts.begin(held);
-        (state.failure, state.on_wrong) = (None, Vec::new());
+        (state.failure, state.is_broken, state.on_wrong) = (None, false, Vec::new());
     }
 
     /// The pause before the next attempt; `None` where there is none.
@@ -129,10 +132,15 @@ impl Opener {
         if failed.cause != Cause::Source {
             return Err(self.note(failed));
         }
-        let pause = self.state().attempts.after(Cause::Source, at);
+        let pause = {
+            let mut state = self.state();
+            state.is_broken = true;
+            state.attempts.after(Cause::Source, at)
+        };
         let Some(pause) = pause else { return Err(self.note(Failed { cause: Cause::Final, ..failed })) };
         wait(pause).await;
         let (start, stream, _) = self.open(at).await.map_err(|failed| self.note(failed))?;
+        self.state().is_broken = false;
         Ok(skip(stream, at - start))
     }
 
@@ -155,9 +163,10 @@ impl Opener {
         error
     }
 
-    /// Whether the source failed in this attempt.
-    pub fn has_failed(&self) -> bool {
-        self.state().failure.is_some()
+    /// Whether the source broke off in this attempt and gives no bytes now: what the sink sees is not of its own making.
+    pub fn is_broken(&self) -> bool {
+        let state = self.state();
+        state.is_broken || state.failure.is_some()
     }
 
     /// What failed at the source in this attempt.
