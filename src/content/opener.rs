@@ -94,7 +94,7 @@ impl Opener {
 
     /// The part from `offset` on, for a sink that cannot resume what it takes: where the source breaks off, it is
     /// opened again at that byte. From its beginning the content is checked, so that wrong bytes do not come to
-    /// their end; from the middle nobody but the sink can.
+    /// their end; from the middle only the sink can check it.
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
@@ -163,7 +163,7 @@ impl Opener {
         error
     }
 
-    /// Whether the source broke off in this attempt and gives no bytes now: what the sink sees is not of its own making.
+    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the sink sees is not its own.
     pub fn is_broken(&self) -> bool {
         let state = self.state();
         state.is_broken || state.failure.is_some()

@@ -15,14 +15,14 @@ pub struct Transfer {
     pub sink: Arc<dyn Sink>,
     /// Attempts, and the pauses between them.
     pub limits: Limits,
-    /// Who is told of the bytes.
+    /// Counts the bytes.
     pub progress: Arc<dyn Progress>,
 }
 
-/// How a part came to be at a sink.
+/// How the sink got a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brought {
-    /// It was there, or the sink had it elsewhere.
+    /// The sink had it already, here or in another of its repositories.
     There,
     /// So many bytes of it were received.
     Received(u64),
