@@ -47,7 +47,7 @@ impl Source for Cached {
                 if self.keep == Keep::Nothing {
                     return self.transfer.source.open(part, offset).await;
                 }
-                self.transfer.bring(part).await.map_err(|failed| failed.why)?;
+                self.transfer.bring(part).await.map_err(|failed| *failed.why)?;
             }
             self.local.open(part, offset).await
         })

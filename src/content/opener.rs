@@ -158,7 +158,7 @@ impl Opener {
     }
 
     fn note(&self, failed: Failed) -> Error {
-        let error = failed.error.why.clone();
+        let error = (*failed.error.why).clone();
         self.state().failure = Some(failed);
         error
     }
