@@ -118,7 +118,7 @@ impl Session {
         if self.body_limit.lower(chunk) {
             let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
             self.transport.progress().note(&format!(
-                "{} {why} a body of {}: landfall sends chunks of {}",
+                "{} {why} a body of {}: sending in chunks of {}",
                 self.host(),
                 mib(failed.length),
                 mib(chunk)
