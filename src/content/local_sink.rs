@@ -75,7 +75,7 @@ impl Sink for Local {
         blob: &'a Descriptor,
         in_order: bool,
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
-        let slots = self.slots.clone().filter(|_| !in_order && blob.size >= self.limits.wide);
+        let slots = self.slots.clone().filter(|_| !in_order && blob.size >= self.limits.parallel_from);
         let (sink, descriptor, limits) = (self.sink.clone(), blob.clone(), self.limits);
         Box::pin(async move {
             let apart = slots.is_some();

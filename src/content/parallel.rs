@@ -62,9 +62,9 @@ pub(super) async fn fetch_parallel(
     let size = opener.part().descriptor.size;
     let fetch = Arc::new(ParallelFetch {
         opener: opener.clone(),
-        step: limits.wide_step,
+        step: limits.journal_step,
         partial: writer.partial(),
-        plan: Mutex::new(RangePlan::new(size, writer.offset(), ranges, limits.wide_share)),
+        plan: Mutex::new(RangePlan::new(size, writer.offset(), ranges, limits.parallel_share)),
         moved: Notify::new(),
         news: Notify::new(),
         failures: AtomicU32::new(0),

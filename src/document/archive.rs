@@ -1,11 +1,11 @@
-//! The files of a `.tgz`, read into memory. Nothing is ever extracted to a path that it names.
+//! The files of a `.tgz`, read into memory. Nothing is ever extracted to disk.
 //!
-//! Charts come from anywhere, so an archive may be hostile. What is feared, and what stands against it:
+//! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against each:
 //!
-//! - **Bombs.** What is unpacked and how many members there are is bounded ([`Limits`]), headers included.
-//! - **Names** that lead elsewhere. They are labels only, and even so absolute ones and `..` are refused.
-//! - **Links and devices.** They name no content here, and are passed over.
-//! - **Two members of one name**, of which one tool takes the first and another the last: refused.
+//! - **Bombs.** The unpacked size and the number of members are bounded ([`Limits`]), headers included.
+//! - **Names** that lead elsewhere. Names are labels only; still, absolute ones and `..` are refused.
+//! - **Links and devices.** They have no content here, and are skipped.
+//! - **Two members of one name**: one tool would read the first, another the last. They are refused.
 
 use crate::model::Limits;
 use flate2::read::MultiGzDecoder;
@@ -16,19 +16,19 @@ use std::path::{Component, Path};
 /// Files by their path in an archive or folder, with `/` between components.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Why an archive is not read.
+/// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is no gzip or no tar, or it breaks off.
+    /// It is not a gzip or a tar, or it is cut short.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
-    /// It holds more than is read.
+    /// It is larger than the limits allow.
     #[error("it unpacks to more than {0} bytes, or to more than {1} files")]
     Large(u64, usize),
     /// A name that leads out of the archive.
     #[error("it holds a file that is called '{0}'")]
     Name(String),
-    /// Two files with one name.
+    /// Two files have one name.
     #[error("it holds '{0}' twice")]
     Twice(String),
 }
@@ -36,7 +36,7 @@ pub enum ArchiveError {
 /// The regular files of the gzip-compressed tar `bytes`.
 ///
 /// # Errors
-/// When it is no such archive, is larger than `limits` allow, or has names that no honest one has.
+/// When it is not such an archive, exceeds `limits`, or has names that no honest archive has.
 pub fn unpack(bytes: &[u8], limits: &Limits) -> Result<Files, ArchiveError> {
     let large = || ArchiveError::Large(limits.archive_bytes, limits.archive_files);
     // one byte more than is allowed: an end at the bound would look like a truncated archive
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A member: its name as it is, its type, and its content.
+    /// A member: name, type, content.
     type Member<'a> = (&'a str, u8, &'a [u8]);
 
     fn tgz(members: &[Member<'_>]) -> Vec<u8> {

@@ -1,17 +1,17 @@
-//! A fault in an input file, and how it is shown: place, line, mend.
+//! An error in an input file, and how it is shown: place, line, fix.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// A fault in an input file: place, line shown, mend named. Shown by commands that exit with 2.
+/// An error in an input file. A command that ends with exit 2 shows its place, its line and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file as the user named it.
     pub file: String,
     /// The whole text of the file.
     pub text: String,
-    /// Byte range in `text` that is at fault.
+    /// The byte range of the error in `text`.
     pub span: Range<usize>,
     /// What is wrong.
     pub message: String,
@@ -20,7 +20,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Line and column of the fault, both counted from 1, the column in characters.
+    /// Line and column of the error, both counted from 1, the column in characters.
     pub fn line_column(&self) -> (usize, usize) {
         line_column(&self.text, self.span.start)
     }
@@ -56,10 +56,10 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A text whose URLs show no user names and passwords: a fault near one must not print it.
+/// A text with the user names and passwords of its URLs masked: an error near one must not print it.
 struct Masked {
     text: String,
-    /// What was cut: byte range in the original.
+    /// The byte ranges of the original that are masked.
     cuts: Vec<Range<usize>>,
 }
 
@@ -86,7 +86,7 @@ impl Masked {
         masked
     }
 
-    /// Where the original's byte `at` stands now.
+    /// The position of the original's byte `at` in the masked text.
     fn moved(&self, at: usize) -> usize {
         let mut moved = at;
         for cut in self.cuts.iter().take_while(|cut| cut.start < at) {

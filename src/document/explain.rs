@@ -1,8 +1,8 @@
-//! What serde and libyaml say of a document, in words for people: one sentence, one place, one mend.
+//! Errors of serde and libyaml in words for people: one sentence, one place, one fix.
 
 use super::{Diagnostic, Node, nearest};
 
-/// The [`Diagnostic`] for `error`, met while `text` was read.
+/// The [`Diagnostic`] for an `error` from reading `text`.
 pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde_yaml::Error) -> Diagnostic {
     let start = error.location().map_or(0, |at| at.index().min(text.len()));
     let start = (0..=start).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
@@ -14,7 +14,7 @@ pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde
     Diagnostic { file: file.into(), text: text.into(), span, message, help }
 }
 
-/// Message and mend.
+/// Message and fix.
 fn humanised(message: &str) -> (String, Option<String>) {
     let message = without_place(without_path(message));
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
@@ -55,7 +55,7 @@ fn choice(word: &str, known: &[&str]) -> Option<String> {
     }
 }
 
-/// Rust's names of types, in words.
+/// The names of Rust's types in words.
 fn words(wanted: &str) -> String {
     match wanted {
         "a sequence" => "a list".into(),
@@ -68,7 +68,7 @@ fn words(wanted: &str) -> String {
     }
 }
 
-/// `images[0].ref: what` -> `what`: the line shown says where.
+/// `images[0].ref: what` -> `what`: the line that is shown tells the place.
 fn without_path(message: &str) -> &str {
     match message.split_once(": ") {
         Some((path, what))

@@ -1,4 +1,4 @@
-//! Documents that people wrote: typed reading of YAML, with errors that say where and what to do; archives.
+//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives.
 
 mod archive;
 mod diagnostic;

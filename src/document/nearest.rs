@@ -1,6 +1,6 @@
-//! The known word that a misspelt one stands for.
+//! The known word that a misspelt one probably means.
 
-/// The one of `known` that `word` most likely stands for, where one is near enough.
+/// The word of `known` that is most like `word`; `None` where none is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());

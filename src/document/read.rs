@@ -6,8 +6,7 @@ use serde::de::DeserializeOwned;
 /// Reads one YAML document into `T`.
 ///
 /// # Errors
-/// A [`Diagnostic`] with the place, where the document is no YAML, says a key twice, or has not the
-/// shape of `T`.
+/// A [`Diagnostic`] with the place, when the document is not YAML, has a key twice, or does not fit `T`.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
     if let Some(at) = too_deep(text) {
         let message = format!("this is nested deeper than {DEPTH}, which no document of landfall's is");
@@ -24,12 +23,11 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
     serde_yaml::from_str(text).map_err(|error| Box::new(explain::explain(file, text, root.as_ref(), &error)))
 }
 
-/// Deepest nesting of brackets, and of blocks by their indentation, that a document may have. YAML parsers
-/// take quadratic time over more.
+/// How deeply brackets, and blocks by their indentation, may be nested. YAML parsers take quadratic time for more.
 const DEPTH: usize = 64;
 
-/// Where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside of texts count
-/// too; no document of landfall's has that many unbalanced ones.
+/// The place where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside of texts count
+/// too: no document of landfall has that many unbalanced ones.
 fn too_deep(text: &str) -> Option<usize> {
     let (mut depth, mut dashes) = (0usize, 0usize);
     for (at, byte) in text.bytes().enumerate() {

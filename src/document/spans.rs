@@ -1,4 +1,4 @@
-//! Where each value of a YAML document stands, so that a message can point at it.
+//! The place of each value in a YAML document, so that a message can point at it.
 
 use granit_parser::{Event, Parser, options};
 use std::collections::BTreeSet;
@@ -6,8 +6,7 @@ use std::ops::Range;
 
 /// A node of a document: its byte range, and the nodes below it.
 ///
-/// Look-ups never fail: what is not there has the place of what it would stand in. An alias has the
-/// place of the alias, whatever it stands for.
+/// Look-ups never fail: an absent value has the place of its parent. An alias has its own place, not that of its anchor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     span: Range<usize>,
@@ -21,7 +20,7 @@ struct Member {
     value: Node,
 }
 
-/// A collection that is still open, and the key that waits for its value.
+/// A collection that is still open, with the key whose value comes next.
 struct Open {
     node: Node,
     is_mapping: bool,
@@ -29,7 +28,7 @@ struct Open {
 }
 
 impl Node {
-    /// The root of the first document in `text`; `None` where it is no YAML or empty.
+    /// The root of the first document in `text`; `None` where it is empty or not YAML.
     pub fn parse(text: &str) -> Option<Node> {
         let mut open: Vec<Open> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
@@ -75,7 +74,7 @@ impl Node {
         self.member(key).map_or(self, |member| &member.value)
     }
 
-    /// The byte range of the key `key` itself, where it is there.
+    /// The byte range of the key `key` itself, where it exists.
     pub fn key_span(&self, key: &str) -> Option<Range<usize>> {
         self.member(key).and_then(|member| member.key.as_ref()).map(|(_, span)| span.clone())
     }
@@ -85,8 +84,8 @@ impl Node {
         self.below.get(index).map_or(self, |member| &member.value)
     }
 
-    /// The byte range of the key, scalar or collection that begins at the byte `start`; of a
-    /// mapping, that of its first key.
+    /// The byte range of the key, scalar or collection that begins at the byte `start`; for
+    /// a mapping, that of its first key.
     pub fn starting_at(&self, start: usize) -> Option<Range<usize>> {
         let mut nodes = vec![self];
         while let Some(node) = nodes.pop() {
@@ -102,7 +101,7 @@ impl Node {
         None
     }
 
-    /// The first key that stands in a mapping a second time, with the place of that.
+    /// The first key that a mapping has twice, with the place of the second.
     pub(super) fn repeated_key(&self) -> Option<(String, Range<usize>)> {
         let mut nodes = vec![self];
         let mut found: Option<(String, Range<usize>)> = None;

@@ -1,6 +1,6 @@
-//! One manifest, checked value by value: what its entries and lists ask for, each with its place.
+//! Checks one manifest, value by value, and expands its variables and lists into items.
 
-use super::items::{Item, Items};
+use super::items::{Items, Located};
 use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
 use super::source_text::{SourceSpan, SourceText};
 use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platforms, reference_of, url_of};
@@ -44,7 +44,7 @@ pub(super) fn check(
             let platforms = defaults.clone();
             let (referrers, at) = (document.referrers, span.location());
             let value = WantedImage { name, pin, platforms, update: None, referrers, at };
-            items.images.push(Item { value, span, listed: true });
+            items.images.push(Located { value, span, listed: true });
         }
     }
     for (index, entry) in document.files.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn check(
         let span = here(root.get("exclude").item(index));
         for binding in checker.vars.bindings(&[Field::new(entry, span.clone())])? {
             let value = exclude_of(&binding.fill(entry), &span)?;
-            items.exclude.push(Item { value, span: span.clone(), listed: false });
+            items.exclude.push(Located { value, span: span.clone(), listed: false });
         }
     }
     Ok(items)
@@ -115,7 +115,7 @@ impl Checker<'_> {
             let update = full.update.as_ref().map(|text| binding.fill(text));
             let referrers = full.referrers.unwrap_or(defaults.1);
             let value = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
-            items.images.push(Item { value, span: at.clone(), listed: false });
+            items.images.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Checker<'_> {
             also.sort();
             let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
             let value = WantedFile { url, checksum, also, mode, at: at.location() };
-            items.files.push(Item { value, span: at.clone(), listed: false });
+            items.files.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Checker<'_> {
             };
             let reason = binding.fill(&entry.reason);
             let value = Accepted { kind, name, reason, until: entry.until.clone() };
-            items.missing.push(Item { value, span: at.clone(), listed: false });
+            items.missing.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Checker<'_> {
                 return Err(at.fault(format!("`{host}` is no host name and no address"), help));
             }
             let value = Endpoint { host, port: entry.port, why: binding.fill(&entry.why) };
-            items.endpoints.push(Item { value, span: at.clone(), listed: false });
+            items.endpoints.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
     }

@@ -1,36 +1,36 @@
-//! A manifest as landfall drafts it for people: what is pinned as entries, what is not as comments.
+//! Drafts a manifest for people: pinned images as entries, others as comments.
 
 use crate::model::{Digest, ImageRef};
 use crate::report::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Something that a draft is to hold, with the place where it was found.
+/// A candidate for a draft, with the place where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// What.
+    /// The item.
     pub what: Wanting,
     /// Where it was found.
     pub at: String,
 }
 
-/// What a [`Wish`] is for.
+/// The item of a [`Wish`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanting {
     /// An image.
     Image(ImageRef),
     /// A file.
     Url(String),
-    /// Something of which it is not known what it is; why.
+    /// A text that may be an item, and why that is not clear.
     Unclear(String, String),
 }
 
-/// What is wrong with a tag that says nothing, or with none.
+/// Why a tag without a version, or no tag, does not pin an image.
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
-/// A manifest called `name` with these wishes, sorted; `title` is its first comment. What cannot be pinned
-/// stands in it as a comment, with the reason. Gives the text and how many entries it has.
+/// A manifest called `name` with the items of `wishes`, sorted. `title` is its first comment. An item that cannot be
+/// pinned becomes a comment with the reason. Returns the text and its number of entries.
 pub fn draft(name: &str, title: &str, wishes: &[Wish]) -> (String, usize) {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
@@ -80,18 +80,18 @@ pub fn draft(name: &str, title: &str, wishes: &[Wish]) -> (String, usize) {
     (text, pinned.len() + urls.len())
 }
 
-/// What is known of one name.
+/// What the wishes say about one name.
 #[derive(Debug, Default)]
 struct Entry {
     digests: BTreeSet<Digest>,
-    /// It was also named without a digest.
+    /// Whether it was also named without a digest.
     bare: bool,
     places: BTreeSet<String>,
     why: Option<String>,
 }
 
 impl Entry {
-    /// The references to write for `name`, each with the reason why it is a comment only.
+    /// The references to write for `name`, each with the reason if it is only a comment.
     fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
         let Ok(reference) = name.parse::<ImageRef>() else { return Vec::new() };
         let fault = match &reference.tag {
@@ -126,7 +126,7 @@ fn line(text: &str) -> String {
     escape(text).replace('\n', " ")
 }
 
-/// Whether a tag names no version: there is no digit in it.
+/// Whether a tag names no version: it has no digit.
 fn is_floating(tag: &str) -> bool {
     !tag.bytes().any(|byte| byte.is_ascii_digit())
 }

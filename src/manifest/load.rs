@@ -1,4 +1,4 @@
-//! Files and folders named on the command line, read into [`Wanted`].
+//! Reads the files and folders that the command line names into [`Wanted`].
 
 use super::items::Items;
 use super::schema::{Document, List, ListFormat};
@@ -20,18 +20,18 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A folder without a manifest.
+    /// A folder has no manifest.
     #[error(
         "there is no manifest in {0}: it is searched for *.yaml and *.yml with `kind: Manifest`, \
          folders below it are not"
     )]
     NoManifest(PathBuf),
-    /// Something in a file is wrong.
+    /// A file has an error.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }
 
-/// What a file says that it is.
+/// The keys that say what a document is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -43,17 +43,16 @@ struct Head {
 
 const API_VERSION: &str = "landfall/v1";
 const KIND: &str = "Manifest";
-/// Documents of landfall's own that may stand beside manifests in a folder.
+/// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
-/// Keys of manifests that are designed but not built yet.
+/// Keys of manifests for later releases.
 const LATER: [&str; 2] = ["charts", "packages"];
 
-/// Reads and merges the manifests at `paths`: files, and folders of which every `*.yaml` and `*.yml`
-/// is read (folders below them are not). A folder may hold other documents of landfall's; they are
-/// passed over. The order of `paths` does not change the result, places apart.
+/// Reads and merges the manifests at `paths`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
+/// below it, and skips other documents of landfall. The order of `paths` changes nothing but places.
 ///
 /// # Errors
-/// When a file or folder cannot be read, a folder has no manifest, or something in a file is wrong.
+/// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
 pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
     let mut all = Vec::new();
     for path in paths {
@@ -87,7 +86,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Reads one manifest; `None` for another document of landfall's, where `may_be_other`.
+/// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
 fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
     let open = |source| Error::Open { path: path.into(), source };
     let content = std::fs::read_to_string(path).map_err(open)?;
@@ -132,7 +131,7 @@ fn read_list(
     Ok((list.format, SourceText::plain(path.display().to_string(), content)))
 }
 
-/// Whether it is a manifest; else it is another known document, and `may_be_other`.
+/// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
 fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let begin = Some(format!("begin it with `apiVersion: {API_VERSION}` and `kind: {KIND}`"));

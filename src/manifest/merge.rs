@@ -1,7 +1,6 @@
-//! What several manifests ask for, put together: exclusions taken out, equal items made one,
-//! contradictions refused.
+//! Merges the items of several manifests: applies exclusions, joins equal items, refuses contradictions.
 
-use super::items::{Exclude, Item, Items};
+use super::items::{Exclude, Items, Located};
 use super::source_text::SourceSpan;
 use super::{Endpoint, Wanted, WantedFile, WantedImage};
 use crate::document::{Diagnostic, nearest};
@@ -13,7 +12,7 @@ use std::fmt::Display;
 
 type Merged<T> = Result<T, Box<Diagnostic>>;
 
-/// Puts together what `all` ask for.
+/// Merges the items of all manifests.
 pub(super) fn merge(all: Vec<Items>) -> Merged<Wanted> {
     let mut sum = Items::default();
     for items in all {
@@ -55,8 +54,8 @@ impl Exclude {
     }
 }
 
-/// An exclusion that leaves nothing out is a mistake, or was overtaken by its list.
-fn must_match(exclude: &Item<Exclude>, sum: &Items) -> Merged<()> {
+/// An exclusion that matches nothing is an error: it has a mistake, or its list no longer has the item.
+fn must_match(exclude: &Located<Exclude>, sum: &Items) -> Merged<()> {
     if sum.images.iter().any(|item| exclude.value.matches_image(&item.value))
         || sum.files.iter().any(|item| exclude.value.matches_file(&item.value))
     {
@@ -83,18 +82,18 @@ fn must_match(exclude: &Item<Exclude>, sum: &Items) -> Merged<()> {
     Err(exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help)))
 }
 
-/// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
-/// first lacks. The result is sorted by key.
+/// Joins items of one key by `join`, which keeps the first and adds from the second what the first lacks. The result
+/// is sorted by key.
 fn unite<T, K: Ord>(
-    items: Vec<Item<T>>,
+    items: Vec<Located<T>>,
     key: impl Fn(&T) -> K,
-    join: impl Fn(&mut Item<T>, &Item<T>) -> Merged<()>,
-) -> Merged<Vec<Item<T>>>
+    join: impl Fn(&mut Located<T>, &Located<T>) -> Merged<()>,
+) -> Merged<Vec<Located<T>>>
 where
     T: Named,
 {
     // with each item stands where its key was met last: the items of one file come in a row
-    let mut united: BTreeMap<K, (Item<T>, SourceSpan)> = BTreeMap::new();
+    let mut united: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {
             Entry::Vacant(entry) => {
@@ -114,7 +113,7 @@ where
     Ok(united.into_values().map(|(item, _)| item).collect())
 }
 
-fn twice<T: Named>(first: &SourceSpan, second: &Item<T>) -> Box<Diagnostic> {
+fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
     let name = second.value.shown();
     let place = first.location();
     if place == second.span.location() {
@@ -125,7 +124,7 @@ fn twice<T: Named>(first: &SourceSpan, second: &Item<T>) -> Box<Diagnostic> {
     second.span.fault(message, Some("take one of the two out".into()))
 }
 
-/// How a message names an item.
+/// The name of an item in messages.
 trait Named {
     fn shown(&self) -> String;
 }
@@ -156,8 +155,8 @@ impl Named for Endpoint {
 
 /// Two different values of `what` for one item.
 fn contradiction<T: Named>(
-    first: &Item<T>,
-    second: &Item<T>,
+    first: &Located<T>,
+    second: &Located<T>,
     what: &str,
     values: (impl Display, impl Display),
 ) -> Box<Diagnostic> {
@@ -166,7 +165,7 @@ fn contradiction<T: Named>(
     second.span.fault(message, Some("make both the same, or take one of the two out".into()))
 }
 
-/// Takes from `second` what `first` lacks; `None` where both have it and differ.
+/// Copies `second` to `first` where that is empty. Returns `false` where both have a value and differ.
 fn agree<V: Clone + PartialEq>(first: &mut Option<V>, second: &Option<V>) -> bool {
     match (&first, second) {
         (Some(a), Some(b)) => a == b,
@@ -182,7 +181,7 @@ fn shown<V: Display>(value: &Option<V>) -> String {
     value.as_ref().map(V::to_string).unwrap_or_default()
 }
 
-fn join_images(first: &mut Item<WantedImage>, second: &Item<WantedImage>) -> Merged<()> {
+fn join_images(first: &mut Located<WantedImage>, second: &Located<WantedImage>) -> Merged<()> {
     let (mut pin, mut update) = (first.value.pin.clone(), first.value.update.clone());
     if !agree(&mut pin, &second.value.pin) {
         let values = (shown(&pin), shown(&second.value.pin));
@@ -209,7 +208,7 @@ fn join_images(first: &mut Item<WantedImage>, second: &Item<WantedImage>) -> Mer
     Ok(())
 }
 
-fn join_files(first: &mut Item<WantedFile>, second: &Item<WantedFile>) -> Merged<()> {
+fn join_files(first: &mut Located<WantedFile>, second: &Located<WantedFile>) -> Merged<()> {
     let (mut checksum, mut mode) = (first.value.checksum.clone(), first.value.mode.clone());
     if !agree(&mut checksum, &second.value.checksum) {
         let values = (shown(&checksum), shown(&second.value.checksum));
@@ -227,7 +226,7 @@ fn join_files(first: &mut Item<WantedFile>, second: &Item<WantedFile>) -> Merged
     Ok(())
 }
 
-fn join_missing(first: &mut Item<Accepted>, second: &Item<Accepted>) -> Merged<()> {
+fn join_missing(first: &mut Located<Accepted>, second: &Located<Accepted>) -> Merged<()> {
     if first.value.until != second.value.until {
         let values = (first.value.until.clone(), second.value.until.clone());
         return Err(contradiction(first, second, "last day", values));
@@ -239,7 +238,7 @@ fn join_missing(first: &mut Item<Accepted>, second: &Item<Accepted>) -> Merged<(
     Ok(())
 }
 
-fn join_endpoints(first: &mut Item<Endpoint>, second: &Item<Endpoint>) -> Merged<()> {
+fn join_endpoints(first: &mut Located<Endpoint>, second: &Located<Endpoint>) -> Merged<()> {
     let mut reasons: Vec<&str> = first.value.why.split("; ").chain([second.value.why.as_str()]).collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -247,9 +246,9 @@ fn join_endpoints(first: &mut Item<Endpoint>, second: &Item<Endpoint>) -> Merged
     Ok(())
 }
 
-/// No URL may stand for two files.
-fn one_file_a_url(files: &[Item<WantedFile>]) -> Merged<()> {
-    let mut owners: BTreeMap<&str, &Item<WantedFile>> = BTreeMap::new();
+/// Refuses a URL that belongs to two files.
+fn one_file_a_url(files: &[Located<WantedFile>]) -> Merged<()> {
+    let mut owners: BTreeMap<&str, &Located<WantedFile>> = BTreeMap::new();
     for item in files {
         for url in std::iter::once(&item.value.url).chain(&item.value.also) {
             if let Some(first) = owners.insert(url, item) {

@@ -1,8 +1,8 @@
-//! WHAT IS WANTED. People write manifests; here they are read, expanded, checked and merged into one
-//! list of pinned items.
+//! WHAT IS WANTED. People write manifests; this folder reads, expands and checks them, and merges them into one list of
+//! pinned items.
 //!
-//! [`load`] is the way in. Each file is read by its schema, its variables are filled in and its lists
-//! read (`check`), and what all files want is put together (`merge`).
+//! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists` (`check`), and joins the
+//! items of all files (`merge`).
 
 mod check;
 mod draft;

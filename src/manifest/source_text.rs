@@ -1,4 +1,4 @@
-//! Input files and places in them, from which faults are made.
+//! Input files with the places of their values, and errors that point at a place.
 
 use super::Location;
 use crate::document::{Diagnostic, Node, line_column};
@@ -12,7 +12,7 @@ pub(super) struct SourceText {
     pub(super) file: String,
     /// Its content.
     pub(super) text: String,
-    /// The places; one empty node where the file is no YAML.
+    /// The places of the values; one empty node where the file is not YAML.
     pub(super) root: Node,
 }
 
@@ -30,7 +30,7 @@ impl SourceText {
         Rc::new(SourceText { file, text, root })
     }
 
-    /// A file that is no YAML.
+    /// A file that is not YAML.
     pub(super) fn plain(file: String, text: String) -> Rc<SourceText> {
         Rc::new(SourceText { file, text, root: Node::default() })
     }
@@ -41,14 +41,14 @@ impl SourceSpan {
         SourceSpan { text: text.clone(), range }
     }
 
-    /// The same, narrowed to `part` where that is written in it.
+    /// The part of the place where `part` is written; the whole place if it is not found.
     pub(super) fn narrowed(&self, part: &str) -> SourceSpan {
         let at = self.written().find(part).map(|at| self.range.start + at);
         let range = at.map_or(self.range.clone(), |start| start..start + part.len());
         SourceSpan { text: self.text.clone(), range }
     }
 
-    /// What is written there.
+    /// The text at this place.
     pub(super) fn written(&self) -> &str {
         self.text.text.get(self.range.clone()).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl SourceSpan {
         Location { file: self.text.file.clone(), line, column }
     }
 
-    /// The fault `message` here, with what to write instead.
+    /// An error at this place, with what to write instead.
     pub(super) fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.text.file.clone(),

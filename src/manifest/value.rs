@@ -9,12 +9,12 @@ use url::Url;
 
 type Checked<T> = Result<T, Box<Diagnostic>>;
 
-/// Name and pin of a reference that stands alone.
+/// Name and pin of a reference without a `digest` key.
 pub(super) fn reference_of(text: &str, span: &SourceSpan) -> Checked<(ImageRef, Option<Digest>)> {
     pinned(text, None, span, span)
 }
 
-/// Name and pin of a reference with the `digest` key beside it.
+/// Name and pin of a reference with a `digest` key.
 pub(super) fn pinned(
     text: &str,
     digest: Option<Digest>,
@@ -54,7 +54,7 @@ pub(super) fn exclude_of(text: &str, span: &SourceSpan) -> Checked<Exclude> {
     })
 }
 
-/// The platforms, sorted. `span` gives the place of the nth.
+/// The platforms, sorted. `span` returns the place of the nth.
 pub(super) fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
     let parse = |(index, text): (usize, &String)| {
         text.parse::<Platform>().map_err(|error| span(index).fault(error.to_string(), None))

@@ -1,4 +1,4 @@
-//! Variables of a manifest: their check, and the items that their values make.
+//! Variables of a manifest: checked, and combined into one binding for each item.
 
 use super::source_text::SourceSpan;
 use crate::document::{Diagnostic, nearest};
@@ -15,9 +15,9 @@ pub(super) struct Vars(BTreeMap<String, Vec<String>>);
 
 /// A field of an item in which variables may stand.
 pub(super) struct Field<'a> {
-    /// What is written.
+    /// Its text.
     pub(super) text: &'a str,
-    /// Where.
+    /// Its place.
     pub(super) at: SourceSpan,
     /// Whether `${url}` may stand in it.
     pub(super) takes_url: bool,
@@ -34,14 +34,14 @@ impl<'a> Field<'a> {
 pub(super) struct Binding(BTreeMap<String, String>);
 
 impl Binding {
-    /// The same, with `name` standing for `value` too.
+    /// This binding with `name` bound to `value`.
     pub(super) fn with(&self, name: &str, value: &str) -> Binding {
         let mut values = self.0.clone();
         values.insert(name.into(), value.into());
         Binding(values)
     }
 
-    /// `template` with the values put in.
+    /// `template` with the values filled in.
     pub(super) fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len());
         for piece in pieces(template) {
@@ -83,7 +83,7 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
 }
 
 impl Vars {
-    /// Checks the variables. `span` gives the place of a key, of its value, or of the nth item of that.
+    /// Checks the variables. `span` returns the place of a key, of its value, or of the nth item of the value.
     pub(super) fn check(
         vars: &BTreeMap<String, Value>,
         span: impl Fn(&str, At) -> SourceSpan,

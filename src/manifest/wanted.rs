@@ -1,10 +1,10 @@
-//! What all manifests together ask for: expanded, merged, sorted.
+//! The items of all manifests: expanded, merged, sorted.
 
 use crate::lockfile::Accepted;
 use crate::model::{Digest, ImageRef, Platform};
 use std::fmt;
 
-/// Everything that is wanted. Each list is sorted by name and holds a name once.
+/// All wanted items. Each list is sorted by name and has each name once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Images.
@@ -28,7 +28,7 @@ pub struct WantedImage {
     pub platforms: Vec<Platform>,
     /// What `landfall update` may move to.
     pub update: Option<String>,
-    /// Whether its referrers are looked up and carried.
+    /// Whether its referrers are looked up and mirrored.
     pub referrers: bool,
     /// Where it is written.
     pub at: Location,
@@ -37,11 +37,11 @@ pub struct WantedImage {
 /// A wanted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedFile {
-    /// Where it comes from: http or https, no userinfo, in its normal form.
+    /// Its source: http or https, without userinfo, in normal form.
     pub url: String,
-    /// What it is checked against.
+    /// Its checksum.
     pub checksum: Option<Checksum>,
-    /// Other URLs that it answers to, sorted.
+    /// Other URLs by which it is served, sorted.
     pub also: Vec<String>,
     /// Permission bits for exports, octal text such as `0755`.
     pub mode: Option<String>,
@@ -49,7 +49,7 @@ pub struct WantedFile {
     pub at: Location,
 }
 
-/// What a file is checked against. Shown as it stands in a lock.
+/// The checksum of a file, shown as in a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// A digest.
@@ -74,7 +74,7 @@ pub struct Endpoint {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// What it is needed for; several reasons are joined by `; `.
+    /// Its purpose; several are joined by `; `.
     pub why: String,
 }
 

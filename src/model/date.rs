@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-/// Today by UTC, so that all machines agree; shown as `YYYY-MM-DD`.
+/// Today in UTC, so that all machines agree; shown as `YYYY-MM-DD`.
 pub fn today() -> Date {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }

@@ -16,7 +16,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name as it stands before the colon and as a folder under `blobs/`.
+    /// The name before the colon of a digest, and of the folder under `blobs/`.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Sha256 => "sha256",
@@ -32,12 +32,12 @@ impl Algorithm {
     }
 }
 
-/// A digest that was parsed or computed; it is always well formed, and shown in lower case.
+/// A digest, parsed or computed. It is always well formed, and shown in lower case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(Value);
 
-/// There are many of the first: they take no room elsewhere.
+/// Most digests are SHA-256, which is kept inline; only SHA-512 takes a heap allocation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Value {
     Sha256([u8; 32]),
@@ -71,7 +71,7 @@ impl Digest {
         hasher.finish()
     }
 
-    /// Which algorithm made it.
+    /// Its algorithm.
     pub fn algorithm(&self) -> Algorithm {
         match self.0 {
             Value::Sha256(_) => Algorithm::Sha256,
@@ -164,7 +164,7 @@ enum State {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// A hasher for new content.
     pub fn new(algorithm: Algorithm) -> Hasher {
         Hasher(match algorithm {
             Algorithm::Sha256 => State::Sha256(Sha256::new()),
@@ -180,7 +180,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of all bytes fed.
+    /// The digest of all bytes so far.
     pub fn finish(self) -> Digest {
         Digest(match self.0 {
             State::Sha256(state) => Value::Sha256(state.finalize().into()),
@@ -189,7 +189,7 @@ impl Hasher {
     }
 }
 
-/// Text is hashed as it is written.
+/// Hashes text as it is formatted.
 impl fmt::Write for Hasher {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.update(text.as_bytes());

@@ -1,8 +1,8 @@
-//! Every bound in one place.
+//! All bounds in one place.
 
 use std::time::Duration;
 
-/// Bounds on memory, concurrency, waiting and the size of what others send.
+/// Bounds on memory, concurrency, waiting times and the size of content from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Transfers in flight over all hosts (`--jobs`).
@@ -17,56 +17,56 @@ pub struct Limits {
     pub archive_bytes: u64,
     /// How many members an archive may have.
     pub archive_files: usize,
-    /// How deep charts may stand inside charts.
+    /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
     pub combinations: usize,
     /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
     pub contents_bytes: usize,
-    /// In how many others a text may stand and still be read for references: YAML in JSON in base64 and so on.
+    /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for example.
     pub embedded_depth: usize,
-    /// How much a gzipped text or a chart may hold unpacked, in bytes.
+    /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
     /// Largest signature of a bundle that is read, in bytes.
     pub signature_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
-    /// How many manifests may stand under one image.
+    /// How many manifests one image may have.
     pub index_nodes: usize,
     /// How many referrers one image may have, those of referrers included.
     pub referrers: usize,
-    /// How many answers a list of tags or referrers may come in.
+    /// How many pages a list of tags or referrers may have.
     pub pages: usize,
     /// Redirects followed for one request.
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
-    /// How often one request may be sent off with "later" (429, or `Retry-After`) beside its attempts.
+    /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
     pub waits: u32,
-    /// About how long the first pause between attempts is; each is twice the one before.
+    /// The first pause between attempts, roughly; each later one is twice as long.
     pub backoff: Duration,
     /// Longest pause between attempts.
     pub backoff_most: Duration,
     /// The smallest blob that is fetched over several connections, in bytes.
-    pub wide: u64,
-    /// The least of it that another connection takes, in bytes: less is not worth one.
-    pub wide_share: u64,
-    /// How much of it is written between two lines of its journal, in bytes: so much is fetched again after
-    /// a kill.
-    pub wide_step: u64,
-    /// The sizes of chunks that uploads are tried in where a host takes no larger body, in bytes.
+    pub parallel_from: u64,
+    /// The smallest range of such a blob that is worth a connection of its own, in bytes.
+    pub parallel_share: u64,
+    /// How many bytes of such a blob are written between two lines of its journal: so much is fetched again
+    /// after a kill.
+    pub journal_step: u64,
+    /// The chunk sizes that uploads try, in this order, where a host refuses larger bodies, in bytes.
     pub chunks: [u64; 2],
     /// Longest wait that a server may ask for, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
-    /// To an open connection.
+    /// Longest time to open a connection.
     pub connect: Duration,
-    /// To the first byte of an answer (`--first-byte`).
+    /// Longest time to the first byte of a response (`--first-byte`).
     pub first_byte: Duration,
-    /// The same through a proxy, which may read the whole body before it hands on a byte of it.
+    /// The same through a proxy, which may read the whole body before it sends a byte of it.
     pub first_byte_proxied: Duration,
-    /// Without a byte in the middle of a body, received or sent (`--idle`).
+    /// Longest time without a byte in the middle of a body, received or sent (`--idle`).
     pub idle: Duration,
-    /// To the answer of an upload after its last byte: a registry may hash and move a large blob first.
+    /// Longest time to the response after the last byte of an upload: a registry may first hash and move a large blob.
     pub upload_answer: Duration,
     /// Connections that `serve` keeps open at one time.
     pub connections: usize,
@@ -98,9 +98,9 @@ impl Default for Limits {
             waits: 20,
             backoff: Duration::from_millis(300),
             backoff_most: Duration::from_secs(30),
-            wide: 64 << 20,
-            wide_share: 8 << 20,
-            wide_step: 4 << 20,
+            parallel_from: 64 << 20,
+            parallel_share: 8 << 20,
+            journal_step: 4 << 20,
             chunks: [64 << 20, 16 << 20],
             max_wait_secs: 15 * 60,
             connect: Duration::from_secs(30),

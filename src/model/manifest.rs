@@ -1,5 +1,5 @@
-//! Manifests and indexes as far as landfall must read them. The raw bytes are what is kept and sent;
-//! nothing parsed here is ever written back, the trimmed index apart.
+//! Manifests and indexes, as far as landfall must read them. landfall keeps and sends the raw bytes; it never writes
+//! back what it parsed, except as a trimmed index.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
@@ -8,27 +8,27 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
-    /// What it is.
+    /// Its descriptor.
     pub descriptor: Descriptor,
-    /// For which platform, where the index says so.
+    /// Its platform, where the index has one.
     pub platform: Option<Platform>,
-    /// The digest of the sibling that an attestation manifest speaks of
+    /// The digest of the sibling that an attestation manifest is about
     /// (annotation `vnd.docker.reference.digest`).
     pub attests: Option<Digest>,
 }
 
-/// A manifest, read.
+/// A parsed manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manifest {
-    /// An index: a list of manifests (now and then of blobs).
+    /// An index: a list of manifests (rarely of blobs).
     Index(Vec<Child>),
     /// An image or an artifact.
     Image {
         /// The config blob.
         config: Descriptor,
-        /// The layers, in order, repetitions kept.
+        /// The layers, in order, with repetitions.
         layers: Vec<Descriptor>,
-        /// The manifest that this one is a referrer of.
+        /// The manifest that this one refers to.
         subject: Option<Descriptor>,
         /// `artifactType`, or the config's media type where that is absent.
         artifact_type: String,
@@ -40,7 +40,7 @@ pub enum Manifest {
 /// Why a manifest cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// No JSON, or a field that a manifest must have is absent.
+    /// It is not JSON, or lacks a required field.
     #[error("manifest cannot be read: {0}")]
     Json(String),
     /// A digest in it is not well formed.
@@ -102,7 +102,7 @@ impl RawDescriptor {
 
 impl Manifest {
     /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
-    /// `content_type` without parameters, else what its shape says (manifest.md, "mediaType").
+    /// `content_type` without parameters, else the one that fits its fields (manifest.md, "mediaType").
     pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
         let raw: RawManifest =
             serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
@@ -146,11 +146,11 @@ fn read_child(raw: &RawDescriptor) -> Result<Child, ManifestError> {
     })
 }
 
-/// The index with only the children in `keep`: the same members in the same order, written without
-/// white space. The rule is fixed, so that everybody computes the same bytes from the same index.
+/// The index with only the children in `keep`: the same members in the same order, without white space. The rule is
+/// fixed, so that everybody computes the same bytes from the same index.
 ///
 /// # Errors
-/// When `index` is no JSON object with a list `manifests`.
+/// When `index` is not a JSON object with a list `manifests`.
 pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut value: serde_json::Value = serde_json::from_slice(index).map_err(json)?;

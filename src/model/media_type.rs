@@ -1,4 +1,4 @@
-//! Media types, of which a few stand in every lock thousands of times.
+//! Media types: the known ones by name, and a type that keeps these without allocation. A lock has thousands of them.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -11,15 +11,15 @@ pub use oci_client::manifest::{
     OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
 };
 
-/// Docker schema 1, signed: read by name only, so that it can be refused by name.
+/// Docker schema 1, signed. It is known only to be refused by name.
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
 /// Docker schema 1, unsigned.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
 /// The two bytes `{}` that stand for "no config" (manifest.md, "Guidance for an Empty Descriptor").
 pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
-/// A plain file carried as an artifact.
+/// A plain file, as the layer of an artifact.
 pub const OCTETS: &str = "application/octet-stream";
-/// `artifactType` of a file that landfall carries.
+/// `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
 
 /// Whether it is an index (a list of manifests).
@@ -43,7 +43,7 @@ pub fn is_image_config(media_type: &str) -> bool {
     media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
 }
 
-/// A media type. Those that most content has take no room of their own.
+/// A media type. The frequent ones take no allocation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub struct MediaType(Cow<'static, str>);

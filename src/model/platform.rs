@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// An operating system and an architecture, with a variant where one is named (image-index.md).
+/// An operating system and an architecture, with an optional variant (image-index.md).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Platform {
@@ -29,9 +29,9 @@ const ARCHITECTURES: [&str; 14] = [
 ];
 
 impl Platform {
-    /// Whether a child for `self` serves somebody who asked for `wanted`.
+    /// Whether an image for `self` suits a request for `wanted`.
     ///
-    /// A wanted platform without a variant takes any; `arm64` and `arm64/v8` are the same.
+    /// A wanted platform without a variant accepts any variant; `arm64` and `arm64/v8` are the same.
     pub fn satisfies(&self, wanted: &Platform) -> bool {
         let plain = |p: &Platform| match (p.architecture.as_str(), p.variant.as_deref()) {
             ("arm64", Some("v8")) => None,
@@ -42,7 +42,7 @@ impl Platform {
             && (plain(wanted).is_none() || plain(self) == plain(wanted))
     }
 
-    /// Whether it is `unknown/unknown`, as attestation manifests have it.
+    /// Whether it is `unknown/unknown`, the platform of attestation manifests.
     pub fn is_unknown(&self) -> bool {
         self.os == "unknown" || self.architecture == "unknown"
     }

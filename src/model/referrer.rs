@@ -1,4 +1,4 @@
-//! Referrers: what a manifest says of its subject, and the names by which referrers are found
+//! Referrers: manifests with a subject, and the names by which a registry lists them
 //! (distribution-spec "Listing Referrers", "Referrers Tag Schema"; cosign's tag convention).
 
 use super::manifest::children_mut;
@@ -6,12 +6,12 @@ use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What a manifest with a subject says of itself.
+/// A manifest with a subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Referring {
     /// The digest of the manifest that it refers to.
     pub subject: Digest,
-    /// Its descriptor as it stands in a list of referrers, with its artifact type and annotations.
+    /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
     pub entry: Value,
 }
 
@@ -35,7 +35,7 @@ struct Typed {
     media_type: Option<String>,
 }
 
-/// Reads the subject of a manifest or index; gives nothing for one without a subject.
+/// Reads the subject of a manifest or index; `None` where it has no subject.
 pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
     let raw: Raw = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
@@ -54,13 +54,13 @@ pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
     Some(Referring { subject, entry })
 }
 
-/// The tag under which a registry without a referrers API keeps the list of what refers to `subject`.
+/// The tag under which a registry without a referrers API keeps the list of the referrers of `subject`.
 pub fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
 
-/// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. There are
-/// none for a digest that is too long for a tag.
+/// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. A
+/// digest that is too long for a tag has none.
 pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     match subject.algorithm() {
         Algorithm::Sha256 => {
@@ -70,11 +70,11 @@ pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     }
 }
 
-/// The list of referrers `old`, if there is one, with `entries` put to its end where it lacks them.
-/// `None` where it lacks nothing. What stands in it already stays as it is.
+/// Appends to the list of referrers `old` those `entries` that it lacks; `None` where it lacks none. Its own entries
+/// stay unchanged. Without `old` the list is new.
 ///
 /// # Errors
-/// When `old` is no index.
+/// When `old` is not an index.
 pub fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut index = match old {

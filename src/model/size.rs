@@ -1,4 +1,4 @@
-//! Sizes in bytes, read and shown.
+//! Sizes in bytes: parsed, and formatted for people.
 
 /// Why a text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,26 +4,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why nothing is served.
+/// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// `--listen` is no address.
+    /// `--listen` is not an address.
     #[error("cannot listen at '{address}': {why}; write HOST:PORT, as in 127.0.0.1:5000")]
     Address {
-        /// What was given.
+        /// The value of `--listen`.
         address: String,
         /// The system's answer.
         why: String,
     },
-    /// The system does not give the address.
+    /// The system refuses the address.
     #[error("cannot listen at {address}: {source}; name another with --listen HOST:PORT")]
     Listen {
-        /// What was given.
+        /// The value of `--listen`.
         address: String,
         /// The system's answer.
         source: io::Error,
     },
-    /// Everybody on the network could push.
+    /// Everybody on the network could push, which nobody allowed.
     #[error(
         "--writable at {address} would let everybody who reaches it push images; name who may with --htpasswd \
          FILE, or say --anonymous-push if that is meant"

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// All addresses that `listen` (`HOST:PORT`) means.
+/// All addresses of `listen` (`HOST:PORT`).
 pub(super) async fn addresses(listen: &str) -> Result<Vec<SocketAddr>, ServeError> {
     let wrong = |why: String| ServeError::Address { address: listen.into(), why };
     let found = tokio::net::lookup_host(listen).await.map_err(|error| wrong(error.to_string()))?;

@@ -18,6 +18,7 @@ mod listen;
 mod manifest_upload;
 mod options;
 mod page;
+mod pieces;
 mod pull;
 mod range;
 mod referrers;

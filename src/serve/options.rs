@@ -1,4 +1,4 @@
-//! What to serve, and what is served.
+//! What to serve and how, and what a running server reports.
 
 use super::auth::Users;
 use crate::config::Site;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A bundle, or anything else that has a lock and content.
 pub struct ServedBundle {
-    /// How people call it, such as its file name.
+    /// Its name for people, such as its file name.
     pub name: String,
     /// Its digest, where it has one.
     pub digest: Option<Digest>,
@@ -30,15 +30,15 @@ pub struct Options<'a> {
     pub listen: String,
     /// What is served. Where two bundles hold one name, the later one counts.
     pub bundles: Vec<ServedBundle>,
-    /// The registry that stands in rewritten references; this server's address where it is left out.
+    /// The registry of rewritten references; this server's own address by default.
     pub target: Option<Target>,
     /// The site, for its destination paths.
     pub site: Option<&'a Site>,
     /// The folder for pushes.
     pub writable: Option<PathBuf>,
-    /// Who may use the API; everybody where it is left out.
+    /// Who may use the API; everybody by default.
     pub users: Option<Users>,
-    /// Whether everybody may push, beyond loopback too.
+    /// Whether everybody may push, also beyond loopback.
     pub anonymous_push: bool,
     /// Certificate chain and key, PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -48,12 +48,12 @@ pub struct Options<'a> {
     pub progress: Arc<dyn Progress>,
 }
 
-/// What is served, when it begins.
+/// What a started server serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serving {
     /// `http://127.0.0.1:5000`
     pub url: String,
-    /// How many items of each kind the bundles hold; kinds without an item too.
+    /// The number of items of each kind, also where it is 0.
     pub items: Vec<(Kind, usize)>,
     /// Whether it takes pushes.
     pub writable: bool,

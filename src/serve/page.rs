@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName};
 use std::fmt::Write as _;
 
-/// Nothing may be loaded or run.
+/// A browser may neither load nor run anything.
 pub(super) const POLICY: (HeaderName, &str) =
     (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'");
 

@@ -3,19 +3,19 @@
 use axum::http::HeaderMap;
 use axum::http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
 
-/// What part of the content is asked for.
+/// The part of the content that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// All of it.
     Whole,
-    /// From the first byte to before the second.
+    /// From the first offset to before the second.
     Part(u64, u64),
-    /// A range that lies outside.
+    /// A range outside of the content.
     Outside,
 }
 
-/// Reads `Range` for content of `size` bytes with the entity tag `etag`. BlobChain ranges at once, other
-/// units and nonsense are ignored, as the RFC allows.
+/// Reads `Range` for content of `size` bytes with the entity tag `etag`. Several ranges at once, other
+/// units and malformed ranges are ignored, as the RFC allows.
 pub(super) fn wanted(headers: &HeaderMap, size: u64, etag: &str) -> Wanted {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if text(IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
@@ -48,7 +48,7 @@ fn read(range: &str, size: u64) -> Option<Wanted> {
     Some(if first >= size { Wanted::Outside } else { Wanted::Part(first, end) })
 }
 
-/// Whether the client has it already: `If-None-Match` names `etag`, or anything.
+/// Whether the client has the content already: `If-None-Match` is `etag` or `*`.
 pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let value = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or("");
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();

@@ -409,7 +409,7 @@ fn a_blob_over_several_connections() {
     // slow enough that helpers are worth it
     let pace = Some((8000, Duration::from_millis(4)));
     rig.up.set(Settings { pace, ..Settings::default() });
-    rig.limits = Limits { wide: 200_000, wide_share: 20_000, wide_step: 8000, ..quick() };
+    rig.limits = Limits { parallel_from: 200_000, parallel_share: 20_000, journal_step: 8000, ..quick() };
     for (name, faults) in [
         ("as it should be", vec![]),
         ("cut", vec![Fault::once(On::Blob, What::Cut(9000)).times(3)]),

@@ -249,8 +249,8 @@ fn another_lock_takes_over_what_has_come() {
 fn several_connections_bring_a_blob_over_a_bad_network() {
     let mut rig = Rig::of(SCALE);
     rig.limits = quick_and_wide();
-    rig.limits.wide_share = 200_000;
-    rig.limits.wide_step = 100_000;
+    rig.limits.parallel_share = 200_000;
+    rig.limits.journal_step = 100_000;
     let wanted = fs::read(rig.place.path("first.bundle")).unwrap();
     let faults = |number: usize| {
         let at = 40_000 + 331_777 * (number % 13);

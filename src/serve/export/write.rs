@@ -3,10 +3,11 @@
 use super::ExportError;
 use super::paths::ExportFile;
 use crate::content::{BlobRead, ContentError};
-use crate::model::Hasher;
+use crate::model::{Digest, Hasher};
 use crate::report::Status;
+use crate::serve::pieces::{digest_of, each_piece};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -39,9 +40,12 @@ pub(super) fn write(
         let linked = first.as_deref().is_some_and(|first| link(first, &path).is_ok());
         if !linked {
             let temporary = NamedTempFile::new_in(folder).map_err(failed)?;
-            copy(item, blobs, temporary.as_file()).map_err(|error| match error {
-                Copy::Content(error) => error,
-                Copy::Disk(source) => failed(source),
+            let digest = item.file.digest;
+            copy(digest, blobs, temporary.as_file()).map_err(|error| match error {
+                CopyError::Open(error) => error.into(),
+                CopyError::Read(source) => ContentError::Read { digest: digest.clone(), source }.into(),
+                CopyError::Write(source) => failed(source),
+                CopyError::Damaged(found) => ExportError::Damaged { expected: digest.clone(), found },
             })?;
             temporary.as_file().set_permissions(fs::Permissions::from_mode(item.mode)).map_err(failed)?;
             temporary.as_file().sync_all().map_err(failed)?;
@@ -53,33 +57,29 @@ pub(super) fn write(
     Ok((status, written))
 }
 
-enum Copy {
-    Content(ExportError),
-    Disk(io::Error),
+/// Why content cannot be copied.
+enum CopyError {
+    Open(ContentError),
+    Read(io::Error),
+    Write(io::Error),
+    Damaged(Digest),
 }
 
-fn copy(item: &ExportFile, blobs: &dyn BlobRead, mut to: &fs::File) -> Result<(), Copy> {
-    let digest = item.file.digest;
-    let read = |source| Copy::Content(ContentError::Read { digest: digest.clone(), source }.into());
-    let mut reader = blobs.open(digest, 0).map_err(|error| Copy::Content(error.into()))?;
+impl From<io::Error> for CopyError {
+    fn from(error: io::Error) -> CopyError {
+        CopyError::Read(error)
+    }
+}
+
+fn copy(digest: &Digest, blobs: &dyn BlobRead, mut to: &fs::File) -> Result<(), CopyError> {
+    let mut reader = blobs.open(digest, 0).map_err(CopyError::Open)?;
     let mut hasher = Hasher::new(digest.algorithm());
-    let mut piece = vec![0; 256 << 10];
-    loop {
-        match reader.read(&mut piece) {
-            Ok(0) => break,
-            Ok(count) => {
-                hasher.update(&piece[..count]);
-                to.write_all(&piece[..count]).map_err(Copy::Disk)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(read(error)),
-        }
-    }
+    each_piece(&mut reader, |piece| {
+        hasher.update(piece);
+        to.write_all(piece).map_err(CopyError::Write)
+    })?;
     let found = hasher.finish();
-    if found == *digest {
-        return Ok(());
-    }
-    Err(Copy::Content(ExportError::Damaged { expected: digest.clone(), found }))
+    if found == *digest { Ok(()) } else { Err(CopyError::Damaged(found)) }
 }
 
 /// Makes `path` a second name for `first`, in place of whatever is there.
@@ -99,15 +99,8 @@ fn is_there(path: &Path, item: &ExportFile) -> io::Result<bool> {
     if !found.is_file() || found.size() != item.file.size || found.mode() & 0o7777 != item.mode {
         return Ok(false);
     }
-    let mut hasher = Hasher::new(item.file.digest.algorithm());
     let mut file = fs::File::open(path)?;
-    let mut piece = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hasher.finish() == *item.file.digest),
-            count => hasher.update(&piece[..count]),
-        }
-    }
+    Ok(digest_of(&mut file, item.file.digest.algorithm())? == *item.file.digest)
 }
 
 /// No folder between `dir` and the file may be a symbolic link: it could lead out of `dir`. A link at the file's

@@ -4,6 +4,7 @@ use super::disk::{optional, persist, write};
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
 use crate::content::{BlobRead, ContentError};
 use crate::model::{Algorithm, Digest, Hasher};
+use crate::serve::pieces::{digest_of, each_piece};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -92,15 +93,7 @@ impl WritableBlobs {
     pub(in super::super) fn adopt(&self, from: &dyn BlobRead, digest: &Digest) -> Result<(), KeepError> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
-        let mut piece = vec![0; 256 << 10];
-        loop {
-            match reader.read(&mut piece) {
-                Ok(0) => break,
-                Ok(count) => incoming.write(&piece[..count])?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        each_piece(&mut reader, |piece| incoming.write(piece))?;
         self.keep(incoming, digest)
     }
 
@@ -181,14 +174,7 @@ impl BlobRead for WritableBlobs {
 
 fn hash_again(file: &mut File, algorithm: Algorithm) -> io::Result<Digest> {
     file.rewind()?;
-    let mut hasher = Hasher::new(algorithm);
-    let mut piece = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hasher.finish()),
-            count => hasher.update(&piece[..count]),
-        }
-    }
+    digest_of(file, algorithm)
 }
 
 #[cfg(test)]

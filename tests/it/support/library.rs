@@ -1,6 +1,6 @@
 //! What the tests use of the library itself: every path into it stands here and nowhere else.
 
-pub use landfall::bundle::{self, Begun, Bundle, PackOptions, Plan, Straight};
+pub use landfall::bundle::{self, Bundle, DirectBundle, PackOptions, PackPlan, Start};
 pub use landfall::config::{Site, mapping};
 pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
@@ -12,7 +12,7 @@ pub use landfall::model::{
     Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, file_repository, media_type, trim_index,
 };
 pub use landfall::pull::pull;
-pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
+pub use landfall::push::{Omitted, Options as PushOptions, PushError, Pushed, push};
 pub use landfall::registry::{Keychain, Sessions};
 pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
 pub use landfall::rewrite::{

@@ -1,0 +1,91 @@
+//! What a registry is missing of a lock: one HEAD for each manifest at each destination, and one for its tag.
+
+use super::error::PushError;
+use super::plan::{Delivery, deliveries};
+use crate::content::Entry;
+use crate::http::Error;
+use crate::item::entry;
+use crate::lockfile::Lock;
+use crate::model::Digest;
+use crate::model::Mapping;
+use crate::registry::{Session, Sessions};
+use futures_util::StreamExt;
+use serde::Serialize;
+
+/// A manifest of a locked item that is missing at one of its destinations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingManifest {
+    /// Its name in the lock.
+    pub item: String,
+    /// The destination, with its tag.
+    pub at: String,
+    /// The digest that is not there.
+    pub digest: Digest,
+    /// What is there in its place.
+    pub why: String,
+}
+
+/// How much was asked for, and what is missing of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// How many destinations were asked about.
+    pub destinations: usize,
+    /// What is missing, in the lock's order.
+    pub manifests: Vec<MissingManifest>,
+}
+
+/// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and other
+/// referrers included, and for the tags. Blobs are not asked for: registries take no manifest without them.
+///
+/// # Errors
+/// When the registry cannot be reached, or cannot say.
+pub async fn missing(
+    lock: &Lock,
+    mapping: &Mapping,
+    sessions: &Sessions,
+    jobs: usize,
+) -> Result<Missing, PushError> {
+    let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
+    let deliveries = deliveries(lock, mapping);
+    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
+    let asking = futures_util::stream::iter(0..deliveries.len())
+        .map(|at| one(&session, entry(lock, deliveries[at].entry), &deliveries[at]));
+    let answers: Vec<_> = asking.buffered(jobs).collect().await;
+    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
+    Ok(Missing { destinations: deliveries.len(), manifests: answers.into_iter().flatten().collect() })
+}
+
+async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec<MissingManifest>, Error> {
+    let repository = &delivery.destination.repository;
+    let absent = |digest: &Digest, why: String| MissingManifest {
+        item: entry.name.clone(),
+        at: format!("{}:{}", delivery.destination, delivery.tag),
+        digest: digest.clone(),
+        why,
+    };
+    let top = &entry.top.digest;
+    let trimmed = entry.trimmed().map(|part| &part.descriptor.digest);
+    let mut missing = Vec::new();
+    let manifests = entry.parts.iter().filter(|part| part.is_manifest()).map(|part| &part.descriptor.digest);
+    for digest in manifests.filter(|digest| Some(*digest) != trimmed) {
+        if session.head_manifest(repository, &digest.to_string(), false).await?.is_some() {
+            continue;
+        }
+        // the trimmed index stands in for the whole one
+        let stand_in = trimmed.filter(|_| digest == top);
+        let there = match stand_in {
+            Some(trimmed) => session.head_manifest(repository, &trimmed.to_string(), false).await?,
+            None => None,
+        };
+        if there.is_none() {
+            missing.push(absent(digest, "it is not there".into()));
+        }
+    }
+    match session.head_manifest(repository, &delivery.tag, false).await? {
+        Some(found) if found == *top || Some(&found) == trimmed => {}
+        Some(found) => missing.push(absent(top, format!("the tag stands at {found}"))),
+        None if missing.iter().any(|one| one.digest == *top) => {}
+        None => missing.push(absent(top, "the tag is not there".into())),
+    }
+    Ok(missing)
+}
