@@ -1,6 +1,7 @@
 //! `landfall discover`: a first manifest, from what is there already.
 
-use crate::cli::shared::findings::{hand_over, shown, wishes};
+use crate::cli::shared::result_file::write_result;
+use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::Lock;
 use crate::manifest::{Wanting, draft};
@@ -66,7 +67,7 @@ impl Discover {
         let undecided = found.found.iter();
         let undecided =
             undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
-        let mut lines: Vec<String> = undecided.clone().map(|placed| shown("undecided", placed)).collect();
+        let mut lines: Vec<String> = undecided.clone().map(|placed| placed.line("undecided")).collect();
         lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
         lines.push(format!("{entries} entries from {} files and charts", found.read));
         let images = wishes.iter().filter_map(|wish| match &wish.what {
@@ -100,7 +101,7 @@ impl Discover {
             }
             (false, _) => Exit::Partial,
         };
-        let text = hand_over(text, self.out.as_deref(), &lines, context)?;
+        let text = write_result(text, self.out.as_deref(), &lines, context)?;
         Ok(Outcome { report, text, exit })
     }
 }
