@@ -7,7 +7,7 @@ use super::plan::Content;
 use super::straight::{Inner, Straight};
 use super::{frame, header};
 use crate::content::Entry;
-use crate::content::{BlobRead, ByteRange, ContentError, Sink, StoreError, Writer};
+use crate::content::{BlobRead, ByteRange, ContentError, LocalSink, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use crate::store::Disk;
 use std::io::Read;
@@ -59,8 +59,8 @@ impl BlobRead for Straight {
     }
 }
 
-impl Sink for Straight {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
+impl LocalSink for Straight {
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         let inner = &*self.0;
         if rehash {
@@ -89,7 +89,7 @@ impl Sink for Straight {
         Ok(false)
     }
 
-    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), StoreError> {
+    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
         // what is not fetched follows from the plan
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Sink for Straight {
         &self,
         descriptor: &Descriptor,
         wide: bool,
-    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
         let inner = &self.0;
         let Some(entry) = inner.places.get(&descriptor.digest).filter(|place| **place < inner.compressed)
         else {
@@ -132,7 +132,7 @@ impl Sink for Straight {
         self.0.arrivals.1.notify_all();
     }
 
-    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError> {
+    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use super::contents::Frame;
 use super::frame::{self, Passing};
 use super::straight::Inner;
-use crate::content::{ByteRange, PartialBlob, StoreError};
+use crate::content::{ByteRange, PartialBlob, WriteError};
 use crate::model::Descriptor;
 use std::fmt;
 use std::io;
@@ -43,9 +43,9 @@ impl StoredGround {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self) -> impl FnOnce(io::Error) -> StoreError {
+    fn failed(&self) -> impl FnOnce(io::Error) -> WriteError {
         let path = self.bundle.path.clone();
-        move |source| StoreError::Bundle { path, source }
+        move |source| WriteError::io("write", &path, source)
     }
 }
 
@@ -56,7 +56,7 @@ impl fmt::Debug for StoredGround {
 }
 
 impl PartialBlob for StoredGround {
-    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
+    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         let mut done = 0;
         while done < buffer.len() {
             let (place, run) = frame::stored_place(at + done as u64);
@@ -68,7 +68,7 @@ impl PartialBlob for StoredGround {
         Ok(())
     }
 
-    fn write(&self, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         let mut done = 0;
         while done < bytes.len() {
             let (place, run) = frame::stored_place(at + done as u64);
@@ -79,7 +79,7 @@ impl PartialBlob for StoredGround {
         Ok(())
     }
 
-    fn passed(&self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn passed(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let mut state = self.state();
         let passed = state.passing.pass(bytes);
         for frame in &passed {
@@ -98,12 +98,12 @@ impl PartialBlob for StoredGround {
         self.bundle.journal.has(&self.descriptor.digest, island)
     }
 
-    fn clear(&self) -> Result<(), StoreError> {
+    fn clear(&self) -> Result<(), WriteError> {
         *self.state() = State::new(self.descriptor.size);
         self.bundle.journal.lost(&self.descriptor.digest).map_err(self.failed())
     }
 
-    fn keep(&self) -> Result<(), StoreError> {
+    fn keep(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
         let mut state = self.state();
         state.kept = true;

@@ -246,7 +246,7 @@ fn blob_pieces(entries: impl Iterator<Item = Entry>) -> Vec<Piece> {
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in entries.flat_map(named) {
-        let url = if let Origin::Url(url) = &part.from { Some(url.as_str()) } else { None };
+        let url = if let Origin::Url(url) = &part.origin { Some(url.as_str()) } else { None };
         let form = Form::of(&part.descriptor.media_type, url);
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let piece = &mut pieces[place];
@@ -257,7 +257,7 @@ fn blob_pieces(entries: impl Iterator<Item = Entry>) -> Vec<Piece> {
                 piece.descriptor.media_type.clone_from(&part.descriptor.media_type);
             }
             if matches!(piece.content, Content::Store) {
-                piece.content = content(&part.from);
+                piece.content = content(&part.origin);
             }
             continue;
         }
@@ -266,7 +266,7 @@ fn blob_pieces(entries: impl Iterator<Item = Entry>) -> Vec<Piece> {
             name: part.descriptor.digest.layout_path(),
             descriptor: part.descriptor,
             form,
-            content: content(&part.from),
+            content: content(&part.origin),
             item,
         });
     }

@@ -1,8 +1,8 @@
 //! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
 
 use super::{CheckStatus, CheckTarget};
-use crate::http::{Certificate, Inspection, Request, Response, Transport, Why, shown_url};
-use crate::registry::{Challenge, Credential, Sessions, read_challenge};
+use crate::http::{Certificate, Inspection, Purpose, Request, Response, Transport, shown_url};
+use crate::registry::{Challenge, Credential, CredentialError, Sessions};
 use jiff::{Timestamp, ToSpan};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
@@ -90,24 +90,24 @@ impl Checker<'_> {
     async fn url(&mut self, written: &Url) {
         let (url, origin) = match self.sessions.file_url(written.as_str()) {
             Ok(found) => found,
-            Err(error) => return self.add("name", CheckStatus::No, error.message, Value::Null),
+            Err(error) => return self.add("name", CheckStatus::No, error.to_string(), Value::Null),
         };
-        if !self.open(&url, origin.as_deref(), Why::File).await {
+        if !self.open(&url, origin.as_deref(), Purpose::File).await {
             return;
         }
         let host = url.host_str().unwrap_or_default();
         let host = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
-        let mut request = Request::new(Method::GET, url, Why::File).header(RANGE, "bytes=0-0");
+        let mut request = Request::new(Method::GET, url, Purpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
         self.ask(request, &host, "", true).await;
     }
 
     async fn registry(&mut self, host: &str, repository: &str) {
-        let found = match self.sessions.place_of(host).await {
+        let found = match self.sessions.base_url(host).await {
             Ok(found) => found,
-            Err(error) => return self.add("connection", CheckStatus::No, error.message, Value::Null),
+            Err(error) => return self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
         };
-        if !self.open(&found.url, found.origin.as_deref(), Why::Registry).await {
+        if !self.open(&found.url, found.origin.as_deref(), Purpose::Registry).await {
             return;
         }
         if found.url.scheme() == "http" {
@@ -127,15 +127,15 @@ impl Checker<'_> {
             }
             None => Some(host.to_owned()),
         };
-        let mut request = Request::new(Method::GET, url, Why::Registry);
+        let mut request = Request::new(Method::GET, url, Purpose::Registry);
         request.origin = found.origin;
         self.ask(request, &account.unwrap_or_default(), repository, found.trusted).await;
     }
 
-    /// Checks name, proxy, connection and certificate. Returns whether a request can be sent.
-    async fn open(&mut self, url: &Url, origin: Option<&str>, why: Why) -> bool {
+    /// Name, proxy, connection and certificate. Whether there is somebody to ask.
+    async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: Purpose) -> bool {
         let Inspection { addresses, via, account, rule, connection, tls } =
-            self.transport().inspect(url, why).await;
+            self.transport().inspect(url, purpose).await;
         let host = url.host_str().unwrap_or_default();
         let stands_in = origin.map(|origin| format!(" (the mirror of {origin})")).unwrap_or_default();
         match addresses {
@@ -160,7 +160,7 @@ impl Checker<'_> {
         };
         self.add("proxy", CheckStatus::Ok, says, json!({"via": via, "rule": rule}));
         match (&connection, &via) {
-            (Err(error), _) => self.add("connection", CheckStatus::No, &*error.message, Value::Null),
+            (Err(error), _) => self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
             (Ok(()), Some(via)) if url.scheme() == "https" => {
                 self.add(
                     "connection",
@@ -177,7 +177,7 @@ impl Checker<'_> {
         match tls {
             None => connection.is_ok(),
             Some(Err(error)) => {
-                self.add("tls", CheckStatus::No, error.message, Value::Null);
+                self.add("tls", CheckStatus::No, error.to_string(), Value::Null);
                 false
             }
             Some(Ok(shaken)) => {
@@ -207,7 +207,7 @@ impl Checker<'_> {
         let answer = self.transport().send(&request).await;
         let account = self.sessions.keychain().find(host, repository).await;
         match &answer {
-            Err(error) => self.add("answer", CheckStatus::No, &*error.message, Value::Null),
+            Err(error) => self.add("answer", CheckStatus::No, error.to_string(), Value::Null),
             Ok(response) => self.answered(response, &account, trusted),
         }
         let hosts: Vec<String> = self
@@ -225,7 +225,7 @@ impl Checker<'_> {
     fn answered(
         &mut self,
         response: &Response,
-        account: &Result<Option<Credential>, impl ToString>,
+        account: &Result<Option<Credential>, CredentialError>,
         trusted: bool,
     ) {
         let status = response.status;
@@ -244,13 +244,13 @@ impl Checker<'_> {
                 (false, format!("{account} is not sent over http that was found by probing"))
             }
             Ok(None) => (false, "no account is known for it".into()),
-            Err(why) => (false, why.to_string()),
+            Err(error) => (false, error.to_string()),
         };
         if account.is_err() {
             self.add("sign-in", CheckStatus::No, &*whose, json!({"account": null}));
         } else if status == StatusCode::UNAUTHORIZED {
             let facts = |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
-            match read_challenge(&response.headers) {
+            match Challenge::read(&response.headers) {
                 Ok(Challenge::Basic) => {
                     let verdict = if known { CheckStatus::Ok } else { CheckStatus::Note };
                     self.add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
@@ -260,8 +260,8 @@ impl Checker<'_> {
                     let says = format!("Bearer tokens of {shown}; {whose}");
                     self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
                 }
-                Err(offered) => {
-                    let says = format!("it offers nothing that landfall can do ({})", offered.join(", "));
+                Err(unknown) => {
+                    let says = format!("it offers nothing that landfall can do ({})", unknown.0.join(", "));
                     self.add("sign-in", CheckStatus::No, says, facts(None));
                 }
             }

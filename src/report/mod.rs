@@ -4,10 +4,8 @@ mod escape;
 mod item;
 mod progress;
 mod summary;
-mod terminal;
 
 pub use escape::escape;
 pub use item::{Item, Kind, Status};
 pub use progress::{Progress, Silent};
 pub use summary::{ErrorInfo, HostUse, Report, RunStatus, Side, Totals};
-pub use terminal::{ProgressMode, progress};

@@ -1,7 +1,4 @@
-//! Progress of a run, as a trait; and the silent one.
-
-use super::escape;
-use std::io::Write;
+//! What the library says while it works. It prints nothing by itself.
 
 /// Hears how a run proceeds. Any thread may call any method.
 pub trait Progress: Send + Sync {
@@ -17,20 +14,13 @@ pub trait Progress: Send + Sync {
     fn end(&self);
 }
 
-/// No progress, only warnings.
+/// Says nothing.
 pub struct Silent;
 
 impl Progress for Silent {
     fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
     fn bytes(&self, _count: u64) {}
     fn item(&self, _name: &str) {}
-    fn note(&self, line: &str) {
-        say(line);
-    }
+    fn note(&self, _line: &str) {}
     fn end(&self) {}
-}
-
-/// Writes a line to stderr.
-pub(super) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", escape(line));
 }

@@ -1,12 +1,13 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
+use super::progress::progress;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
 use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
 use crate::model::{Mapping, Target, is_repository};
-use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
-use crate::report::{Item, Progress, Report, Side, progress};
+use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
+use crate::report::{Item, Progress, Report, Side};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -102,7 +103,7 @@ impl Context {
     pub(crate) fn sessions(&self) -> Result<Arc<Sessions>, Failure> {
         let site = self.site.as_ref();
         let get = |name: &str| std::env::var(name).ok();
-        let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
+        let keychain = Keychain::load(site, get).map_err(SetupError::from)?;
         self.check_trust(&keychain)?;
         let trust = certs_d(&certs_d_folders(get));
         let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);

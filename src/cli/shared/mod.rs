@@ -11,6 +11,7 @@ pub(super) mod lock_flags;
 pub(super) mod open_bundle;
 pub(super) mod options;
 pub(super) mod packed;
+pub(super) mod progress;
 pub(super) mod rewritten;
 pub(super) mod summary;
 

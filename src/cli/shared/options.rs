@@ -1,6 +1,6 @@
 //! The flags that every verb takes.
 
-use crate::report::ProgressMode;
+use super::progress::ProgressMode;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

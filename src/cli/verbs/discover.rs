@@ -6,7 +6,7 @@ use crate::lockfile::Lock;
 use crate::manifest::{Wanting, draft};
 use crate::model::today;
 use crate::report::{Item, Kind, Report, Status};
-use crate::rewrite::audit::{Helm, Inventory, Verdict, discover};
+use crate::rewrite::audit::{Coverage, Helm, Inventory, discover};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Discover {
 
         let undecided = found.found.iter();
         let undecided =
-            undecided.filter(|placed| matches!(placed.finding.verdict, Verdict::Undecided { .. }));
+            undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
         let mut lines: Vec<String> = undecided.clone().map(|placed| shown("undecided", placed)).collect();
         lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
         lines.push(format!("{entries} entries from {} files and charts", found.read));

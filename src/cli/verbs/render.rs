@@ -7,7 +7,7 @@ use crate::item::collision;
 use crate::model::{Limits, Target, today};
 use crate::render::{Overlay, helm_values};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
-use crate::rewrite::audit::{Inventory, Placed, Verdict};
+use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
 use crate::rewrite::{Chart, coalesce, values_of};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -80,8 +80,8 @@ impl HelmValues {
         to: &str,
     ) -> Result<Outcome, Failure> {
         let values = document(charts, overlay, to)?;
-        let (missing, undecided): (Vec<&Placed>, Vec<&Placed>) =
-            overlay.open.iter().partition(|open| matches!(open.finding.verdict, Verdict::Missing { .. }));
+        let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) =
+            overlay.open.iter().partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
         let mut lines: Vec<String> = Vec::new();
         if self.out.is_some() {
             lines.extend(overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to)));
@@ -145,7 +145,7 @@ fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, Fai
     ))
 }
 
-fn items(overlay: &Overlay, missing: &[&Placed]) -> Vec<Item> {
+fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
     let item = |name: String, status, reason| Item {
         kind: Kind::Image,
         name,
