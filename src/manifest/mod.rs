@@ -19,7 +19,7 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-pub use draft::{Wanting, Wish, draft};
+pub use draft::{DraftEntry, DraftItem, draft};
 pub use load::{Error, load};
 pub use schema::Document;
 pub use wanted::{Checksum, Endpoint, Location, Wanted, WantedFile, WantedImage};

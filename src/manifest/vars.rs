@@ -13,13 +13,13 @@ pub(super) const OWN_URL: &str = "url";
 #[derive(Debug, Default)]
 pub(super) struct Vars(BTreeMap<String, Vec<String>>);
 
-/// A field of an item in which variables may stand.
+/// A field of an item that may use variables.
 pub(super) struct Field<'a> {
     /// Its text.
     pub(super) text: &'a str,
     /// Its place.
     pub(super) at: SourceSpan,
-    /// Whether `${url}` may stand in it.
+    /// Whether it may use `${url}`.
     pub(super) takes_url: bool,
 }
 

@@ -62,7 +62,7 @@ pub(super) struct PlainFile<'a> {
     pub(super) size: u64,
     /// Permission bits as locked, octal.
     pub(super) mode: Option<&'a str>,
-    /// The URLs at whose paths it stands.
+    /// The URLs whose paths the file gets.
     pub(super) urls: Vec<&'a str>,
 }
 

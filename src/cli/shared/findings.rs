@@ -1,7 +1,7 @@
 //! How what was found in people's files is shown, and what is made of it handed over.
 
 use crate::cli::shared::{Context, Exit, Failure};
-use crate::manifest::{Wanting, Wish};
+use crate::manifest::{DraftEntry, DraftItem};
 use crate::report::{Side, escape};
 use crate::rewrite::audit::{Coverage, FileFinding, dotted};
 use std::path::Path;
@@ -44,22 +44,22 @@ pub(crate) fn shown(word: &str, placed: &FileFinding) -> String {
 }
 
 /// What a draft is to hold of what was found: everything that is missing.
-pub(crate) fn wishes<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<Wish> {
+pub(crate) fn wishes<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
     found.filter_map(wish).collect()
 }
 
-fn wish(placed: &FileFinding) -> Option<Wish> {
+fn wish(placed: &FileFinding) -> Option<DraftEntry> {
     let finding = &placed.finding;
     let at = format!("{}:{}", placed.file, finding.line);
     let written = || finding.reference.clone();
     let what = match &finding.coverage {
         Coverage::Held { .. } => return None,
-        Coverage::Missing { name: Some(name), .. } => Wanting::Image(name.clone()),
-        Coverage::Missing { url: Some(url), .. } => Wanting::Url(url.clone()),
+        Coverage::Missing { name: Some(name), .. } => DraftItem::Image(name.clone()),
+        Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
         Coverage::Missing { why, .. } => {
-            Wanting::Unclear(written(), format!("{why}; write its name upstream"))
+            DraftItem::Unclear(written(), format!("{why}; write its name upstream"))
         }
-        Coverage::Undecided { why } => Wanting::Unclear(written(), why.clone()),
+        Coverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
     };
-    Some(Wish { what, at })
+    Some(DraftEntry { what, at })
 }
