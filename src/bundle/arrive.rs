@@ -97,7 +97,7 @@ impl LocalSink for Straight {
     fn begin(
         &self,
         descriptor: &Descriptor,
-        wide: bool,
+        parallel_from: bool,
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
         let inner = &self.0;
         let Some(entry) = inner.places.get(&descriptor.digest).filter(|place| **place < inner.compressed)

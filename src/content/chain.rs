@@ -1,4 +1,4 @@
-//! Content of several places, such as a delta and its bases; and what of some entries is in none of them.
+//! Several readers of content as one, such as a delta and its bases; and what none of them has of some entries.
 
 use crate::content::Entry;
 use crate::content::{BlobRead, ContentError};
@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// BlobChain places as one: each digest is read from the first that has it.
+/// Several readers of content as one: each digest is read from the first that has it.
 pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
 impl BlobChain {
     fn find(&self, digest: &Digest) -> Result<Option<(&dyn BlobRead, u64)>, ContentError> {
-        for place in &self.0 {
-            if let Some(size) = place.stat(digest)? {
-                return Ok(Some((&**place, size)));
+        for blobs in &self.0 {
+            if let Some(size) = blobs.stat(digest)? {
+                return Ok(Some((&**blobs, size)));
             }
         }
         Ok(None)
     }
 
-    fn place(&self, digest: &Digest) -> Result<&dyn BlobRead, ContentError> {
+    fn holder(&self, digest: &Digest) -> Result<&dyn BlobRead, ContentError> {
         let missing = || ContentError::Missing { digest: digest.clone() };
         Ok(self.find(digest)?.ok_or_else(missing)?.0)
     }
@@ -32,11 +32,11 @@ impl BlobRead for BlobChain {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        self.place(digest)?.open(digest, offset)
+        self.holder(digest)?.open(digest, offset)
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
-        self.place(digest)?.open_whole(digest)
+        self.holder(digest)?.open_whole(digest)
     }
 }
 
@@ -49,7 +49,7 @@ pub struct MissingBlob {
     pub items: Vec<String>,
 }
 
-/// What the entries need and `blobs` has not, or not in the right size; by digest.
+/// What the entries need and `blobs` lacks, or has in another size; by digest.
 ///
 /// # Errors
 /// When `blobs` cannot say.
@@ -62,13 +62,13 @@ pub fn missing_blobs<'a>(
         for blob in entry.parts.iter().filter(|part| part.is_stored()).map(|part| &part.descriptor) {
             if !asked.contains_key(&blob.digest) {
                 let there = blobs.stat(&blob.digest)? == Some(blob.size);
-                let lacking = (!there).then(|| MissingBlob { blob: blob.clone(), items: Vec::new() });
-                asked.insert(&blob.digest, lacking);
+                let missing = (!there).then(|| MissingBlob { blob: blob.clone(), items: Vec::new() });
+                asked.insert(&blob.digest, missing);
             }
-            if let Some(Some(lacking)) = asked.get_mut(&blob.digest)
-                && lacking.items.last() != Some(&entry.name)
+            if let Some(Some(missing)) = asked.get_mut(&blob.digest)
+                && missing.items.last() != Some(&entry.name)
             {
-                lacking.items.push(entry.name.clone());
+                missing.items.push(entry.name.clone());
             }
         }
     }

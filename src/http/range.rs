@@ -10,12 +10,12 @@ use url::Url;
 impl Transport {
     /// Remembers that this URL's host answers ranges wrongly: this run asks it for none again.
     pub fn distrust_ranges(&self, url: &Url) {
-        let mut liars = self.0.liars.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        liars.insert(host_port(url));
+        let mut wrong_ranges = self.0.wrong_ranges.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        wrong_ranges.insert(host_port(url));
     }
 
     fn trusts_ranges(&self, url: &Url) -> bool {
-        self.0.liars.lock().is_ok_and(|liars| !liars.contains(&host_port(url)))
+        self.0.wrong_ranges.lock().is_ok_and(|wrong_ranges| !wrong_ranges.contains(&host_port(url)))
     }
 }
 
@@ -42,7 +42,7 @@ where
             StatusCode::PARTIAL_CONTENT if fits(response.header("content-range"), offset, size) => {
                 return Ok((offset, response));
             }
-            // dropped with its connection: the body of a lying answer may never end
+            // dropped with its connection: the body of a wrong answer may never end
             StatusCode::PARTIAL_CONTENT | StatusCode::BAD_REQUEST | StatusCode::RANGE_NOT_SATISFIABLE => {
                 transport.distrust_ranges(url);
             }

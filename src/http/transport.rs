@@ -28,7 +28,7 @@ pub(super) struct Inner {
     pub(super) protocols: Mutex<HashMap<String, Arc<OnceCell<Protocol>>>>,
     sign_ins: ProxySignIns,
     /// Hosts whose answers to ranges are wrong.
-    pub(super) liars: Mutex<HashSet<String>>,
+    pub(super) wrong_ranges: Mutex<HashSet<String>>,
     /// Hosts whose rate limit was shown.
     pub(super) rate_limits: Mutex<HashSet<String>>,
 }
@@ -43,7 +43,7 @@ impl Transport {
             limiters: Mutex::default(),
             protocols: Mutex::default(),
             sign_ins: ProxySignIns::default(),
-            liars: Mutex::default(),
+            wrong_ranges: Mutex::default(),
             rate_limits: Mutex::default(),
         }))
     }

@@ -1,17 +1,16 @@
-//! The pull: each digest once for the whole run, biggest first, with a lane for manifests.
+//! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
 
 use crate::content::{
-    Brought, Entry, IdleSlots, Local, LocalSink, Origin, Part, Source, Transfer, TransferError, WriteError,
+    Brought, Entry, Local, LocalSink, Origin, Part, Schedule, Source, Step, Transfer, TransferError,
+    WriteError,
 };
 use crate::http::ErrorKind;
 use crate::item::{each, entry};
 use crate::lockfile::{Accepted, Lock};
 use crate::model::{Descriptor, Digest, Limits, today, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 /// Why a pull stopped before its end. Items that fail do not stop it.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +21,15 @@ pub enum PullError {
 }
 
 /// Requests for manifests in flight beside the blobs.
-const MANIFEST_LANE: usize = 4;
-/// How many places a blob is asked for at, where it stands in several repositories.
+const MANIFEST_SLOTS: usize = 4;
+/// How many repositories a blob is asked for in, where it stands in several.
 const ORIGINS: usize = 4;
 
-/// Brings everything that `lock` names where it belongs. What is there is not asked for again.
+/// Brings everything that `lock` names to `into`. What is there is not asked for again. With `rehash` all of it is
+/// hashed, whatever was recorded.
 ///
 /// # Errors
-/// When that place cannot be used. What fails at the source is an item of the report.
+/// When `into` cannot be used. What fails at the source is an item of the report.
 pub async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
@@ -38,43 +38,27 @@ pub async fn pull(
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
-    let Plan { tasks, mut outcome, bytes } = Plan::new(lock, &**into, rehash)?;
+    let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash)?;
     progress.begin("pull", outcome.open.len() as u64, bytes);
-    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(limits.jobs)));
-    let (all_begun, begun) = tokio::sync::watch::channel(false);
-    let slots = IdleSlots::new(blobs.clone(), begun);
-    let sink = Arc::new(Local::new(into.clone(), limits, Some(slots)));
-    let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
-    let mut running = JoinSet::new();
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
-    let (mut small, mut large) = tasks.into_iter().partition::<VecDeque<_>, _>(|task| task.is_manifest);
-    while !(small.is_empty() && large.is_empty()) {
-        for (queue, lane) in [(&mut small, &manifests), (&mut large, &blobs)] {
-            while !queue.is_empty()
-                && let Ok(slot) = lane.clone().try_acquire_owned()
-                && let Some(task) = queue.pop_front()
-            {
-                let (transfer, into) = (transfer.clone(), into.clone());
-                let parts = outcome.origins(&task.digest);
-                running.spawn(async move {
+    let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
+    let mut schedule = Schedule::new([(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)]);
+    let sink = Arc::new(Local::new(into.clone(), limits, Some(schedule.idle_slots(1))));
+    let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
+    while let Some(step) = schedule.step().await {
+        match step {
+            Step::Begin(Task { digest, .. }, slot) => {
+                let (transfer, into, parts) = (transfer.clone(), into.clone(), outcome.origins(&digest));
+                schedule.spawn(slot, async move {
                     let result = bring_any(&transfer, &parts).await;
-                    drop(slot);
                     if result.is_ok() {
-                        into.settled(&task.digest);
+                        into.settled(&digest);
                     }
-                    (task.digest, result)
+                    (digest, result)
                 });
             }
+            Step::Done((digest, result)) => outcome.settle(digest, result, &*progress),
         }
-        if !(small.is_empty() && large.is_empty())
-            && let Some(done) = running.join_next().await
-        {
-            outcome.settle(done, &*progress);
-        }
-    }
-    let _ = all_begun.send(true);
-    while let Some(done) = running.join_next().await {
-        outcome.settle(done, &*progress);
     }
     each(lock).for_each(|entry| outcome.compute_trimmed(&entry, &**into));
     progress.end();
@@ -112,15 +96,16 @@ struct Task {
     is_manifest: bool,
 }
 
-struct Plan<'a> {
+/// What is to be fetched, and what it is for.
+struct Pending<'a> {
     tasks: Vec<Task>,
     outcome: Outcome<'a>,
     bytes: u64,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Pending<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Plan<'a>, WriteError> {
+    fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Pending<'a>, WriteError> {
         for part in each(lock).flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
@@ -149,11 +134,11 @@ impl<'a> Plan<'a> {
             }
         }
         tasks.sort_by_key(|task| task.rank);
-        Ok(Plan { tasks, outcome, bytes })
+        Ok(Pending { tasks, outcome, bytes })
     }
 }
 
-/// Asks each place in turn; what is wrong at our own side is final.
+/// Asks each repository in turn; what is wrong at our own side is final.
 async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, TransferError> {
     let mut first = None;
     for part in parts {
@@ -184,7 +169,7 @@ struct Fetch {
 }
 
 impl Outcome<'_> {
-    /// The part by each place that it can come from.
+    /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<Part> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
         let mut parts: Vec<Part> =
@@ -194,12 +179,7 @@ impl Outcome<'_> {
         parts
     }
 
-    fn settle(
-        &mut self,
-        done: Result<(Digest, Result<Brought, TransferError>), tokio::task::JoinError>,
-        progress: &dyn Progress,
-    ) {
-        let Ok((digest, result)) = done else { return };
+    fn settle(&mut self, digest: Digest, result: Result<Brought, TransferError>, progress: &dyn Progress) {
         let fetch = self.parts.entry(digest).or_default();
         fetch.result = Some(result.map_err(Box::new));
         for (at, _) in std::mem::take(&mut fetch.wanted) {

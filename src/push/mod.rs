@@ -1,19 +1,29 @@
 //! DELIVER IT. From a bundle, a store or straight from upstream into a registry.
 
-mod attach;
+mod blobs;
 mod deliver;
-mod lacking;
-mod left_out;
+mod error;
+mod manifests;
+mod missing;
 mod names;
+mod omitted;
+mod options;
+mod outcome;
 mod plan;
 mod preflight;
+mod problem;
 mod receipt;
-mod refusals;
+mod referrers;
+mod refusal;
 mod run;
+mod uploader;
 
-pub use lacking::{Lack, Lacking, lacking};
-pub use left_out::LeftOut;
+pub use error::PushError;
+pub use missing::{Missing, MissingManifest, missing};
+pub use omitted::Omitted;
+pub use options::Options;
+pub use outcome::{Moved, Pushed, Replaced};
 pub use plan::{Delivery, Standing};
-pub use preflight::{Problem, ProblemKind};
+pub use problem::{Problem, ProblemKind};
 pub use receipt::{Delivered, Receipt};
-pub use run::{Moved, Options, PushError, Pushed, Replaced, push};
+pub use run::push;

@@ -22,8 +22,8 @@ pub(super) fn project(repository: &str) -> &str {
 }
 
 /// Why no registry, or not this one, can hold a repository of this name.
-pub(super) fn fault(place: &Destination) -> Option<String> {
-    let full = place.to_string();
+pub(super) fn fault(to: &Destination) -> Option<String> {
+    let full = to.to_string();
     let length = full.chars().count();
     if length > LONGEST {
         return Some(format!(
@@ -31,7 +31,7 @@ pub(super) fn fault(place: &Destination) -> Option<String> {
              registry.paths"
         ));
     }
-    let bad = place.repository.split('/').find(|component| !is_repository_component(component));
+    let bad = to.repository.split('/').find(|component| !is_repository_component(component));
     if let Some(component) = bad {
         let why = match component {
             "" => "a component is empty".into(),
@@ -42,25 +42,25 @@ pub(super) fn fault(place: &Destination) -> Option<String> {
             "{full} is no name of a repository: {why}; give it another path in the site, under registry.paths"
         ));
     }
-    let components = place.repository.split('/').count();
-    (is_docker_hub(&place.registry) && components != 2).then(|| {
+    let components = to.repository.split('/').count();
+    (is_docker_hub(&to.registry) && components != 2).then(|| {
         format!("{full} has {components} components; Docker Hub holds NAMESPACE/NAME alone: map it in the site, under registry.paths")
     })
 }
 
 /// Why Harbor cannot hold a repository of this name.
-pub(super) fn harbor_fault(place: &Destination) -> Option<String> {
-    (!place.repository.contains('/')).then(|| {
+pub(super) fn harbor_fault(to: &Destination) -> Option<String> {
+    (!to.repository.contains('/')).then(|| {
         format!(
-            "{place} has no project: Harbor wants PROJECT/NAME; put a project before all paths with --to {}/PROJECT, \
+            "{to} has no project: Harbor wants PROJECT/NAME; put a project before all paths with --to {}/PROJECT, \
              or before this one in the site, under registry.paths",
-            place.registry
+            to.registry
         )
     })
 }
 
-/// What makes a repository that Amazon's registry lacks.
-pub(super) fn ecr_mend(registry: &str, repository: &str) -> String {
+/// The command that makes a repository which Amazon's registry lacks.
+pub(super) fn ecr_command(registry: &str, repository: &str) -> String {
     let region = registry.split('.').nth(3).unwrap_or("REGION");
     format!("aws ecr create-repository --region {region} --repository-name {repository}")
 }
@@ -104,7 +104,7 @@ mod tests {
         let ecr = "123456789012.dkr.ecr.eu-central-1.amazonaws.com";
         assert!(is_ecr(ecr) && is_ecr("1.dkr.ecr.cn-north-1.amazonaws.com.cn") && !is_ecr("ecr.example.com"));
         assert_eq!(
-            ecr_mend(ecr, "a/b"),
+            ecr_command(ecr, "a/b"),
             "aws ecr create-repository --region eu-central-1 --repository-name a/b"
         );
     }

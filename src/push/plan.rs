@@ -1,8 +1,7 @@
 //! What goes where, and what stands there already: one HEAD a destination tag, cosign's included.
 
-use super::attach::all_attached;
 use super::names;
-use crate::content::{Entry, Origin, Part};
+use super::referrers::all_attached;
 use crate::http::Error;
 use crate::item::entry;
 use crate::lockfile::Lock;
@@ -14,10 +13,10 @@ use futures_util::StreamExt;
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Which entry of the lock, by its place in [`crate::item::entries`].
+    /// Which entry of the lock, by its position in [`crate::item::entries`].
     pub entry: usize,
-    /// Repository.
-    pub place: Destination,
+    /// Its registry and repository.
+    pub destination: Destination,
     /// Tag.
     pub tag: String,
 }
@@ -41,15 +40,15 @@ pub enum Standing {
 pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
     let images = lock.images.iter().enumerate().flat_map(|(at, image)| {
         let tag = image.destination_tag();
-        mapping.image(&image.name).into_iter().map(move |place| Delivery {
+        mapping.image(&image.name).into_iter().map(move |destination| Delivery {
             entry: at,
-            place,
+            destination,
             tag: tag.clone(),
         })
     });
     let files = lock.files.iter().enumerate().map(|(at, file)| {
         let entry = lock.images.len() + at;
-        Delivery { entry, place: mapping.file(&file.name), tag: file_tag(&file.digest) }
+        Delivery { entry, destination: mapping.file(&file.name), tag: file_tag(&file.digest) }
     });
     images.chain(files).collect()
 }
@@ -66,28 +65,23 @@ pub(super) async fn standings(
     let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
         let delivery = &deliveries[at];
         let entry = &entry(lock, delivery.entry);
-        if names::fault(&delivery.place).is_some() {
+        if names::fault(&delivery.destination).is_some() {
             return Ok(Standing::Nothing);
         }
-        let found = session.head_manifest(&delivery.place.repository, &delivery.tag, true).await?;
+        let found = session.head_manifest(&delivery.destination.repository, &delivery.tag, true).await?;
         let standing = match found {
             None => Standing::Nothing,
             Some(digest) if digest == entry.top.digest => Standing::Whole,
-            Some(digest) if trimmed(entry).is_some_and(|part| part.descriptor.digest == digest) => {
+            Some(digest) if entry.trimmed().is_some_and(|part| part.descriptor.digest == digest) => {
                 Standing::Trimmed
             }
             Some(digest) => Standing::Other(digest),
         };
         let is_there = matches!(standing, Standing::Whole | Standing::Trimmed);
-        Ok(match is_there && !all_attached(session, entry, &delivery.place.repository).await? {
+        Ok(match is_there && !all_attached(session, entry, &delivery.destination.repository).await? {
             true => Standing::Bare,
             false => standing,
         })
     });
     asking.buffered(jobs).collect().await
-}
-
-/// The trimmed index of an entry, where it has one.
-pub(super) fn trimmed(entry: &Entry) -> Option<&Part> {
-    entry.parts.iter().find(|part| matches!(part.origin, Origin::Trimmed { .. }))
 }

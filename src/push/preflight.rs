@@ -1,9 +1,10 @@
-//! What would stop a push half-way, found before its first byte and told as one list.
+//! What would stop a push half-way, found before its first byte and reported as one list.
 
-use super::deliver::Carrier;
-use super::names::{self, ecr_mend, is_docker_hub, is_ecr, project};
-use super::plan::{Delivery, Standing, trimmed};
-use super::run::Options;
+use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
+use super::options::Options;
+use super::plan::{Delivery, Standing};
+use super::problem::{Problem, ProblemKind};
+use super::uploader::Uploader;
 use crate::config::IndexPolicy;
 use crate::content::Entry;
 use crate::http::{Error, ErrorKind};
@@ -11,78 +12,18 @@ use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
 use futures_util::StreamExt;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-/// Something that would stop a delivery.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// What it is about.
-    pub kind: ProblemKind,
-    /// Where: a tag, repository or project of the registry.
-    pub at: String,
-    /// What it is, and what to do.
-    pub message: String,
-    /// The digest that a tag stands at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stands: Option<Digest>,
-    /// The digest that it should stand at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<Digest>,
-    /// The deliveries that it stops.
-    #[serde(skip)]
-    pub(super) stops: Vec<usize>,
-}
-
-/// What a [`Problem`] is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProblemKind {
-    /// The registry cannot hold a repository of this name.
-    Name,
-    /// A Harbor project is missing.
-    Project,
-    /// A repository is missing at a registry that makes none by itself.
-    Repository,
-    /// This account may not push here.
-    Rights,
-    /// A project has no room for it.
-    Quota,
-    /// A tag stands at another digest.
-    Tag,
-    /// An index with missing children is refused, and the site says `index: exact`.
-    Index,
-    /// Blobs that a delta leaves out are not there.
-    Content,
-}
-
-impl Problem {
-    /// How many deliveries it stops.
-    pub fn stopped(&self) -> usize {
-        self.stops.len()
-    }
-
-    pub(super) fn new(
-        kind: ProblemKind,
-        at: impl Into<String>,
-        message: String,
-        stops: Vec<usize>,
-    ) -> Problem {
-        Problem { kind, at: at.into(), message, stands: None, wanted: None, stops }
-    }
-}
 
 /// What there is to look at.
 pub(super) struct Preflight<'a> {
-    pub(super) carrier: &'a Arc<Carrier>,
+    pub(super) uploader: &'a Uploader,
     pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
     pub(super) standings: &'a [Result<Standing, Error>],
     /// The deliveries that would be made, those of refused questions included.
     pub(super) todo: &'a [usize],
-    /// What is neither in the source nor at the registry.
-    pub(super) lacks: Option<Problem>,
+    /// What the source omits and the registry lacks.
+    pub(super) omitted: Option<Problem>,
     pub(super) options: Options,
 }
 
@@ -90,11 +31,11 @@ impl Preflight<'_> {
     /// Everything that is in the way. Missing projects are made where that is asked for and nothing else is
     /// in the way.
     pub(super) async fn problems(&self) -> Vec<Problem> {
-        let session = &self.carrier.session;
+        let session = &self.uploader.session;
         let known = is_ecr(session.host()) || is_docker_hub(session.host());
         let harbor = !known && session.is_harbor().await;
         let mut problems = self.tags();
-        problems.extend(self.lacks.clone());
+        problems.extend(self.omitted.clone());
         problems.extend(self.names(harbor));
         let mut missing = Vec::new();
         if harbor {
@@ -116,7 +57,7 @@ impl Preflight<'_> {
     }
 
     fn repository(&self, at: usize) -> &str {
-        &self.deliveries[at].place.repository
+        &self.deliveries[at].destination.repository
     }
 
     fn entry(&self, at: usize) -> Entry {
@@ -136,7 +77,7 @@ impl Preflight<'_> {
         let stands = self.todo.iter().filter(|_| !self.options.move_tags).filter_map(|&at| {
             let Ok(Standing::Other(digest)) = &self.standings[at] else { return None };
             let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
-            let place = format!("{}:{}", delivery.place, delivery.tag);
+            let place = format!("{}:{}", delivery.destination, delivery.tag);
             let message =
                 format!("{place} stands at {digest} already, not at {wanted}; --move-tags replaces it");
             let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
@@ -147,7 +88,7 @@ impl Preflight<'_> {
 
     fn names(&self, harbor: bool) -> Vec<Problem> {
         let faults = self.by(|repository| repository).into_values().filter_map(|stops| {
-            let place = &self.deliveries[*stops.first()?].place;
+            let place = &self.deliveries[*stops.first()?].destination;
             let fault = names::fault(place).or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
             Some(Problem::new(ProblemKind::Name, place.to_string(), fault, stops))
         });
@@ -160,7 +101,7 @@ impl Preflight<'_> {
         let mut missing = Vec::new();
         for project in projects {
             // where this account may not know, the right to push will tell
-            if let Ok(Some(false)) = self.carrier.session.has_project(project).await {
+            if let Ok(Some(false)) = self.uploader.session.has_project(project).await {
                 missing.push(project.to_owned());
             }
         }
@@ -178,8 +119,8 @@ impl Preflight<'_> {
     async fn create(&self, missing: &[String]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for name in missing {
-            match self.carrier.session.create_project(name).await {
-                Ok(()) => self.carrier.progress.note(&format!("made the Harbor project '{name}'")),
+            match self.uploader.session.create_project(name).await {
+                Ok(()) => self.uploader.progress.note(&format!("made the Harbor project '{name}'")),
                 Err(error) => {
                     let message = format!("the project '{name}' cannot be made: {error}");
                     problems.push(Problem { message, ..self.missing_project(name) });
@@ -197,7 +138,7 @@ impl Preflight<'_> {
             if missing.iter().any(|missing| missing == name) {
                 continue;
             }
-            let session = &self.carrier.session;
+            let session = &self.uploader.session;
             let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else { continue };
             let blobs = self.blobs(name, &stops);
             let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
@@ -218,7 +159,7 @@ impl Preflight<'_> {
                     format!("the project '{name}' {amounts} of its quota; raise it, or deliver less there");
                 problems.push(Problem::new(ProblemKind::Quota, name, message, stops));
             } else {
-                self.carrier.progress.note(&format!("the project '{name}' {amounts} of its quota"));
+                self.uploader.progress.note(&format!("the project '{name}' {amounts} of its quota"));
             }
         }
         problems
@@ -243,7 +184,7 @@ impl Preflight<'_> {
     /// at a registry that asks nobody to sign in; once for each repository where each must be made first.
     /// A dry run begins none, and tells only what was refused already.
     async fn rights(&self, missing: &[String]) -> Vec<Problem> {
-        let session = &self.carrier.session;
+        let session = &self.uploader.session;
         let groups = if self.options.dry_run {
             BTreeMap::new()
         } else if is_ecr(session.host()) {
@@ -275,12 +216,12 @@ impl Preflight<'_> {
     }
 
     fn refused(&self, repository: &str, error: &Error, stops: Vec<usize>) -> Problem {
-        let host = self.carrier.session.host();
+        let host = self.uploader.session.host();
         let unknown = error.has_code("NAME_UNKNOWN");
         let (kind, message) = match error.kind {
             ErrorKind::NotFound if is_ecr(host) => (
                 ProblemKind::Repository,
-                format!("{host} has no repository {repository}: {}", ecr_mend(host, repository)),
+                format!("{host} has no repository {repository}: {}", ecr_command(host, repository)),
             ),
             ErrorKind::NotFound if unknown => (
                 ProblemKind::Repository,
@@ -292,10 +233,10 @@ impl Preflight<'_> {
     }
 
     async fn sparse(&self) -> Vec<Problem> {
-        let at = self.todo.iter().find(|&&at| trimmed(&self.entry(at)).is_some());
+        let at = self.todo.iter().find(|&&at| self.entry(at).trimmed().is_some());
         let Some(&at) = at else { return Vec::new() };
         let entry = self.entry(at);
-        let message = match self.carrier.takes_sparse(&entry, self.repository(at)).await {
+        let message = match self.uploader.takes_sparse(&entry, self.repository(at)).await {
             Ok(true) => return Vec::new(),
             Ok(false) => format!(
                 "the registry refuses an index with missing children, and the site says `index: exact`: {}; lock all \
@@ -304,7 +245,7 @@ impl Preflight<'_> {
             ),
             Err(error) => format!("whether the registry takes {} cannot be found out: {error}", entry.name),
         };
-        let place = &self.deliveries[at].place;
+        let place = &self.deliveries[at].destination;
         vec![Problem::new(ProblemKind::Index, place.to_string(), message, vec![at])]
     }
 }

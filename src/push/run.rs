@@ -1,97 +1,35 @@
 //! The push: preflight, then image after image; one bad item does not stop the others.
 
-use super::deliver::Carrier;
-use super::left_out::{self, LeftOut};
-use super::plan::{Delivery, Standing, deliveries, standings, trimmed};
-use super::preflight::{Preflight, Problem, ProblemKind};
+use super::error::PushError;
+use super::omitted::{self, Omitted};
+use super::options::Options;
+use super::outcome::{Moved, Pushed, Replaced};
+use super::plan::{Delivery, Standing, deliveries, standings};
+use super::preflight::Preflight;
+use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
+use super::uploader::Uploader;
 use crate::config::IndexPolicy;
-use crate::content::{Source, TransferError};
+use crate::content::{Schedule, Source, Step, TransferError};
 use crate::http::{Error, ErrorKind};
-use crate::item::{Collision, collision};
-use crate::item::{each, entry};
+use crate::item::{collision, each, entry};
 use crate::lockfile::Lock;
-use crate::model::Digest;
-use crate::model::Mapping;
+use crate::model::{Digest, Mapping};
 use crate::pull::losses;
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
-use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How to push.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// Blobs in flight, and images in delivery: few, so that what is there is whole when it ends early.
-    pub jobs: usize,
-    /// Replace tags that stand at another digest.
-    pub move_tags: bool,
-    /// Ask what stands there, and send nothing.
-    pub dry_run: bool,
-    /// Make the Harbor projects that are missing.
-    pub create_projects: bool,
-    /// What to do where the registry refuses an index with missing children.
-    pub index: IndexPolicy,
-}
-
-/// What came of a push.
-#[derive(Debug)]
-pub struct Pushed {
-    /// One item for each entry of the lock, and its losses.
-    pub items: Vec<Item>,
-    /// What is in the way. Where there is something, nothing was sent.
-    pub problems: Vec<Problem>,
-    /// Tags that stood at another digest, and were replaced.
-    pub moved: Vec<Moved>,
-    /// Indexes that were replaced by their trimmed form.
-    pub trimmed: Vec<Replaced>,
-    /// What stands there now.
-    pub receipt: Receipt,
-}
-
-/// An index that stands at the far side in its trimmed form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Replaced {
-    /// The name in the lock.
-    pub name: String,
-    /// The digest of the lock.
-    pub from: Digest,
-    /// The digest of the trimmed index.
-    pub to: Digest,
-}
-
-/// A tag that stood at another digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Moved {
-    /// `repository:tag` at the registry.
-    pub at: String,
-    /// The digest that it stood at.
-    pub from: Digest,
-    /// The digest of the lock.
-    pub to: Digest,
-}
-
-/// Why a push could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum PushError {
-    /// Two digests would get one name.
-    #[error(transparent)]
-    Collision(#[from] Box<Collision>),
-    /// The registry cannot be reached at all.
-    #[error("{0}")]
-    Unreachable(Error),
-}
-
-/// Brings everything of `lock` from `source` to the destinations of `mapping`. What is `left_out` of `source`
-/// must stand at the registry.
+/// Brings everything of `lock` from `source` to the destinations of `mapping`. What `source` omits must
+/// stand at the registry.
 ///
 /// # Errors
 /// What stops it before the first byte. What fails later is an item of the report.
 pub async fn push(
     lock: &Lock,
     mapping: &Mapping,
-    (source, left_out): (Arc<dyn Source>, &LeftOut),
+    (source, omitted): (Arc<dyn Source>, &Omitted),
     sessions: &Sessions,
     options: Options,
     progress: Arc<dyn Progress>,
@@ -110,46 +48,44 @@ pub async fn push(
         }
     }
     let limits = *sessions.transport().limits();
-    let mut carrier = Carrier::new(session, source, progress.clone(), limits, options.jobs, options.index);
-    carrier.move_tags = options.move_tags;
+    let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
     let mut run = Run::new(lock, &deliveries);
-    let mut todo = run.settle_standing(&standings, &carrier, options.index).await;
-    let lacks = left_out::find(&mut carrier, left_out, (lock, &deliveries, &todo), options.jobs).await;
-    let carrier = Arc::new(carrier);
+    let mut todo = run.settle_standing(&standings, &uploader).await;
+    let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo), options.jobs).await;
+    let uploader = Arc::new(uploader);
     if !todo.is_empty() {
         let (deliveries, standings) = (&deliveries[..], &standings[..]);
         let preflight =
-            Preflight { carrier: &carrier, lock, deliveries, standings, todo: &todo, lacks, options };
+            Preflight { uploader: &uploader, lock, deliveries, standings, todo: &todo, omitted, options };
         let problems = preflight.problems().await;
         todo = run.settle_problems(problems, todo);
     }
     if options.dry_run || !run.problems.is_empty() {
-        return Ok(run.finish(mapping, &carrier));
+        return Ok(run.finish(mapping, &uploader));
     }
     let bytes = unique_bytes(lock, &deliveries, &todo);
     progress.begin("push", todo.len() as u64, bytes);
-    let mut tasks = tokio::task::JoinSet::new();
-    let mut queue = todo.into_iter();
-    loop {
-        while tasks.len() < options.jobs.max(1) {
-            let Some(at) = queue.next() else { break };
-            let delivery = deliveries[at].clone();
-            let (carrier, entry) = (carrier.clone(), entry(lock, delivery.entry));
-            tasks.spawn(async move {
-                (at, carrier.deliver(&entry, &delivery.place.repository, &delivery.tag).await)
-            });
-        }
-        let Some(done) = tasks.join_next().await else { break };
-        // a task that panicked leaves its result open, which counts as failed
-        if let Ok((at, result)) = done {
-            progress.item(&entry(lock, deliveries[at].entry).name);
-            run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
-            run.note_moved(at, &standings[at]);
+    let mut schedule = Schedule::new([(todo, options.jobs)]);
+    while let Some(step) = schedule.step().await {
+        match step {
+            Step::Begin(at, slot) => {
+                let (uploader, delivery) = (uploader.clone(), deliveries[at].clone());
+                let entry = entry(lock, delivery.entry);
+                schedule.spawn(slot, async move {
+                    let repository = &delivery.destination.repository;
+                    (at, uploader.deliver(&entry, repository, &delivery.tag).await)
+                });
+            }
+            Step::Done((at, result)) => {
+                progress.item(&entry(lock, deliveries[at].entry).name);
+                run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
+                run.note_moved(at, &standings[at]);
+            }
         }
     }
     progress.end();
     run.settle_open();
-    Ok(run.finish(mapping, &carrier))
+    Ok(run.finish(mapping, &uploader))
 }
 
 /// Why what could be delivered is not.
@@ -186,16 +122,15 @@ impl<'a> Run<'a> {
     async fn settle_standing(
         &mut self,
         standings: &[Result<Standing, Error>],
-        carrier: &Carrier,
-        index: IndexPolicy,
+        uploader: &Uploader,
     ) -> Vec<usize> {
         let mut todo = Vec::new();
         for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
             let entry = &entry(self.lock, delivery.entry);
             let present = match standing {
                 Ok(Standing::Whole) => Some(entry.top.digest.clone()),
-                Ok(Standing::Trimmed) if index == IndexPolicy::Trimmed => {
-                    trimmed(entry).map(|part| part.descriptor.digest.clone())
+                Ok(Standing::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
+                    entry.trimmed().map(|part| part.descriptor.digest.clone())
                 }
                 Err(error) if error.kind != ErrorKind::Denied => {
                     self.results[at] = Some(Err(TransferError::destination(error.clone())));
@@ -206,7 +141,7 @@ impl<'a> Run<'a> {
             match present {
                 Some(digest) => {
                     self.results[at] = Some(Ok((Status::Present, digest)));
-                    carrier.stands(entry, &delivery.place.repository).await;
+                    uploader.stands(entry, &delivery.destination.repository).await;
                 }
                 None => todo.push(at),
             }
@@ -236,7 +171,7 @@ impl<'a> Run<'a> {
     fn note_moved(&mut self, at: usize, standing: &Result<Standing, Error>) {
         if let (Some(Ok((_, to))), Ok(Standing::Other(from))) = (&self.results[at], standing) {
             let delivery = &self.deliveries[at];
-            let place = format!("{}:{}", delivery.place.repository, delivery.tag);
+            let place = format!("{}:{}", delivery.destination.repository, delivery.tag);
             self.moved.push(Moved { at: place, from: from.clone(), to: to.clone() });
         }
     }
@@ -248,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(self, mapping: &Mapping, carrier: &Carrier) -> Pushed {
+    fn finish(self, mapping: &Mapping, uploader: &Uploader) -> Pushed {
         let lock = self.lock;
         let mut items: Vec<Item> = each(lock).map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
@@ -272,7 +207,7 @@ impl<'a> Run<'a> {
                     }
                     delivered.push(Delivered {
                         name: entry.name.clone(),
-                        at: format!("{}:{}", delivery.place.repository, delivery.tag),
+                        at: format!("{}:{}", delivery.destination.repository, delivery.tag),
                         digest: digest.clone(),
                         trimmed_from: changed.then(|| entry.top.digest.clone()),
                     });
@@ -283,7 +218,7 @@ impl<'a> Run<'a> {
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;
-                    let place = format!("{}:{}", delivery.place, delivery.tag);
+                    let place = format!("{}:{}", delivery.destination, delivery.tag);
                     item.reason = Some(match item.reason.take() {
                         Some(others) => format!("{others} and {place}"),
                         None => format!("would go to {place}"),
@@ -298,7 +233,7 @@ impl<'a> Run<'a> {
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),
             items: delivered,
-            blobs: carrier.take_places(),
+            blobs: uploader.take_known(),
         };
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));

@@ -51,7 +51,7 @@ impl Session {
             };
             let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
             let found = page.tags.unwrap_or_default();
-            // cut off without a word of how to go on
+            // cut off without a link to the rest
             let cut = next.is_none() && found.len() == PAGE;
             tags.extend(found);
             match next {
@@ -161,12 +161,12 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
     }
 }
 
-/// Answers by which registries say that they have no referrers API: the spec has 404, others are met.
+/// Answers by which registries say that they have no referrers API: the spec says 404, some send others.
 fn is_unknown(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }
 
-/// Where a list goes on (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and
+/// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and
 /// port a registry behind a proxy believes it has.
 fn next_page(asked: &Url, response: &Response) -> Option<Url> {
     next_link(asked, response.header(LINK.as_str())?)

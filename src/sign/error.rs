@@ -1,11 +1,11 @@
-//! Why something cannot be signed, or a signature not be taken.
+//! Why landfall cannot sign, or refuses a signature.
 
-use super::PublicKey;
+use super::key::PublicKey;
 use crate::document::Diagnostic;
 use std::io;
 use std::path::PathBuf;
 
-/// Why something cannot be signed, or a signature not be taken.
+/// Why landfall cannot sign, or refuses a signature.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The key file cannot be read.
@@ -34,6 +34,15 @@ pub enum Error {
          this again"
     )]
     Encrypted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The private key is of a kind that landfall leaves to the agent, and no agent holds it.
+    #[error(
+        "{path} is of a kind that signs by the SSH agent alone, such as RSA; give it to the agent with `ssh-add {path}` \
+         and run this again, or take an ed25519 key"
+    )]
+    ByAgent {
         /// The file.
         path: PathBuf,
     },

@@ -1,6 +1,5 @@
-//! Public keys of OpenSSH, and whether a signature is theirs. The curves and RSA are ring's.
+//! Public keys of OpenSSH, and whether a signature is theirs. ring does the arithmetic.
 
-use super::Error;
 use super::wire::{Reader, base64};
 use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -13,7 +12,7 @@ use std::fmt;
 
 pub(super) const ED25519_KEY: &str = "ssh-ed25519";
 pub(super) const RSA_KEY: &str = "ssh-rsa";
-/// The only signature of RSA keys that is made here.
+/// The signature that landfall asks the agent for with an RSA key.
 pub(super) const RSA_SHA512: &str = "rsa-sha2-512";
 pub(super) const P256_KEY: &str = "ecdsa-sha2-nistp256";
 pub(super) const P384_KEY: &str = "ecdsa-sha2-nistp384";
@@ -28,6 +27,15 @@ pub struct PublicKey {
     /// As it stands in base64 in a `.pub` file: its type, then what the type asks for.
     pub(super) blob: Vec<u8>,
     kind: String,
+}
+
+/// Why a signature proves nothing, good or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unverifiable {
+    /// Landfall does not know this kind of signature by this kind of key.
+    Algorithm(String),
+    /// The key is too short.
+    Weak,
 }
 
 impl PublicKey {
@@ -73,8 +81,8 @@ impl PublicKey {
     /// Whether `signature` is one of this key over `message`.
     ///
     /// # Errors
-    /// Where it cannot be told, or the key is too weak to tell anything.
-    pub(super) fn has_signed(&self, signature: &[u8], message: &[u8]) -> Result<bool, Error> {
+    /// When landfall cannot check that, or the key is too weak to prove anything.
+    pub(super) fn has_signed(&self, signature: &[u8], message: &[u8]) -> Result<bool, Unverifiable> {
         let mut signature = Reader(signature);
         let Some(algorithm) = signature.text() else { return Ok(false) };
         let known = match self.kind.as_str() {
@@ -83,10 +91,10 @@ impl PublicKey {
             _ => false,
         };
         if !known {
-            return Err(Error::Algorithm { kind: self.kind.clone(), algorithm: algorithm.into() });
+            return Err(Unverifiable::Algorithm(algorithm.into()));
         }
         if self.kind == RSA_KEY && self.rsa_bytes().is_none_or(|bytes| bytes < 256) {
-            return Err(Error::Weak { key: self.clone() });
+            return Err(Unverifiable::Weak);
         }
         Ok(self.check(algorithm, signature, message).is_some())
     }

@@ -1,6 +1,6 @@
 //! SIGN IT. Signatures of OpenSSH's kind (SSHSIG), so that plain `ssh-keygen -Y verify` checks what landfall
 //! signs: keys and the agent ([`Signer`]), the signature ([`Signature`]), and who may sign
-//! ([`AllowedSigners`]). What is signed is the business of the stages.
+//! ([`AllowedSigners`]). Each stage chooses what it signs.
 
 mod agent;
 mod allowed;

@@ -1,7 +1,7 @@
 //! A signature in OpenSSH's form (PROTOCOL.sshsig).
 
-use super::Error;
-use super::key::PublicKey;
+use super::error::Error;
+use super::key::{PublicKey, Unverifiable};
 use super::wire::{Reader, armour, strings, unarmoured};
 use sha2::{Digest, Sha256, Sha512};
 
@@ -95,9 +95,14 @@ impl Signature {
             let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());
             return Err(Error::Namespace { found, wanted });
         }
-        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, message))? {
-            true => Ok(()),
-            false => Err(Error::OtherContent { key: self.key.clone() }),
+        let key = || self.key.clone();
+        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, message)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::OtherContent { key: key() }),
+            Err(Unverifiable::Weak) => Err(Error::Weak { key: key() }),
+            Err(Unverifiable::Algorithm(algorithm)) => {
+                Err(Error::Algorithm { kind: self.key.kind().into(), algorithm })
+            }
         }
     }
 

@@ -21,8 +21,8 @@ enum By {
 
 impl Signer {
     /// The signer that `key` names: a private key file of OpenSSH's; a `.pub` file or a public key itself
-    /// (`ssh-ed25519 AAAA…`), whose private half the agent at the socket `agent` holds. The agent is asked for an
-    /// encrypted private key too.
+    /// (`ssh-ed25519 AAAA…`), whose private half the agent at the socket `agent` holds. The agent also signs for a
+    /// private key file that is encrypted, or of RSA.
     ///
     /// # Errors
     /// When there is no such key, or nobody can sign with it.
@@ -44,7 +44,12 @@ impl Signer {
         };
         match content {
             Content::Open(secret) => Ok(Signer { public, by: By::Key(secret) }),
-            Content::Unknown => Signer::held(public, agent, key),
+            Content::ByAgent => match Signer::held(public, agent, key) {
+                Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
+                    Err(Error::ByAgent { path: key.into() })
+                }
+                other => other,
+            },
             Content::Encrypted => match Signer::held(public, agent, key) {
                 Err(Error::NoAgent { .. } | Error::NotHeld { .. }) => {
                     Err(Error::Encrypted { path: key.into() })

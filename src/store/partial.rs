@@ -21,13 +21,13 @@ struct Partial {
     journal: Option<Journal>,
 }
 
-/// Opens the partial file of some content, and waits while another process has it. With `wide` what lies
-/// apart from the beginning is kept, and given back: content that several connections brought. Without, it is
-/// thrown away. `None` where the content is in the store.
+/// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` those that lie
+/// apart from the beginning are kept, and returned: content that several connections brought. Without, they are thrown
+/// away. `None` where the content is in the store.
 pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
-    wide: bool,
+    keep_ranges: bool,
 ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
     let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
@@ -61,7 +61,7 @@ pub(super) fn open(
             length = 0;
         }
         let (begin, apart) = match ranges::read(&path, length) {
-            Some((begin, apart)) if wide => (begin, apart),
+            Some((begin, apart)) if keep_ranges => (begin, apart),
             Some((begin, _)) => {
                 // in this order: a file without a journal is content as far as it goes
                 file.set_len(begin).map_err(io("shorten", &path))?;
@@ -70,7 +70,8 @@ pub(super) fn open(
             }
             None => (length, Vec::new()),
         };
-        let journal = wide.then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
+        let journal =
+            keep_ranges.then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
         let journal = journal.transpose().map_err(io("write the journal of", &path))?;
         let partial = Partial { disk: disk.clone(), digest: digest.clone(), path, file, journal };
         let mut writer = Writer::new(partial, descriptor);

@@ -64,7 +64,7 @@ async fn open_url(
         async move { sessions.transport().send(&request).await }
     };
     let (start, response) = from_offset(sessions.transport(), &target, offset, size, send).await?;
-    Ok((start, super::expect_file(response, url).await?.stream()))
+    Ok((start, super::file::expect_file(response, url).await?.stream()))
 }
 
 #[cfg(test)]

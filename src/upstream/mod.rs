@@ -1,6 +1,8 @@
 //! The connected side as a source of content: registries for images, web servers for files.
 
+mod file;
 mod foreign;
 mod source;
 
-pub use source::{UploadFeed, Upstreams, expect_file, get};
+pub use file::{expect_file, get};
+pub use source::{UploadFeed, Upstreams};

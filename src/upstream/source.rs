@@ -1,12 +1,12 @@
 //! The connected side as a source: registries for images, web servers for files.
 
+use super::file::{answered, get, is_page};
 use super::foreign;
 use crate::content::{Opened, Origin, Part, Source};
-use crate::http::{ByteStream, Error, ErrorKind, Purpose, Request, Response, from_offset};
+use crate::http::{ByteStream, Error, ErrorKind, from_offset};
 use crate::registry::{Session, Sessions};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, RANGE};
 use std::sync::Arc;
 
 /// Registries and web servers, by the names in the lock.
@@ -68,8 +68,8 @@ fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'sta
     if start > 0 { opened.on_wrong(distrust) } else { opened }
 }
 
-/// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: there
-/// an upload holds a slot of its host while it waits for them.
+/// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: an upload
+/// holds a slot of that host while it waits for them.
 pub struct UploadFeed(pub Upstreams);
 
 impl Source for UploadFeed {
@@ -85,58 +85,4 @@ impl Source for UploadFeed {
             }
         })
     }
-}
-
-/// Asks for a plain file, or for a range of it, with the account of its host where there is one.
-///
-/// # Errors
-/// When there is no answer.
-pub async fn get(
-    sessions: &Sessions,
-    method: Method,
-    url: &str,
-    range: Option<String>,
-) -> Result<Response, Error> {
-    let (target, origin) = sessions.file_url(url)?;
-    let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    let mut request = Request::new(method, target, Purpose::File);
-    request.origin = origin;
-    if let Some(range) = range {
-        request = request.header(RANGE, &range);
-    }
-    let account = sessions.keychain().find(&host, "").await?;
-    if let Some(header) = account.and_then(|account| account.secret.basic_header())
-        && request.url.scheme() == "https"
-    {
-        request = request.header(AUTHORIZATION, &header);
-    }
-    sessions.transport().send(&request).await
-}
-
-/// The answer if it is the file; else an error. An HTML page in place of something that is none is the
-/// page of a proxy or a sign-in, not the file.
-///
-/// # Errors
-/// The status, by its class.
-pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
-    let response = answered(response)?;
-    if response.is_page() && !is_page(url) { Err(response.page("the file").await) } else { Ok(response) }
-}
-
-/// Whether the file is an HTML page by its name.
-fn is_page(url: &str) -> bool {
-    let path = url.split(['?', '#']).next().unwrap_or(url);
-    path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
-}
-
-fn answered(response: Response) -> Result<Response, Error> {
-    let kind = match response.status.as_u16() {
-        200 | 206 => return Ok(response),
-        404 | 410 => ErrorKind::NotFound,
-        401 | 403 => ErrorKind::Denied,
-        code => ErrorKind::Status(code),
-    };
-    let words = format!("answered {}", response.status);
-    Err(Error::new(kind, words).at(&response.url).answered(response.status))
 }

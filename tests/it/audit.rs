@@ -2,7 +2,7 @@
 
 use crate::support::images::noise;
 use crate::support::library::Digest;
-use crate::support::peers::docker_registry;
+use crate::support::peers::own_registry;
 use crate::support::{Images, Place, http, need};
 use serde_json::Value;
 use std::io::Write;
@@ -374,11 +374,11 @@ fn charts_are_read_as_charts() {
 
 #[test]
 fn what_is_missing_can_be_locked_and_is_then_held() {
-    if !need(&["docker-registry", "gzip"]) {
+    if !need(&["gzip"]) {
         return;
     }
     let place = Place::new();
-    let upstream = docker_registry();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     for (name, seed) in [("app", 1), ("other", 2)] {
         let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
@@ -399,7 +399,7 @@ fn what_is_missing_can_be_locked_and_is_then_held() {
     assert_eq!(told(&report, "missing").len(), 1);
 
     // the registry is asked too: at first it has nothing, then all, then a tag that moved and a lost child
-    let registry = docker_registry();
+    let registry = own_registry();
     let ask = ["audit", "--registry", &registry.address, "--lock", "more.lock"];
     let report = place.json(4, &[&ask[..], &site].concat());
     let lack = &report["lacking"][0];

@@ -1,25 +1,20 @@
 //! Delivering to registries that differ: what is found before the first byte, bodies in chunks, quotas,
-//! immutable tags, foreign layers.
+//! immutable tags.
 
 use crate::support::harbor::Harbor;
-use crate::support::images::DOCKER_CONFIG;
-use crate::support::images::DOCKER_MANIFEST;
-use crate::support::images::{OCI_ZSTD, noise, sha256, tarball};
+use crate::support::images::{OCI_ZSTD, noise, tarball};
 use crate::support::middle::{Asked, Middle, Turn};
-use crate::support::peers::Server;
-use crate::support::peers::docker_registry;
-use crate::support::peers::docker_registry_with;
-use crate::support::peers::nginx_with;
+use crate::support::peers::{Server, own_registry};
 use crate::support::{Images, Place, http, need};
 use serde_json::{Value, json};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
-const MIB: usize = 1 << 20;
+const NEEDS: [&str; 1] = ["gzip"];
+pub(crate) const MIB: usize = 1 << 20;
 
 /// A store with images, and their lock.
-struct Stored {
+pub(crate) struct Stored {
     place: Place,
     upstream: Server,
     images: Images,
@@ -28,9 +23,9 @@ struct Stored {
 }
 
 /// Images of these names, each of one layer of about so many bytes.
-fn stored(names: &[(&str, usize)]) -> Stored {
+pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     let place = Place::new();
-    let upstream = docker_registry();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
     let mut list = Vec::new();
@@ -48,18 +43,18 @@ fn stored(names: &[(&str, usize)]) -> Stored {
 }
 
 impl Stored {
-    fn digest(&self, at: usize) -> &str {
+    pub(crate) fn digest(&self, at: usize) -> &str {
         self.list[at]["digest"].as_str().unwrap()
     }
 
-    fn push(&self, exit: i32, to: &str, more: &[&str]) -> Value {
+    pub(crate) fn push(&self, exit: i32, to: &str, more: &[&str]) -> Value {
         let host = to.split('/').next().unwrap();
         self.place
             .json(exit, &[&["push", "--store", "store", "--to", to, "--plain-http", host], more].concat())
     }
 }
 
-fn stands(address: &str, repository: &str) -> Option<String> {
+pub(crate) fn stands(address: &str, repository: &str) -> Option<String> {
     http::manifest(address, repository, "v1").header("docker-content-digest").map(str::to_owned)
 }
 
@@ -82,7 +77,7 @@ fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
     }
     let stored = stored(&[("four/app", 40), ("one/app", 100), ("three/app", 300), ("two/app", 200)]);
     let (place, images) = (&stored.place, &stored.images);
-    let registry = docker_registry();
+    let registry = own_registry();
     let middle = Middle::new(&registry.address, |asked| match asked.is("POST", "/v2/two/app/blobs") {
         true => Turn::refuse(403, "DENIED", "no pushing here"),
         false => asks_for_an_account(asked).unwrap_or(Turn::Pass),
@@ -139,7 +134,7 @@ fn a_warm_push_asks_once_for_each_tag_and_a_moved_tag_is_reported() {
         return;
     }
     let stored = stored(&[("one/app", 100), ("two/app", 200)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let other = stored.images.image("linux/amd64", &[stored.images.layer(&[("other", b"x")])]);
     stored.images.push(&registry.address, "one/app", "v1", &other);
     let report = stored.push(0, &registry.address, &["--move-tags"]);
@@ -156,7 +151,7 @@ fn harbor_projects_are_told_and_made() {
         return;
     }
     let stored = stored(&[("one/app", 100), ("one/b", 100), ("two/app", 200)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let harbor = Harbor::new(&registry.address, &[]);
     stored.place.write("home/.docker/config.json", harbor.auth_file());
     let report = stored.push(1, harbor.address(), &[]);
@@ -184,7 +179,7 @@ fn harbor_quotas_are_read_before_and_final_when_met() {
         return;
     }
     let stored = stored(&[("one/a", 1000), ("one/b", 300_000), ("two/app", 200)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let harbor = Harbor::new(&registry.address, &[("one", 200_000, 100), ("two", -1, 0)]);
     stored.place.write("home/.docker/config.json", harbor.auth_file());
     let report = stored.push(1, harbor.address(), &[]);
@@ -203,7 +198,7 @@ fn a_quota_refusal_is_final_for_its_project() {
     let mut names: Vec<(&str, usize)> = names.iter().map(|(name, size)| (name.as_str(), *size)).collect();
     names.push(("two/app", 1000));
     let stored = stored(&names);
-    let registry = docker_registry();
+    let registry = own_registry();
     let left = AtomicUsize::new(9000);
     let middle = Middle::new(&registry.address, move |asked| {
         let body = asked.is("PUT", "/v2/one/") && asked.target.contains("/blobs/uploads/");
@@ -237,7 +232,7 @@ fn a_refused_or_cut_body_goes_in_chunks() {
     }
     let stored = stored(&[("big/app", 36 * MIB), ("big/other", 17 * MIB)]);
     for cut in [false, true] {
-        let registry = docker_registry();
+        let registry = own_registry();
         // 201 as from ECR with a Range that is stale, 204 as from GCR
         let patches = AtomicUsize::new(0);
         let middle = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
@@ -272,38 +267,13 @@ fn a_refused_or_cut_body_goes_in_chunks() {
     }
 }
 
-/// nginx refuses a body that is too large before it has read it, and hangs up.
-#[test]
-fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
-    if !need(&["docker-registry", "gzip", "nginx"]) {
-        return;
-    }
-    let stored = stored(&[("big/app", 36 * MIB)]);
-    let registry = docker_registry();
-    let nginx = nginx_with(&format!(
-        "client_max_body_size 17m; location / {{ proxy_pass {}; proxy_set_header Host $http_host; }}",
-        registry.url()
-    ));
-    stored.push(0, &nginx.address, &[]);
-    assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
-    let told =
-        || nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3;
-    // its log comes a moment later
-    for _ in 0..100 {
-        if !told() {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    }
-    assert!(told(), "{}", nginx.log());
-}
-
 #[test]
 fn chunks_are_as_long_as_the_registry_asks() {
     if !need(&NEEDS) {
         return;
     }
     let stored = stored(&[("big/app", 36 * MIB)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let refused = AtomicUsize::new(0);
     let middle = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
         "PUT" if asked.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => Turn::status(413),
@@ -324,7 +294,7 @@ fn a_body_that_no_chunk_fits_names_the_limit() {
         return;
     }
     let stored = stored(&[("one/app", 2 * MIB)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let middle = Middle::new(&registry.address, |asked| match asked.length > MIB {
         true => Turn::status(413),
         false => Turn::Pass,
@@ -343,7 +313,7 @@ fn registries_that_refuse_mounts_or_hide_what_is_missing() {
     let stored = stored(&[("one/app", 5000), ("two/app", 5000)]);
     let upstream = &stored.upstream.address;
     for mount in [202, 401, 403] {
-        let registry = docker_registry();
+        let registry = own_registry();
         let middle = Middle::new(&registry.address, move |asked| {
             let head = asked.method == "HEAD";
             match asked.is("POST", "mount=") {
@@ -386,7 +356,7 @@ fn an_immutable_tag_that_stands_right_is_no_failure() {
         return;
     }
     let stored = stored(&[("one/app", 5000), ("two/app", 5000)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let (images, list) = (&stored.images, &stored.list);
     // somebody else pushed it between the question and the answer
     images.push(&registry.address, "one/app", "v1", &list[0]);
@@ -414,7 +384,7 @@ fn a_repository_that_must_be_made_first_is_told() {
         return;
     }
     let stored = stored(&[("one/app", 100)]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let middle = Middle::new(&registry.address, |asked| match asked.method.as_str() {
         "POST" => Turn::refuse(404, "NAME_UNKNOWN", "The repository with name 'one/app' does not exist"),
         _ => Turn::Pass,
@@ -422,76 +392,4 @@ fn a_repository_that_must_be_made_first_is_told() {
     let report = stored.push(1, &middle.address, &[]);
     assert_eq!(report["problems"][0]["kind"], "repository", "{report:#}");
     assert!(message(&report).contains("makes none by itself"), "{}", message(&report));
-}
-
-#[test]
-fn foreign_layers_come_from_their_urls_without_an_account() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let place = Place::new();
-    let upstream = docker_registry();
-    let images = Images::new(place.path("layout"));
-    let content = noise(7, 70_000);
-    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
-    let log = seen.clone();
-    let body = place.write("layer", &content);
-    let files = docker_registry();
-    let web = Middle::new(&files.address, move |asked| {
-        log.lock().unwrap().push(asked.clone());
-        let content = std::fs::read(&body).unwrap();
-        Turn::Change(Box::new(move |response| {
-            (response.status, response.headers, response.body) = (200, Vec::new(), content);
-        }))
-    });
-    // the manifest says where the layer is; its registry has it not, but believes it has
-    let layer = json!({
-        "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "digest": sha256(&content),
-        "size": content.len(), "urls": [format!("http://{}/nowhere", "127.0.0.1:9"), format!("http://{}/layer", web.address)],
-    });
-    let config = images.blob(DOCKER_CONFIG, br#"{"os":"windows","architecture":"amd64"}"#);
-    let kind = DOCKER_MANIFEST;
-    let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]});
-    let manifest = serde_json::to_vec(&manifest).unwrap();
-    let digest = sha256(&manifest);
-    let bytes = manifest.clone();
-    let fake = Middle::new(&upstream.address, move |asked| match asked.target.contains("/manifests/") {
-        true => {
-            let (bytes, digest) = (bytes.clone(), digest.clone());
-            Turn::Change(Box::new(move |response| {
-                response.status = 200;
-                response.headers =
-                    vec![("content-type".into(), kind.into()), ("docker-content-digest".into(), digest)];
-                response.body = bytes;
-            }))
-        }
-        false => Turn::Pass,
-    });
-    http::put_blob(
-        &upstream.address,
-        "win/base",
-        config["digest"].as_str().unwrap(),
-        &images.bytes(config["digest"].as_str().unwrap()),
-    );
-    place.write("home/.docker/config.json", json!({"auths": {&web.address: {"auth": "dTpw"}}}).to_string());
-    place.write(
-        "m.yaml",
-        format!(
-            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [\"{}/win/base:v1\"]\n",
-            fake.address
-        ),
-    );
-    place.ok(&["lock", "-f", "m.yaml", "--store", "store", "--plain-http", &fake.address]);
-    place.ok(&["pull", "--store", "store", "--plain-http", &fake.address]);
-    let kept = place.path("store/blobs").join(sha256(&content).replace(':', "/"));
-    assert_eq!(std::fs::read(kept).unwrap(), content);
-    assert!(seen.lock().unwrap().iter().all(|asked| asked.header("authorization").is_none()));
-    // its bytes are pushed; docker-registry refuses the manifest unless its configuration allows the URL
-    let allows = docker_registry_with(
-        "validation: {manifests: {urls: {allow: [\"^http://127\\\\.0\\\\.0\\\\.1:\"]}}}",
-    );
-    let report = place.json(0, &["push", "--store", "store", "--to", &allows.address]);
-    assert_eq!(report["items"][0]["status"], "done");
-    let there = http::get(&allows.address, &format!("/v2/win/base/blobs/{}", sha256(&content)));
-    assert_eq!((there.status, there.body), (200, content));
 }

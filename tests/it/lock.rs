@@ -2,11 +2,11 @@
 
 use crate::support::images::{noise, sha256};
 use crate::support::library::{Algorithm, Digest};
-use crate::support::peers::{Server, docker_registry, nginx};
+use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
 
-const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+const NEEDS: [&str; 1] = ["gzip"];
 
 /// A registry with `app:v1` (two platforms) and `single:v1` (amd64 alone).
 struct Site {
@@ -19,7 +19,7 @@ impl Site {
     fn new() -> Site {
         let place = Place::new();
         let images = Images::new(place.path("layout"));
-        let site = Site { place, registry: docker_registry(), images };
+        let site = Site { place, registry: own_registry(), images };
         site.put("v1", 1);
         let single = site.images.image("linux/amd64", &[site.images.layer(&[("single", b"1")])]);
         site.images.push(&site.registry.address, "single", "v1", &single);
@@ -139,9 +139,6 @@ fn an_upstream_that_fails_does_not_cost_the_old_pin() {
 
 #[test]
 fn files_with_checksums_in_every_form() {
-    if !need(&["nginx"]) {
-        return;
-    }
     let place = Place::new();
     let content = noise(7, 5000);
     let hex = sha256(&content).replace("sha256:", "");
@@ -154,7 +151,7 @@ fn files_with_checksums_in_every_form() {
     place.write("www/SHA256SUMS", format!("{}  other.tgz\n{hex} *list.tgz\n", "0".repeat(64)));
     place.write("www/wrong.tgz.sha256", "0".repeat(64));
     place.write("www/page.tgz.sha256", "<html>not found</html>");
-    let server = nginx(&place.path("www"));
+    let server = file_server(&place.path("www"));
     let url = server.url();
     let manifest = format!(
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles:\n\

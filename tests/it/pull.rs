@@ -5,17 +5,17 @@ use crate::support::images::noise;
 use crate::support::images::sha256;
 use crate::support::images::tarball;
 use crate::support::library::{Algorithm, Digest};
-use crate::support::peers::{Server, docker_registry, landfall_serve};
+use crate::support::peers::{Server, landfall_serve, own_registry};
 use crate::support::{Images, Place, http, need};
 use serde_json::Value;
 use std::path::PathBuf;
 
-const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+const NEEDS: [&str; 1] = ["gzip"];
 
 /// A registry with three images over one base, locked.
 fn locked() -> (Place, Server, Vec<Value>) {
     let place = Place::new();
-    let registry = docker_registry();
+    let registry = own_registry();
     let images = Images::new(place.path("layout"));
     let base = images.layer(&[("base", &noise(1, 400_000))]);
     let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();
@@ -189,7 +189,7 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
     }
     const M: usize = 1 << 20;
     let place = Place::new();
-    let registry = docker_registry();
+    let registry = own_registry();
     let images = Images::new(place.path("layout"));
     let big =
         images.blob(OCI_ZSTD, &zstd::encode_all(&tarball(&[("big", &noise(1, 80 * M))])[..], 1).unwrap());
@@ -229,7 +229,7 @@ fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
     );
 
     // a mirror that keeps what passes fetches so too
-    let (to, before) = (docker_registry(), get(206));
+    let (to, before) = (own_registry(), get(206));
     place.ok(&["mirror", "--lock", "landfall.lock", "--store", "passing", "--to", &to.address]);
     assert!(get(206) > before, "{}", registry.log());
     assert!(

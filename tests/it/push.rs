@@ -2,15 +2,15 @@
 
 use crate::support::free_port;
 use crate::support::images::noise;
-use crate::support::peers::{Server, docker_registry};
+use crate::support::peers::{Server, own_registry};
 use crate::support::{Images, Place, http, need};
 
-const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+const NEEDS: [&str; 1] = ["gzip"];
 
 /// An upstream with images of two names, locked, pulled and packed as `b`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
-    let upstream = docker_registry();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     for (repository, seed) in [("one/app", 1), ("two/app", 2)] {
         let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(seed, 3000))])]);
@@ -42,7 +42,7 @@ fn two_digests_for_one_name_are_refused_before_the_first_byte() {
         return;
     }
     let (place, _upstream, _images) = packed("images: [one.test/app:v1, two.test/app:v1]\n");
-    let registry = docker_registry();
+    let registry = own_registry();
     let report = place.json(2, &["push", "b", "--to", &registry.address]);
     let message = report["error"]["message"].as_str().unwrap();
     for part in ["one.test/app:v1", "two.test/app:v1", "registry.paths", "two.test/app: two.test/app"] {
@@ -67,7 +67,7 @@ fn a_tag_that_stands_elsewhere_moves_only_when_told() {
         return;
     }
     let (place, _upstream, images) = packed("images: [one.test/app:v1]\n");
-    let registry = docker_registry();
+    let registry = own_registry();
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "app", "v1", &other);
     let report = place.json(1, &["push", "b", "--to", &registry.address]);
@@ -87,7 +87,7 @@ fn several_destinations_digest_tags_and_the_receipt() {
     }
     let (place, _upstream, _images) =
         packed("images: [one.test/app:v1, \"two.test/app:v1\", \"one.test/app@DIGEST\"]\n");
-    let registry = docker_registry();
+    let registry = own_registry();
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}/base\n  paths:\n    one.test/app: [first/app, second]\n    two.test: two\n",
         registry.address
@@ -131,7 +131,7 @@ fn a_registry_is_mirrored_into_itself() {
     if !need(&NEEDS) {
         return;
     }
-    let (place, registry) = (Place::new(), docker_registry());
+    let (place, registry) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
     let layers: Vec<_> = (0..4).map(|n| images.layer(&[("layer", &noise(n, 300_000))])).collect();
     images.push(&registry.address, "team/app", "v1", &images.image("linux/amd64", &layers));

@@ -1,64 +1,27 @@
-//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the far
-//! side, by registries with and without the referrers API.
+//! Signatures, attestations and other referrers: looked up by `lock`, listed with what the site has, and what
+//! happens where a registry answers oddly.
 
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
-use crate::support::peers::docker_registry;
-use crate::support::signed::{SIMPLE, Signed, digest, listed, send, send_list, tag_of, writable};
-use crate::support::{http, landfall_serve, need};
+use crate::support::peers::own_registry;
+use crate::support::signed::{SIMPLE, Signed, Upstream, digest, listed, send, send_list, tag_of, writable};
+use crate::support::{http, need};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+const NEEDS: [&str; 1] = ["gzip"];
+
 /// The names of a locked image's referrers: `tag` or `subject`, and the digest.
-fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
+pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
     let lock: Value = serde_yaml::from_str(lock).unwrap();
     let referrers = lock["images"][0]["referrers"].as_array().unwrap().clone();
     let name = |one: &Value| one["tag"].as_str().or(one["subject"].as_str()).unwrap_or("").to_owned();
     referrers.iter().map(|one| (name(one), digest(one).to_owned())).collect()
 }
 
-#[test]
-fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_registry() {
-    if !need(&NEEDS) {
-        return;
-    }
-    for docker in [true, false] {
-        let signed = Signed::new(docker);
-        signed.pack();
-        let found = referrers_of(&signed.place.read("landfall.lock"));
-        let mut wanted: BTreeSet<(String, String)> =
-            [(tag_of(&signed.index, ".sig"), &signed.sig), (tag_of(&signed.amd64, ".att"), &signed.att)]
-                .map(|(tag, one)| (tag, digest(one).to_owned()))
-                .into();
-        wanted.extend(signed.referrers().map(|(one, subject)| (digest(subject).into(), digest(one).into())));
-        let report: Value = serde_json::from_slice(&signed.images.bytes(digest(&signed.report))).unwrap();
-        let parts = report["manifests"].as_array().unwrap();
-        wanted.extend(parts.iter().map(|part| (String::new(), digest(part).to_owned())));
-        assert_eq!(found, wanted, "upstream is docker-registry: {docker}");
-
-        // pull works from the lock and the store is whole without upstream
-        let again = signed.place.json(0, &["pull", "--store", "store"]);
-        assert_eq!(again["totals"]["requests"], 0);
-        let registry = docker_registry();
-        let other = writable(&signed.place, "target");
-        for target in [&registry, &other] {
-            signed.place.json(0, &["push", "b", "--to", &target.address]);
-            signed.check(&target.address, "app");
-            let warm = signed.place.json(0, &["push", "b", "--to", &target.address]);
-            assert_eq!(warm["items"][0]["status"], "present");
-        }
-        let served = landfall_serve(&signed.place, &["b"]);
-        signed.check(&served.address, "app");
-        let list = http::manifest(&registry.address, "app", &tag_of(&signed.amd64, "")).json();
-        assert_eq!(list["manifests"][0]["artifactType"], "application/x.report");
-        assert_eq!(list["manifests"][0]["annotations"]["made.by"], "test");
-    }
-}
-
 /// `app:v1` in front of which stands a [`Front`]; the manifest asks for it there.
 fn fronted() -> (Signed, Front) {
-    let signed = Signed::new(true);
+    let signed = Signed::new(Upstream::Own);
     let front = Front::new(&signed.upstream.address);
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
     (signed, front)
@@ -69,8 +32,8 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
     if !need(&NEEDS) {
         return;
     }
-    for (docker, extra) in [(true, 2), (false, 4)] {
-        let signed = Signed::new(docker);
+    for (upstream, extra) in [(Upstream::Own, 2), (Upstream::Serve, 4)] {
+        let signed = Signed::new(upstream);
         let bare = signed.images.index(&[
             signed.images.image("linux/amd64", &[signed.images.layer(&[("b", &noise(8, 100))])]),
             signed.images.image("linux/arm64", &[signed.images.layer(&[("b", &noise(9, 100))])]),
@@ -89,8 +52,8 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
         assert!(!signed.place.read("landfall.lock").contains("referrers"));
         let with = requests("images: [REG/bare:v1]\n", "s2");
         assert!(signed.place.read("landfall.lock").contains("\n  referrers: []\n"));
-        assert_eq!(with - without, extra, "an index of two; docker-registry: {docker}");
-        if docker {
+        assert_eq!(with - without, extra, "an index of two; {upstream:?}");
+        if upstream == Upstream::Own {
             // a second tag of the repository shares what was asked
             let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
             let bare_both = requests("referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n", "s4");
@@ -104,10 +67,10 @@ fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
     if !need(&NEEDS) {
         return;
     }
-    let signed = Signed::new(true);
+    let signed = Signed::new(Upstream::Own);
     let (images, upstream) = (&signed.images, &*signed.upstream.address);
     signed.pack();
-    let (registry, other) = (docker_registry(), writable(&signed.place, "target"));
+    let (registry, other) = (own_registry(), writable(&signed.place, "target"));
     let targets = [&registry, &other];
     // the site has a referrer of its own
     let own = images.artifact("application/x.scan", b"the site's scan", Some(&signed.index));
@@ -254,7 +217,7 @@ fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
     again("the API in pages");
 
     // GitLab answers the tag of the list with the subject itself
-    let gitlab = Signed::new(true);
+    let gitlab = Signed::new(Upstream::Own);
     let front = Front::new(&gitlab.upstream.address);
     gitlab.manifest(&format!("images: [{}/plain:v1]\n", front.address));
     gitlab.images.push(&gitlab.upstream.address, "plain", "v1", &gitlab.index);
@@ -273,7 +236,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     if !need(&NEEDS) {
         return;
     }
-    let signed = Signed::new(true);
+    let signed = Signed::new(Upstream::Own);
     let (images, upstream) = (&signed.images, &*signed.upstream.address);
     // an index that refers to the image and holds it, and a signature whose signature is the image
     let around = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [signed.index],
@@ -298,7 +261,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
 
     // whole, it goes to a registry that wants everything that an index names
     signed.pack();
-    let registry = docker_registry();
+    let registry = own_registry();
     signed.place.json(0, &["push", "b", "--to", &registry.address]);
     assert_eq!(listed(&registry.address, "app", &signed.index).len(), 2);
 
@@ -308,7 +271,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     signed.lock(0, &["--refresh"]);
     signed.place.json(0, &["pull", "--store", "store"]);
     signed.place.json(0, &["pack", "--store", "store", "-o", "b"]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let report = signed.place.json(0, &["push", "b", "--to", &registry.address]);
     assert_eq!(report["trimmed"].as_array().unwrap().len(), 1, "{report:#}");
     assert_eq!(listed(&registry.address, "app", &signed.index).len(), 1);
@@ -321,7 +284,7 @@ fn what_comes_from_two_places_to_one_subject_is_listed_together() {
     if !need(&NEEDS) {
         return;
     }
-    let signed = Signed::new(true);
+    let signed = Signed::new(Upstream::Own);
     let (images, upstream) = (&signed.images, &*signed.upstream.address);
     let mut wanted = BTreeSet::from([digest(&signed.sbom).to_owned()]);
     let mut names = vec!["REG/app:v1".to_owned()];
@@ -336,7 +299,7 @@ fn what_comes_from_two_places_to_one_subject_is_listed_together() {
     }
     signed.manifest(&format!("images: [{}]\n", names.join(", ")));
     signed.lock(0, &[]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let paths: String = names
         .iter()
         .map(|name| format!("    \"{}\": one\n", name.replace("REG", upstream).trim_end_matches(":v1")))
@@ -352,7 +315,7 @@ fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
     if !need(&NEEDS) {
         return;
     }
-    let signed = Signed::new(true);
+    let signed = Signed::new(Upstream::Own);
     signed.pack();
     let new = signed.place.read("landfall.lock");
     let start = new.find("  referrers:").unwrap();

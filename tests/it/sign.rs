@@ -89,10 +89,12 @@ fn agent(desk: &Desk) -> (Guard, PathBuf) {
 
 #[test]
 fn keys_of_every_kind_sign_and_openssh_agrees() {
-    if !need(&["ssh-keygen", "tar", "zstd"]) {
+    if !need(&["ssh-keygen", "ssh-agent", "ssh-add", "tar", "zstd"]) {
         return;
     }
     let desk = Desk::new();
+    // RSA keys sign by the agent
+    let (_agent, socket) = agent(&desk);
     let kinds: [&[&str]; 5] = [
         &["ed25519"],
         &["ecdsa", "-b", "256"],
@@ -104,7 +106,16 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
     for (n, kind) in kinds.iter().enumerate() {
         let (key, bundle) = (format!("key{n}"), format!("B{n}"));
         desk.key(&key, kind, "");
-        let path = desk.pack(&bundle, &["--sign", &key]);
+        if kind[0] == "rsa" {
+            let refused = desk.run(&["pack", "-o", &bundle, "--sign", &key]);
+            assert_eq!(code(&refused), 2, "{}", shown(&refused));
+            assert!(shown(&refused).contains(&format!("`ssh-add {key}`")), "{}", shown(&refused));
+            run(desk.place.clean("ssh-add").env("SSH_AUTH_SOCK", &socket).args(["-q", &key]));
+        }
+        let mut pack = desk.command(&["pack", "-o", &bundle, "--sign", &key]);
+        let packed = pack.env("SSH_AUTH_SOCK", &socket).output().unwrap();
+        assert_eq!(code(&packed), 0, "{}", shown(&packed));
+        let path = desk.place.path(&bundle);
         desk.place.write("allowed", desk.line("board@example.com", "namespaces=\"landfall-*\"", &key));
         let report = desk.place.json(0, &["verify", &bundle, "--allowed-signers", "allowed"]);
         assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com", "{kind:?}");

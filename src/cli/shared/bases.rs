@@ -7,7 +7,7 @@ use crate::content::Entry;
 use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::push::{LeftOut, Receipt};
+use crate::push::{Omitted, Receipt};
 use crate::store::Disk;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -122,9 +122,9 @@ impl Together {
     }
 
     /// What of a delta must stand at the registry, with the repositories that may have it.
-    pub(crate) fn left_out(&self, entries: &[Entry]) -> Result<LeftOut, Failure> {
+    pub(crate) fn omitted(&self, entries: &[Entry]) -> Result<Omitted, Failure> {
         if self.bundle.omitted().is_empty() {
-            return Ok(LeftOut::default());
+            return Ok(Omitted::default());
         }
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(|bundle| bundle.bases());
@@ -138,7 +138,7 @@ impl Together {
             let places = named.iter().filter_map(|places| places.get(&digest).cloned()).collect();
             (digest, places)
         });
-        Ok(LeftOut { blobs: blobs.collect(), advice: advice(&self.bundle, &self.bases) })
+        Ok(Omitted { blobs: blobs.collect(), advice: advice(&self.bundle, &self.bases) })
     }
 }
 

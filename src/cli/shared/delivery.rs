@@ -7,7 +7,7 @@ use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
 use crate::model::{Mapping, Target};
 use crate::pull::count_kinds;
-use crate::push::{LeftOut, Options, ProblemKind, Pushed, push};
+use crate::push::{Omitted, Options, ProblemKind, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Side, Status};
 use clap::Args;
@@ -41,7 +41,7 @@ impl Delivery {
         context.mapping(self.to.as_ref())
     }
 
-    /// Delivers `lock` from `source`, and what is `left_out` there from the registry. `fingerprint` is of the lock
+    /// Delivers `lock` from `source`, and what is `omitted` there from the registry. `fingerprint` is of the lock
     /// that was approved, where there is one.
     pub(crate) async fn run(
         &self,
@@ -50,7 +50,7 @@ impl Delivery {
         lock: &Lock,
         fingerprint: Option<&Digest>,
         mapping: &Mapping,
-        (source, left_out): (Arc<dyn Source>, &LeftOut),
+        (source, omitted): (Arc<dyn Source>, &Omitted),
     ) -> Result<Outcome, Failure> {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         let options = Options {
@@ -61,7 +61,7 @@ impl Delivery {
             index: registry.map(|registry| registry.index).unwrap_or_default(),
         };
         let pushed =
-            push(lock, mapping, (source, left_out), sessions, options, context.progress.clone()).await;
+            push(lock, mapping, (source, omitted), sessions, options, context.progress.clone()).await;
         let mut pushed = pushed.map_err(|error| {
             let report = Box::new(context.report(sessions, Vec::new()));
             Failure { report, ..Failure::from(error) }

@@ -6,7 +6,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::Lock;
 use crate::manifest;
 use crate::model::{Mapping, Target, today};
-use crate::push::{Lacking, lacking};
+use crate::push::{Missing, missing};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
 use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
@@ -90,7 +90,7 @@ impl Audit {
         audited: &Audited,
     ) -> Result<Outcome, Failure> {
         let sessions = context.sessions()?;
-        let asked = lacking(lock, mapping, &sessions, context.limits.jobs).await;
+        let asked = missing(lock, mapping, &sessions, context.limits.jobs).await;
         let report = context.report(&sessions, Vec::new());
         let lacking = asked.map_err(|error| {
             let failure = Failure::from(error).on(Side::Destination);
@@ -102,7 +102,7 @@ impl Audit {
     fn outcome(
         &self,
         audited: &Audited,
-        lacking: Option<&Lacking>,
+        lacking: Option<&Missing>,
         report: Report,
     ) -> Result<Outcome, Failure> {
         let [held, missing, undecided] = sorted(audited);
@@ -110,7 +110,7 @@ impl Audit {
         lines.extend(grouped("undecided", &undecided));
         lines
             .extend(audited.unread.iter().map(|unread| format!("{}: not read: {}", unread.file, unread.why)));
-        for lack in lacking.iter().flat_map(|lacking| &lacking.lacks) {
+        for lack in lacking.iter().flat_map(|lacking| &lacking.manifests) {
             lines.push(format!("{}: lacks {} of {}: {}", lack.at, lack.digest, lack.item, lack.why));
         }
         if !self.paths.is_empty() {
@@ -123,7 +123,7 @@ impl Audit {
             ));
         }
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.lacks.len());
+            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.manifests.len());
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
         let mut report = Report { items: items(&held, &missing), ..report };
@@ -132,10 +132,10 @@ impl Audit {
             ("missing", json!(missing)),
             ("undecided", json!(undecided)),
             ("unread", json!(audited.unread)),
-            ("lacking", json!(lacking.map(|lacking| &lacking.lacks))),
+            ("lacking", json!(lacking.map(|lacking| &lacking.manifests))),
         ];
         report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
-        let lacks = lacking.is_some_and(|lacking| !lacking.lacks.is_empty());
+        let lacks = lacking.is_some_and(|lacking| !lacking.manifests.is_empty());
         let exit = match (!missing.is_empty() || lacks, audited.unread.is_empty()) {
             (true, _) => Exit::Refused,
             (false, true) => Exit::Done,

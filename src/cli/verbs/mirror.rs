@@ -6,7 +6,7 @@ use crate::content::{Cached, Keep};
 use crate::lock::{Locked, Pins, Resolver, lock};
 use crate::lockfile::Lock;
 use crate::manifest;
-use crate::push::LeftOut;
+use crate::push::Omitted;
 use crate::store::Disk;
 use crate::upstream::{UploadFeed, Upstreams};
 use clap::Args;
@@ -60,7 +60,7 @@ impl Mirror {
                 keep,
                 context.limits,
             ));
-            self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
+            self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &Omitted::default())).await
         })
     }
 }

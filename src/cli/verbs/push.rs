@@ -8,7 +8,7 @@ use crate::content::{BlobRead, LocalSource};
 use crate::item;
 use crate::lockfile::Lock;
 use crate::model::Digest;
-use crate::push::LeftOut;
+use crate::push::Omitted;
 use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
@@ -45,7 +45,7 @@ struct Load {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
     /// What of it must stand at the registry.
-    left_out: LeftOut,
+    omitted: Omitted,
     /// Fingerprint of the lock that was approved: the whole one.
     fingerprint: Digest,
     /// The bundle, for the report.
@@ -55,7 +55,7 @@ struct Load {
 impl Push {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
-        let Load { lock, blobs, left_out, fingerprint, bundle } = match &self.bundle {
+        let Load { lock, blobs, omitted, fingerprint, bundle } = match &self.bundle {
             Some(path) => self.carried(context, path)?,
             None => self.kept(context)?,
         };
@@ -63,7 +63,7 @@ impl Push {
         let mut result = context.run(async {
             let sessions = context.sessions()?;
             self.delivery
-                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &left_out))
+                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &omitted))
                 .await
         });
         let report = match &mut result {
@@ -82,8 +82,8 @@ impl Push {
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let fingerprint = carried.bundle.fingerprint().clone();
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
-        let left_out = together.left_out(&item::entries(&lock))?;
-        Ok(Load { lock, blobs: together.blobs, left_out, fingerprint, bundle })
+        let omitted = together.omitted(&item::entries(&lock))?;
+        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -97,6 +97,6 @@ impl Push {
             )));
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
-        Ok(Load { lock, blobs, left_out: LeftOut::default(), fingerprint, bundle: None })
+        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None })
     }
 }

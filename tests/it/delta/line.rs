@@ -2,7 +2,7 @@
 
 use super::STORE;
 use crate::support::images::{noise, sha256};
-use crate::support::peers::{Server, docker_registry, nginx};
+use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::{Images, Place, http};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new() -> Line {
         let place = Place::new();
-        let (registry, files) = (docker_registry(), nginx(&place.path("www")));
+        let (registry, files) = (own_registry(), file_server(&place.path("www")));
         let images = Images::new(place.path("layout"));
         let names =
             [("base", 300_000), ("a1", 3000), ("a2", 4000), ("a3", 5000), ("tool", 6000), ("new", 7000)];

@@ -2,10 +2,11 @@
 //! has; refused by name where something is nowhere.
 
 mod line;
+
 use crate::support::images::noise;
 use crate::support::images::sha256;
 use crate::support::middle::{Middle, Turn};
-use crate::support::peers::{docker_registry, landfall_serve};
+use crate::support::peers::{landfall_serve, own_registry};
 use crate::support::run;
 use crate::support::{Images, Place, http, need};
 use line::Line;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-const NEEDS: [&str; 3] = ["docker-registry", "nginx", "gzip"];
+const NEEDS: [&str; 1] = ["gzip"];
 const STORE: [&str; 2] = ["--store", "store"];
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -65,7 +66,7 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
         assert!(listed.contains(part), "{part}: {listed}");
     }
 
-    let registry = docker_registry();
+    let registry = own_registry();
     line.push(0, &["d3", "d2", "b1"], &registry.address, &[]);
     let read_back = |line: &&str| line.contains("\"GET ") && line.contains("/blobs/");
     assert_eq!(registry.log().lines().filter(read_back).count(), 0, "{}", registry.log());
@@ -152,7 +153,7 @@ fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
     }
     let line = Line::new();
     line.pack("1", "b1", &[]);
-    let registry = docker_registry();
+    let registry = own_registry();
     line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
     let second = line.pack("2", "d2", &["r1"]);
     assert_eq!(line.omitted(&second), set(&["base", "a1", "tool", "the file"]));
@@ -189,7 +190,7 @@ fn where_mounts_are_refused_it_is_read_back() {
     for (status, code) in [(202, ""), (401, "UNAUTHORIZED"), (405, "UNSUPPORTED")] {
         let line = Line::new();
         line.pack("1", "b1", &[]);
-        let registry = docker_registry();
+        let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
         line.pack("2", "d2", &["r1"]);
         let middle = Middle::new(&registry.address, move |asked| match asked.is("POST", "mount=") {
@@ -207,11 +208,11 @@ fn where_mounts_are_refused_it_is_read_back() {
 
 #[test]
 fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
-    if !need(&["docker-registry", "gzip"]) {
+    if !need(&["gzip"]) {
         return;
     }
     let place = Place::new();
-    let upstream = docker_registry();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let layers: Vec<Value> = (0..6).map(|n| images.layer(&[("x", &noise(n + 1, 900_000))])).collect();
     let image = images.image("linux/amd64", &layers);
@@ -226,7 +227,7 @@ fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
         place.ok(&["lock", "-f", "m.yaml", "--lock", &lock, "--store", "store"]);
         place.ok(&["pull", "--lock", &lock, "--store", "store"]);
     }
-    let registry = docker_registry();
+    let registry = own_registry();
     let to = registry.address.as_str();
     place.ok(&["push", "--lock", "1.lock", "--store", "store", "--to", to, "--receipt", "r"]);
     place.ok(&["pack", "--lock", "2.lock", "-o", "d", "--since", "r", "--store", "store"]);
@@ -253,7 +254,7 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
     let line = Line::new();
     let place = &line.place;
     let [full, ..] = line.chain();
-    let registry = docker_registry();
+    let registry = own_registry();
     let middle = Middle::new(&registry.address, |_| Turn::Pass);
     let report = line.push(4, &["d2"], &middle.address, &[]);
     let problems = report["problems"].as_array().unwrap();
@@ -277,7 +278,7 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
     line.stands(&registry, "2");
 
     // a registry that tells another size is not believed
-    let other = docker_registry();
+    let other = own_registry();
     line.push(0, &["b1"], &other.address, &["--receipt", "r1"]);
     let base = format!("/blobs/{}", line.digest("base"));
     let liar = Middle::new(&other.address, move |asked| match asked.is("HEAD", &base) {
@@ -306,7 +307,7 @@ fn a_receipt_that_is_given_with_a_delta_tells_where_to_look() {
     let line = Line::new();
     line.pack("1", "b1", &[]);
     line.pack("3", "d3", &["1.lock"]);
-    let registry = docker_registry();
+    let registry = own_registry();
     let to = format!("{}/old", registry.address);
     line.place.ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
     line.push(4, &["d3"], &registry.address, &[]);
@@ -376,7 +377,7 @@ fn a_signature_is_asked_of_the_delta_and_not_of_its_bases() {
     place.ok(&pack);
     let told = place.ok(&["verify", "d2", "b1", "--allowed-signers", "allowed"]);
     assert!(told.contains("signed by board") && told.contains("all in its bases"), "{told}");
-    let registry = docker_registry();
+    let registry = own_registry();
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n");
     line.push(4, &["b1"], &registry.address, &["--site", "site.yaml"]);
     line.push(0, &["d2", "b1"], &registry.address, &["--site", "site.yaml"]);

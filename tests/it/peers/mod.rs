@@ -2,9 +2,11 @@
 
 mod auth;
 mod closed_network;
+mod deliver;
 mod docs;
 mod doctor;
 mod end_to_end;
 mod proxy;
+mod referrers;
 mod start;
 mod trust;

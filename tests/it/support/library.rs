@@ -12,7 +12,7 @@ pub use landfall::model::{
     Algorithm, Descriptor, Digest, ImageRef, Limits, Mapping, file_repository, media_type, trim_index,
 };
 pub use landfall::pull::pull;
-pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, push};
+pub use landfall::push::{Omitted, Options as PushOptions, PushError, Pushed, push};
 pub use landfall::registry::{Keychain, Sessions};
 pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
 pub use landfall::rewrite::{

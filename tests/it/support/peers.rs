@@ -1,5 +1,6 @@
-//! Real peers on loopback: docker-registry, landfall serve, skopeo, and a file server.
+//! Servers on loopback: a registry of our own, landfall serve, and real peers.
 
+use super::faults::{Content, Faults, Settings};
 use super::process::{Guard, free_port};
 use super::{Place, run};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,8 +11,15 @@ use std::process::Command;
 pub struct Server {
     /// `127.0.0.1:port`.
     pub address: String,
-    pub guard: Guard,
+    running: Running,
     _place: Option<Place>,
+}
+
+/// What a server is.
+enum Running {
+    Process(Guard),
+    /// A fault registry without a fault, in this process.
+    Own(Faults),
 }
 
 impl Server {
@@ -19,15 +27,42 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The server's log: docker-registry writes one line a request, as Apache does.
+    /// The server's log: docker-registry and our own write one line a request, as Apache does.
     pub fn log(&self) -> String {
-        self.guard.log()
+        match &self.running {
+            Running::Process(guard) => guard.log(),
+            Running::Own(faults) => faults.access_log(),
+        }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        match &self.running {
+            Running::Process(guard) => guard.pid(),
+            Running::Own(_) => panic!("{} is no process of its own", self.address),
+        }
     }
 
     /// How many logged requests contain `needle`, such as `"GET /v2/` or `/blobs/`.
     pub fn requests(&self, needle: &str) -> usize {
         self.log().lines().filter(|line| line.contains("HTTP/1.1\"") && line.contains(needle)).count()
     }
+}
+
+/// An empty registry of our own, which has no referrers API, as docker-registry has none.
+pub fn own_registry() -> Server {
+    own(Content::default())
+}
+
+/// A file server of our own with `root` at `/`.
+pub fn file_server(root: &Path) -> Server {
+    own(Content { folder: Some(root.to_owned()), ..Content::default() })
+}
+
+fn own(content: Content) -> Server {
+    let faults = Faults::new(content);
+    faults.set(Settings { no_referrers: true, ..Settings::default() });
+    Server { address: faults.address.clone(), running: Running::Own(faults), _place: None }
 }
 
 /// A docker-registry on a free port of loopback, empty, without authentication.
@@ -44,7 +79,7 @@ pub fn docker_registry_with(more: &str) -> Server {
     command.arg("serve").arg(config);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), guard, _place: Some(place) }
+    Server { address: address.to_string(), running: Running::Process(guard), _place: Some(place) }
 }
 
 /// Writes a config for docker-registry into `place` and gives its path.
@@ -70,7 +105,7 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     command.arg("serve").args(args).args(["--listen", &address.to_string()]);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), guard, _place: None }
+    Server { address: address.to_string(), running: Running::Process(guard), _place: None }
 }
 
 /// nginx with `root` at `/`, its access log in the server's log.
@@ -84,7 +119,7 @@ pub fn nginx_with(directives: &str) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let mut guard = Guard::start(nginx_command(&place, directives, &address.to_string()));
     guard.wait_for_http(address);
-    Server { address: address.to_string(), guard, _place: Some(place) }
+    Server { address: address.to_string(), running: Running::Process(guard), _place: Some(place) }
 }
 
 /// The command that starts such an nginx at `address`, with these directives for its one server.

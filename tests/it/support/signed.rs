@@ -1,7 +1,7 @@
 //! An upstream with an image that much refers to: cosign's tags, OCI referrers, by API or by tag.
 
 use super::images::{OCI_INDEX, OCI_MANIFEST, noise};
-use super::peers::{Server, docker_registry, landfall_serve};
+use super::peers::{Server, docker_registry, landfall_serve, own_registry};
 use super::{Images, Place, http};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,6 +44,17 @@ pub fn listed(address: &str, repository: &str, subject: &Value) -> BTreeSet<Stri
     entries.as_array().unwrap().iter().map(|entry| digest(entry).to_owned()).collect()
 }
 
+/// What the upstream is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Upstream {
+    /// Our own registry, without the referrers API.
+    Own,
+    /// Without it as well.
+    DockerRegistry,
+    /// `landfall serve --writable`, with it.
+    Serve,
+}
+
 /// An upstream with `app:v1` (an index of two), and what refers to it.
 pub struct Signed {
     pub place: Place,
@@ -64,13 +75,13 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// `upstream` is a docker-registry, or else a `landfall serve --writable`.
-    pub fn new(docker: bool) -> Signed {
+    pub fn new(upstream: Upstream) -> Signed {
         let place = Place::new();
         let images = Images::new(place.path("layout"));
-        let upstream = match docker {
-            true => docker_registry(),
-            false => writable(&place, "upstream"),
+        let upstream = match upstream {
+            Upstream::Own => own_registry(),
+            Upstream::DockerRegistry => docker_registry(),
+            Upstream::Serve => writable(&place, "upstream"),
         };
         let image =
             |platform: &str, seed| images.image(platform, &[images.layer(&[("a", &noise(seed, 3000))])]);

@@ -3,6 +3,7 @@
 use crate::support::images::{noise, sha256};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use crate::support::images::{OCI_CONFIG, OCI_EMPTY, OCI_GZIP, OCI_INDEX, OCI_MANIFEST};
@@ -20,6 +21,8 @@ pub struct Content {
     pub tags: BTreeMap<(String, String), String>,
     /// Plain files by path.
     pub files: BTreeMap<String, Bytes>,
+    /// A folder whose files are served as well.
+    pub folder: Option<PathBuf>,
 }
 
 impl Content {
@@ -78,6 +81,17 @@ impl Content {
             document["subject"] = subject.clone();
         }
         self.manifest(repository, OCI_MANIFEST, &document)
+    }
+
+    /// The bytes of a file in the folder, by its path in a URL.
+    pub fn in_folder(&self, path: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.folder.as_ref()?.join(path.trim_start_matches('/'))).ok()
+    }
+
+    /// Removes a manifest, and the tags that stand at it.
+    pub fn forget(&mut self, repository: &str, digest: &str) {
+        self.manifests.remove(&(repository.to_owned(), digest.to_owned()));
+        self.tags.retain(|(own, _), at| own != repository || at != digest);
     }
 
     /// The bytes of a blob, wherever it stands.

@@ -7,9 +7,10 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Begun, Digest, Disk, HostRule, Item, Keychain, LeftOut, Limits, LocalFirst, LocalSink, LocalSource, Lock,
-    Locked, Mapping, PackOptions, Pins, Plan, Progress, ProxyRules, PushError, PushOptions, Pushed, Resolver,
-    Sessions, Status, Straight, Transport, TransportConfig, Upstreams, bundle, load, lock, pull, push,
+    Begun, Digest, Disk, HostRule, Item, Keychain, Limits, LocalFirst, LocalSink, LocalSource, Lock, Locked,
+    Mapping, Omitted, PackOptions, Pins, Plan, Progress, ProxyRules, PushError, PushOptions, Pushed,
+    Resolver, Sessions, Status, Straight, Transport, TransportConfig, Upstreams, bundle, load, lock, pull,
+    push,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -213,8 +214,8 @@ impl Rig {
         };
         let sessions = self.sessions();
         let source = Arc::new(LocalSource(Arc::new(disk)));
-        let left_out = LeftOut::default();
-        let pushing = push(&self.lock, &mapping, (source, &left_out), &sessions, options, self.notes.clone());
+        let omitted = Omitted::default();
+        let pushing = push(&self.lock, &mapping, (source, &omitted), &sessions, options, self.notes.clone());
         self.runtime.block_on(pushing)
     }
 

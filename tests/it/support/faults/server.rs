@@ -4,10 +4,13 @@ use super::answers::ranged;
 use super::content::Content;
 use super::switch::{ALWAYS, Fault, Later, On, What};
 use super::wire::{Answer, Request, Wire};
+use crate::support::free_port;
+use crate::support::images::gzip;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 /// One request as it was answered.
@@ -15,12 +18,16 @@ use std::time::{Duration, SystemTime};
 pub struct Seen {
     pub on: Option<On>,
     pub method: String,
+    /// Path and query as they came.
+    pub target: String,
     pub path: String,
     pub range: Option<usize>,
     /// `digest` of the query.
     pub digest: Option<String>,
     pub authorization: bool,
     pub status: u16,
+    /// Length of the answer's body.
+    pub length: usize,
     /// Bytes of the answer's body that were sent.
     pub sent: usize,
 }
@@ -46,8 +53,7 @@ pub struct Settings {
     pub pace: Option<(usize, Duration)>,
 }
 
-/// A fault registry that runs until the process ends.
-#[derive(Clone)]
+/// A fault registry that runs while this lives.
 pub struct Faults {
     /// `127.0.0.1:port`.
     pub address: String,
@@ -55,6 +61,29 @@ pub struct Faults {
     pub second: String,
     state: Arc<Mutex<State>>,
     moved: Arc<AtomicUsize>,
+    /// What ends it; its own threads have none.
+    _end: Option<End>,
+}
+
+/// Ends a server when dropped: nothing listens at its addresses then, and nothing is kept.
+struct End {
+    over: Arc<AtomicBool>,
+    listeners: Vec<(String, JoinHandle<()>)>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        for (address, thread) in self.listeners.drain(..) {
+            // a connection wakes the thread that waits for one
+            let _ = TcpStream::connect(address);
+            let _ = thread.join();
+        }
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.content = Content::default();
+        state.uploads.clear();
+    }
 }
 
 #[derive(Default)]
@@ -73,25 +102,45 @@ pub(super) struct State {
 
 impl Faults {
     pub fn new(content: Content) -> Faults {
-        let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+        // a port that no other test gets once this one is over
+        let bind = || TcpListener::bind(("127.0.0.1", free_port())).unwrap();
         let (first, second) = (bind(), bind());
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
-        let faults = Faults {
+        let mut faults = Faults {
             address: address(&first),
             second: address(&second),
             state: Arc::new(Mutex::new(State { content, ..State::default() })),
             moved: Arc::default(),
+            _end: None,
         };
+        let over = Arc::new(AtomicBool::new(false));
+        let mut listeners = Vec::new();
         for (listener, is_second) in [(first, false), (second, true)] {
-            let faults = faults.clone();
-            std::thread::spawn(move || {
+            let (address, own, over) = (address(&listener), faults.shared(), over.clone());
+            let thread = std::thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    let faults = faults.clone();
-                    std::thread::spawn(move || faults.serve(stream, is_second));
+                    if over.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let own = own.shared();
+                    std::thread::spawn(move || own.serve(stream, is_second));
                 }
             });
+            listeners.push((address, thread));
         }
+        faults._end = Some(End { over, listeners, state: faults.state.clone() });
         faults
+    }
+
+    /// The same server, for one of its threads.
+    fn shared(&self) -> Faults {
+        Faults {
+            address: self.address.clone(),
+            second: self.second.clone(),
+            state: self.state.clone(),
+            moved: self.moved.clone(),
+            _end: None,
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -136,6 +185,15 @@ impl Faults {
         self.seen().iter().map(line).collect()
     }
 
+    /// The same as docker-registry logs it.
+    pub fn access_log(&self) -> String {
+        let line = |seen: &Seen| {
+            let Seen { method, target, status, length, .. } = seen;
+            format!("127.0.0.1 - - \"{method} {target} HTTP/1.1\" {status} {length}\n")
+        };
+        self.seen().iter().map(line).collect()
+    }
+
     /// How many faults were met since they were armed.
     pub fn met(&self) -> usize {
         self.state().met.values().sum()
@@ -148,7 +206,7 @@ impl Faults {
             let fault = on.and_then(|on| self.next(on, &request));
             if let Some(What::CutUpload(bytes)) = fault {
                 wire.body(bytes.min(request.length), None);
-                self.log(on, &request, 0);
+                self.log(on, &request, 0, 0);
                 wire.hang_up();
                 return;
             }
@@ -167,30 +225,32 @@ impl Faults {
             if matches!(on, Some(On::Blob | On::File)) {
                 answer.drip = answer.drip.or(pace);
             }
-            let (epoch, at) = self.log(on, &request, answer.status);
+            let (epoch, at) = self.log(on, &request, answer.status, answer.body.len());
             let (sent, goes_on) = wire.answer(&answer, request.method == "HEAD");
             let mut state = self.state();
             if state.epoch == epoch {
                 state.seen[at].sent = sent;
             }
             drop(state);
-            if !goes_on {
+            if !goes_on || request.header("connection") == Some("close") {
                 wire.hang_up();
                 return;
             }
         }
     }
 
-    fn log(&self, on: Option<On>, request: &Request, status: u16) -> (usize, usize) {
+    fn log(&self, on: Option<On>, request: &Request, status: u16, length: usize) -> (usize, usize) {
         let mut state = self.state();
         state.seen.push(Seen {
             on,
             method: request.method.clone(),
+            target: request.target.clone(),
             path: request.path.clone(),
             range: request.range(),
             digest: request.query("digest").map(str::to_owned),
             authorization: request.header("authorization").is_some(),
             status,
+            length: if request.method == "HEAD" { 0 } else { length },
             sent: 0,
         });
         (state.epoch, state.seen.len() - 1)
@@ -325,9 +385,15 @@ impl Faults {
             Some(On::Upload) => self.finish(request, &repository, &last, body, fault),
             Some(On::PutManifest) => self.put_manifest(request, &repository, &last, body, fault),
             Some(On::Token) | None => match request.method.as_str() {
-                "DELETE" => Answer::new(202, ""),
+                "DELETE" => {
+                    self.state().content.forget(&repository, &last);
+                    Answer::new(202, "")
+                }
                 _ if request.path == "/v2/" => Answer::new(200, "{}"),
-                _ => Answer::error(404, "UNSUPPORTED"),
+                _ => match self.state().content.in_folder(&request.path) {
+                    Some(bytes) => ranged(request, &bytes, None),
+                    None => Answer::error(404, "UNSUPPORTED"),
+                },
             },
         }
     }
@@ -391,7 +457,7 @@ fn spoil(answer: &mut Answer, fault: &What, request: &Request) {
             }
         }
         What::Gzip if answer.status == 200 => {
-            answer.body = crate::support::images::gzip(&answer.body);
+            answer.body = gzip(&answer.body);
             answer.length = Some(answer.body.len());
             answer.headers.push(("Content-Encoding".into(), "gzip".into()));
         }

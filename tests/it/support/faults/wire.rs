@@ -9,6 +9,8 @@ use std::time::Duration;
 /// A request.
 pub(super) struct Request {
     pub(super) method: String,
+    /// Path and query as they came.
+    pub(super) target: String,
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) headers: Vec<(String, String)>,
@@ -116,7 +118,8 @@ impl Wire {
         let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
         let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        Some(Request { method, path: path.to_owned(), query, headers, length })
+        let path = path.to_owned();
+        Some(Request { method, target, path, query, headers, length })
     }
 
     /// So many bytes of the request's body, in pieces with a pause after each; fewer where the other side

@@ -1,9 +1,8 @@
 //! Referrers at the destination: cosign's tags as tags, manifests with a subject by the registry's
 //! referrers API, or else in the list that clients keep under a tag.
 
-use super::deliver::Carrier;
-use crate::content::{AttachedReferrer, Entry, Part};
-use crate::content::{TransferError, read_part};
+use super::uploader::Uploader;
+use crate::content::{AttachedReferrer, Entry, Part, TransferError, read_part};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Digest, media_type, merge_referrers, referrers_tag, referring};
 use crate::registry::{Session, referrers_in};
@@ -18,7 +17,7 @@ struct Unlisted {
     entry: Value,
 }
 
-impl Carrier {
+impl Uploader {
     /// Puts what refers to the entry, whose manifests and blobs stand in `repository` already.
     pub(super) async fn attach(&self, entry: &Entry, repository: &str) -> Result<(), TransferError> {
         let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) =
@@ -51,19 +50,19 @@ impl Carrier {
         repository: &str,
     ) -> Result<Option<Unlisted>, TransferError> {
         let digest = &one.descriptor.digest;
-        let lacking = || {
+        let missing = || {
             let message = format!("the lock names {digest} as a referrer and has no manifest of it");
             TransferError::new(Side::Source, ErrorKind::Invalid, message)
         };
         let is_it = |part: &&Part| part.is_manifest() && part.descriptor.digest == *digest;
-        let part = entry.parts.iter().find(is_it).ok_or_else(lacking)?;
+        let part = entry.parts.iter().find(is_it).ok_or_else(missing)?;
         let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
         if let Some(tag) = &one.tag {
             self.may_tag(repository, tag, digest).await?;
         }
         let reference = one.tag.clone().unwrap_or_else(|| digest.to_string());
-        let kind = &one.descriptor.media_type;
-        let listed = self.put(repository, &reference, kind, bytes.clone()).await?;
+        let media_type = &one.descriptor.media_type;
+        let listed = self.put(repository, &reference, media_type, bytes.clone()).await?;
         let said = referring(&bytes, &one.descriptor).filter(|_| !listed);
         Ok(said.map(|said| Unlisted { subject: said.subject, entry: said.entry }))
     }

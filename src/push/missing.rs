@@ -1,7 +1,7 @@
-//! What a registry lacks of a lock: one HEAD for each manifest at each destination, and one for its tag.
+//! What a registry is missing of a lock: one HEAD for each manifest at each destination, and one for its tag.
 
-use super::PushError;
-use super::plan::{Delivery, deliveries, trimmed};
+use super::error::PushError;
+use super::plan::{Delivery, deliveries};
 use crate::content::Entry;
 use crate::http::Error;
 use crate::item::entry;
@@ -12,9 +12,9 @@ use crate::registry::{Session, Sessions};
 use futures_util::StreamExt;
 use serde::Serialize;
 
-/// A locked item that does not stand whole at one of its destinations.
+/// A manifest of a locked item that is missing at one of its destinations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Lack {
+pub struct MissingManifest {
     /// Its name in the lock.
     pub item: String,
     /// The destination, with its tag.
@@ -25,13 +25,13 @@ pub struct Lack {
     pub why: String,
 }
 
-/// What was asked, and what is not there.
+/// How much was asked for, and what is missing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lacking {
+pub struct Missing {
     /// How many destinations were asked about.
     pub destinations: usize,
-    /// What lacks, in the lock's order.
-    pub lacks: Vec<Lack>,
+    /// What is missing, in the lock's order.
+    pub manifests: Vec<MissingManifest>,
 }
 
 /// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and other
@@ -39,12 +39,12 @@ pub struct Lacking {
 ///
 /// # Errors
 /// When the registry cannot be reached, or cannot say.
-pub async fn lacking(
+pub async fn missing(
     lock: &Lock,
     mapping: &Mapping,
     sessions: &Sessions,
     jobs: usize,
-) -> Result<Lacking, PushError> {
+) -> Result<Missing, PushError> {
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
@@ -52,20 +52,20 @@ pub async fn lacking(
         .map(|at| one(&session, entry(lock, deliveries[at].entry), &deliveries[at]));
     let answers: Vec<_> = asking.buffered(jobs).collect().await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
-    Ok(Lacking { destinations: deliveries.len(), lacks: answers.into_iter().flatten().collect() })
+    Ok(Missing { destinations: deliveries.len(), manifests: answers.into_iter().flatten().collect() })
 }
 
-async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec<Lack>, Error> {
-    let repository = &delivery.place.repository;
-    let lack = |digest: &Digest, why: String| Lack {
+async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec<MissingManifest>, Error> {
+    let repository = &delivery.destination.repository;
+    let absent = |digest: &Digest, why: String| MissingManifest {
         item: entry.name.clone(),
-        at: format!("{}:{}", delivery.place, delivery.tag),
+        at: format!("{}:{}", delivery.destination, delivery.tag),
         digest: digest.clone(),
         why,
     };
     let top = &entry.top.digest;
-    let trimmed = trimmed(&entry).map(|part| &part.descriptor.digest);
-    let mut lacks = Vec::new();
+    let trimmed = entry.trimmed().map(|part| &part.descriptor.digest);
+    let mut missing = Vec::new();
     let manifests = entry.parts.iter().filter(|part| part.is_manifest()).map(|part| &part.descriptor.digest);
     for digest in manifests.filter(|digest| Some(*digest) != trimmed) {
         if session.head_manifest(repository, &digest.to_string(), false).await?.is_some() {
@@ -78,14 +78,14 @@ async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec
             None => None,
         };
         if there.is_none() {
-            lacks.push(lack(digest, "it is not there".into()));
+            missing.push(absent(digest, "it is not there".into()));
         }
     }
     match session.head_manifest(repository, &delivery.tag, false).await? {
         Some(found) if found == *top || Some(&found) == trimmed => {}
-        Some(found) => lacks.push(lack(top, format!("the tag stands at {found}"))),
-        None if lacks.iter().any(|lack| lack.digest == *top) => {}
-        None => lacks.push(lack(top, "the tag is not there".into())),
+        Some(found) => missing.push(absent(top, format!("the tag stands at {found}"))),
+        None if missing.iter().any(|one| one.digest == *top) => {}
+        None => missing.push(absent(top, "the tag is not there".into())),
     }
-    Ok(lacks)
+    Ok(missing)
 }

@@ -1,9 +1,9 @@
-//! What the source of a push leaves out, as a delta does: found at the registry before the first byte, mounted
+//! What the source of a push omits, as a delta does: found at the registry before the first byte, mounted
 //! from there like everything else, and read back where mounts are refused.
 
-use super::deliver::Carrier;
 use super::plan::Delivery;
-use super::preflight::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind};
+use super::uploader::Uploader;
 use crate::content::{Opened, Part, Source};
 use crate::http::Error;
 use crate::item::entry;
@@ -16,16 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What the source of a push leaves out.
+/// What the source of a push omits.
 #[derive(Debug, Clone, Default)]
-pub struct LeftOut {
+pub struct Omitted {
     /// Each blob, and repositories that may have it besides those that it goes to.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// What to do where the registry has one of them not.
+    /// What to do where the registry lacks one of them.
     pub advice: String,
 }
 
-/// A blob that is needed and left out.
+/// A blob that is needed and omitted.
 struct Wanted<'a> {
     blob: Descriptor,
     /// The deliveries that need it.
@@ -34,61 +34,59 @@ struct Wanted<'a> {
     asked: Vec<&'a str>,
 }
 
-/// Asks the registry for what is left out of the deliveries `todo`. What it has not, or cannot tell, is a
-/// problem.
+/// Asks the registry for what the source omits of the deliveries `todo`. What it lacks, or cannot tell, is a problem.
 pub(super) async fn find(
-    carrier: &mut Carrier,
-    left_out: &LeftOut,
+    uploader: &mut Uploader,
+    omitted: &Omitted,
     (lock, deliveries, todo): (&Lock, &[Delivery], &[usize]),
     jobs: usize,
 ) -> Option<Problem> {
-    let wanted = wanted(left_out, lock, deliveries, todo);
-    let session = &carrier.session;
-    let asking: Vec<_> = wanted.iter().map(|wanted| place(session, wanted)).collect();
+    let wanted = wanted(omitted, lock, deliveries, todo);
+    let session = &uploader.session;
+    let asking: Vec<_> = wanted.iter().map(|wanted| repository_of(session, wanted)).collect();
     let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs.max(1)).collect().await;
-    let mut places = BTreeMap::new();
+    let mut repositories = BTreeMap::new();
     let mut nowhere = Vec::new();
     for (wanted, answer) in wanted.iter().zip(answers) {
         match answer {
-            Ok(Some(place)) => {
-                places.insert(wanted.blob.digest.clone(), place);
+            Ok(Some(repository)) => {
+                repositories.insert(wanted.blob.digest.clone(), repository);
             }
             Ok(None) => nowhere.push((wanted, String::new())),
             Err(error) => nowhere.push((wanted, format!(": {error}"))),
         }
     }
-    for (digest, place) in &places {
-        carrier.stands_in(digest, &place.as_str().into()).await;
+    for (digest, repository) in &repositories {
+        uploader.stands_in(digest, &repository.as_str().into()).await;
     }
-    let (inner, session) = (carrier.source.clone(), carrier.session.clone());
-    let problem =
-        (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, left_out, session.host()));
-    carrier.source = Arc::new(ReadBack { inner, session, places });
+    let (inner, session) = (uploader.source.clone(), uploader.session.clone());
+    let problem = (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
+    uploader.source = Arc::new(ReadBack { inner, session, repositories });
     problem
 }
 
 fn wanted<'a>(
-    left_out: &'a LeftOut,
+    omitted: &'a Omitted,
     lock: &Lock,
     deliveries: &'a [Delivery],
     todo: &[usize],
 ) -> Vec<Wanted<'a>> {
     let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
-    for (at, delivery) in deliveries.iter().enumerate().filter(|_| !left_out.blobs.is_empty()) {
+    for (at, delivery) in deliveries.iter().enumerate().filter(|_| !omitted.blobs.is_empty()) {
         let parts = entry(lock, delivery.entry).parts.into_iter().map(|part| part.descriptor);
         let blobs: BTreeMap<Digest, Descriptor> = parts
-            .filter(|blob| left_out.blobs.contains_key(&blob.digest))
+            .filter(|blob| omitted.blobs.contains_key(&blob.digest))
             .map(|blob| (blob.digest.clone(), blob))
             .collect();
         for (digest, blob) in blobs {
-            let asked = left_out.blobs[&digest].iter().map(String::as_str);
+            let asked = omitted.blobs[&digest].iter().map(String::as_str);
             let one = wanted.entry(digest);
             let one = one.or_insert_with(|| Wanted { blob, stops: vec![], asked: asked.collect() });
             if todo.contains(&at) {
                 one.stops.push(at);
             }
-            if !one.asked.contains(&delivery.place.repository.as_str()) {
-                one.asked.push(&delivery.place.repository);
+            if !one.asked.contains(&delivery.destination.repository.as_str()) {
+                one.asked.push(&delivery.destination.repository);
             }
         }
     }
@@ -97,7 +95,7 @@ fn wanted<'a>(
 
 /// The first repository that has the blob in its right size. Nothing else that a receipt or a tag says is
 /// believed.
-async fn place(session: &Session, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
+async fn repository_of(session: &Session, wanted: &Wanted<'_>) -> Result<Option<String>, Error> {
     for repository in &wanted.asked {
         if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
             return Ok(Some((*repository).to_owned()));
@@ -110,7 +108,7 @@ fn problem(
     nowhere: &[(&Wanted<'_>, String)],
     lock: &Lock,
     deliveries: &[Delivery],
-    left_out: &LeftOut,
+    omitted: &Omitted,
     host: &str,
 ) -> Problem {
     let size: u64 = nowhere.iter().fold(0, |sum, (wanted, _)| sum.saturating_add(wanted.blob.size));
@@ -131,21 +129,21 @@ fn problem(
         let _ = write!(message, "\n      {digest} {} for {names}{why}", human_size(*size));
         stops.extend(wanted.stops.iter().copied());
     }
-    let _ = write!(message, "\n    {}", left_out.advice);
+    let _ = write!(message, "\n    {}", omitted.advice);
     Problem::new(ProblemKind::Content, host, message, stops.into_iter().collect())
 }
 
-/// A source of which the registry has what it lacks.
+/// A source, with what it omits read back from the registry.
 struct ReadBack {
     inner: Arc<dyn Source>,
     session: Arc<Session>,
     /// The repository of each blob.
-    places: BTreeMap<Digest, String>,
+    repositories: BTreeMap<Digest, String>,
 }
 
 impl Source for ReadBack {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
-        let Some(repository) = self.places.get(&part.descriptor.digest) else {
+        let Some(repository) = self.repositories.get(&part.descriptor.digest) else {
             return self.inner.open(part, offset);
         };
         Box::pin(async move {

@@ -1,0 +1,81 @@
+//! Blobs of a delivery: each is brought to a repository once in a run.
+
+use super::uploader::Uploader;
+use crate::content::{Brought, Entry, Part, Transfer, TransferError};
+use crate::http::ErrorKind;
+use crate::registry::{RegistrySink, is_quota};
+use crate::report::Side;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Uploader {
+    /// Brings the blobs of an entry to `repository`.
+    pub(super) async fn blobs(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        let repository: Arc<str> = repository.into();
+        let mut tasks = tokio::task::JoinSet::new();
+        let mut seen = std::collections::HashSet::new();
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            if seen.insert(&part.descriptor.digest) {
+                let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
+                tasks.spawn(async move { uploader.blob(&part, &repository).await });
+            }
+        }
+        while let Some(done) = tasks.join_next().await {
+            let local = |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
+            done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
+        }
+        Ok(())
+    }
+
+    /// Brings one blob to `repository`: mounted where the registry has it in another repository, else sent
+    /// unless it is there. It is sent by one at a time, mounted by any number.
+    async fn blob(&self, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
+        let known = self.known(&part.descriptor.digest);
+        let size = part.descriptor.size;
+        // the turn comes before the slot: whoever waits for another's upload holds no slot
+        let mut turn = known.lock().await;
+        if turn.iter().any(|one| one == repository) {
+            return Ok(());
+        }
+        let mut from = turn.first().cloned();
+        if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
+            drop(turn);
+            if self.mounted(part, repository, other).await? {
+                self.progress.bytes(size);
+                known.lock().await.push(repository.clone());
+                return Ok(());
+            }
+            from = None;
+            turn = known.lock().await;
+        }
+        let _slot = self.slots.acquire().await;
+        self.has_room(repository)?;
+        let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
+        let (source, progress) = (self.source.clone(), self.progress.clone());
+        let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
+        if transfer.bring(part).await? == Brought::There {
+            self.progress.bytes(size);
+        }
+        turn.push(repository.clone());
+        Ok(())
+    }
+
+    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
+    /// they may end in uploads.
+    async fn mounted(&self, part: &Part, repository: &str, other: &str) -> Result<bool, TransferError> {
+        let _slot = self.slots.acquire().await;
+        self.has_room(repository)?;
+        match self.session.mount(repository, &part.descriptor.digest, other).await {
+            Ok(true) => Ok(true),
+            Err(error) if is_quota(error.kind, &error.codes) => Err(TransferError::destination(error)),
+            Ok(false) | Err(_) => {
+                self.refuses_mounts.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+        }
+    }
+}

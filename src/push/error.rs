@@ -1,0 +1,15 @@
+//! Why a push could not begin.
+
+use crate::http::Error;
+use crate::item::Collision;
+
+/// Why a push could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// Two digests would get one name.
+    #[error(transparent)]
+    Collision(#[from] Box<Collision>),
+    /// The registry cannot be reached at all.
+    #[error("{0}")]
+    Unreachable(Error),
+}

@@ -1,0 +1,140 @@
+//! Manifests of a delivery: each is written once, and an index is replaced by its trimmed form where the registry
+//! takes no index with missing children.
+
+use super::refusal::{foreign_urls, refuses_children};
+use super::uploader::Uploader;
+use crate::config::IndexPolicy;
+use crate::content::{Entry, Origin, Part, TransferError, read_part};
+use crate::http::ErrorKind;
+use crate::model::{Digest, trim_index};
+use crate::registry::is_immutable;
+use crate::report::Side;
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+
+impl Uploader {
+    pub(super) async fn put_child(&self, part: &Part, repository: &str) -> Result<(), TransferError> {
+        let bytes = read_part(&*self.source, part).await.map_err(TransferError::source)?;
+        let reference = part.descriptor.digest.to_string();
+        self.put(repository, &reference, &part.descriptor.media_type, bytes).await.map(drop)
+    }
+
+    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly about a
+    /// manifest that is just being written again. Says whether the registry lists it as a referrer.
+    pub(super) async fn put(
+        &self,
+        repository: &str,
+        reference: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        let turn = self.turn(repository, reference);
+        let is_digest = reference.contains(':');
+        let result = {
+            let mut listed = turn.lock().await;
+            match *listed {
+                Some(listed) if is_digest => Ok(listed),
+                _ => self
+                    .put_now(repository, reference, media_type, bytes)
+                    .await
+                    .inspect(|now| *listed = Some(*now)),
+            }
+        };
+        drop(turn);
+        if !is_digest {
+            self.forget(repository, reference);
+        }
+        result
+    }
+
+    async fn put_now(
+        &self,
+        repository: &str,
+        reference: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        // docker-registry answers DIGEST_INVALID where one manifest is written at two places at once
+        let content = Digest::sha256(&bytes).to_string();
+        let turn = self.turn("", &content);
+        let put = {
+            let _turn = turn.lock().await;
+            self.session.put_manifest(repository, reference, media_type, bytes.clone()).await
+        };
+        drop(turn);
+        self.forget("", &content);
+        let mut error = match put {
+            Ok(listed) => return Ok(listed),
+            Err(error) => error,
+        };
+        if is_immutable(error.kind, &error.codes) {
+            // the tag may have come to stand at this very digest meanwhile, and may not be written again
+            let stands = self.session.head_manifest(repository, reference, true).await;
+            if let Ok(Some(digest)) = stands
+                && digest.matches(&bytes)
+            {
+                return Ok(false);
+            }
+        }
+        if foreign_urls(&bytes) {
+            error = error.hint(
+                "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
+                 validation.manifests.urls.allow of its configuration names",
+            );
+        }
+        Err(TransferError::destination(error))
+    }
+
+    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by digest.
+    pub(super) async fn put_top(
+        &self,
+        entry: &Entry,
+        repository: &str,
+        tag: Option<&str>,
+    ) -> Result<Digest, TransferError> {
+        let reference = |part: &Part| tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned);
+        let top = top(entry);
+        let bytes = read_part(&*self.source, top).await.map_err(TransferError::source)?;
+        let media_type = &top.descriptor.media_type;
+        let Some(part) = entry.trimmed() else {
+            self.put(repository, &reference(top), media_type, bytes).await?;
+            return Ok(top.descriptor.digest.clone());
+        };
+        if !self.refuses_sparse.load(Ordering::Relaxed) {
+            match self.put(repository, &reference(top), media_type, bytes.clone()).await {
+                Ok(_) => return Ok(top.descriptor.digest.clone()),
+                Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
+                    self.refuses_sparse.store(true, Ordering::Relaxed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let Origin::Trimmed { keep, .. } = &part.origin else { return Ok(top.descriptor.digest.clone()) };
+        let invalid = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
+        let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
+        if !part.descriptor.digest.matches(&bytes) {
+            return Err(invalid(format!(
+                "the trimmed index is not {}, as the lock says",
+                part.descriptor.digest
+            )));
+        }
+        self.put(repository, &reference(part), media_type, bytes.into()).await?;
+        Ok(part.descriptor.digest.clone())
+    }
+
+    /// Whether the registry takes the entry's index although children are missing: it is put by digest,
+    /// without a tag.
+    pub(super) async fn takes_sparse(&self, entry: &Entry, repository: &str) -> Result<bool, TransferError> {
+        let top = top(entry);
+        match self.put_child(top, repository).await {
+            Ok(()) => Ok(true),
+            Err(error) if refuses_children(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn top(entry: &Entry) -> &Part {
+    // entries end with their top
+    &entry.parts[entry.parts.len() - 1]
+}

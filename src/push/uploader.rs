@@ -1,0 +1,134 @@
+//! What all deliveries of a run share: the registry, the source, whose turn it is, and what was learned.
+
+use super::names::project;
+use super::options::Options;
+use crate::config::IndexPolicy;
+use crate::content::{Entry, Source, TransferError};
+use crate::http::ErrorKind;
+use crate::model::{Digest, Limits};
+use crate::registry::Session;
+use crate::report::{Progress, Side};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
+type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
+
+/// The repositories in which a digest is known to stand; held by whoever brings it to one.
+type Repositories = Arc<tokio::sync::Mutex<Vec<Arc<str>>>>;
+
+/// What all deliveries of a run share.
+pub(super) struct Uploader {
+    pub(super) session: Arc<Session>,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) progress: Arc<dyn Progress>,
+    /// Attempts at each blob.
+    pub(super) limits: Limits,
+    /// Blobs in flight.
+    pub(super) slots: Semaphore,
+    /// What to do where an index with missing children is refused.
+    pub(super) index: IndexPolicy,
+    /// The registry has refused an index with missing children.
+    pub(super) refuses_sparse: AtomicBool,
+    /// Whether a tag of cosign's may be taken away from another digest.
+    pub(super) move_tags: bool,
+    /// The registry has refused a mount.
+    pub(super) refuses_mounts: AtomicBool,
+    /// Whose turn it is to write a manifest, by repository and reference.
+    turns: Mutex<HashMap<(String, String), ManifestTurn>>,
+    /// Projects that have no room for more, and the item of which the registry said so.
+    full: Mutex<BTreeMap<String, String>>,
+    /// Where each digest is known to stand, and the turn to bring it there.
+    known: Mutex<HashMap<Digest, Repositories>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Uploader {
+    pub(super) fn new(
+        session: Arc<Session>,
+        source: Arc<dyn Source>,
+        progress: Arc<dyn Progress>,
+        limits: Limits,
+        options: Options,
+    ) -> Uploader {
+        Uploader {
+            session,
+            source,
+            progress,
+            limits,
+            slots: Semaphore::new(options.jobs),
+            index: options.index,
+            refuses_sparse: AtomicBool::new(false),
+            move_tags: options.move_tags,
+            refuses_mounts: AtomicBool::new(false),
+            turns: Mutex::default(),
+            full: Mutex::default(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Where a digest is known to stand, and the turn to bring it there.
+    pub(super) fn known(&self, digest: &Digest) -> Repositories {
+        let mut known = locked(&self.known);
+        known.entry(digest.clone()).or_default().clone()
+    }
+
+    /// Forgets what came of a turn, unless somebody waits for it or has it.
+    pub(super) fn forget(&self, repository: &str, reference: &str) {
+        let mut turns = locked(&self.turns);
+        let key = (repository.to_owned(), reference.to_owned());
+        if turns.get(&key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&key);
+        }
+    }
+
+    /// The turn to write what stands at a tag or digest, and what came of the last one.
+    pub(super) fn turn(&self, repository: &str, reference: &str) -> ManifestTurn {
+        let mut turns = locked(&self.turns);
+        turns.entry((repository.to_owned(), reference.to_owned())).or_default().clone()
+    }
+
+    /// The blobs of an entry that stands whole in `repository` can be mounted from there.
+    pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
+        let repository: Arc<str> = repository.into();
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            self.stands_in(&part.descriptor.digest, &repository).await;
+        }
+    }
+
+    /// The blob can be mounted from `repository`.
+    pub(super) async fn stands_in(&self, digest: &Digest, repository: &Arc<str>) {
+        self.known(digest).lock().await.push(repository.clone());
+    }
+
+    /// Where each digest is known to stand, for the receipt. Nothing is known afterwards.
+    pub(super) fn take_known(&self) -> BTreeMap<Digest, String> {
+        let mut known = locked(&self.known);
+        let first = |(digest, list): (Digest, Repositories)| {
+            let first = list.try_lock().ok()?.first()?.to_string();
+            Some((digest, first))
+        };
+        known.drain().filter_map(first).collect()
+    }
+
+    /// The registry has no room for more in the project of `repository`, as it said of the item `name`.
+    pub(super) fn note_full(&self, repository: &str, name: &str) {
+        locked(&self.full).entry(project(repository).to_owned()).or_insert_with(|| name.to_owned());
+    }
+
+    /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.
+    pub(super) fn has_room(&self, repository: &str) -> Result<(), TransferError> {
+        let full = locked(&self.full);
+        let Some(first) = full.get(project(repository)) else { return Ok(()) };
+        let message = format!(
+            "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
+            project(repository)
+        );
+        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
+    }
+}

@@ -1,0 +1,61 @@
+//! Plain files by their URLs.
+
+use crate::http::{Error, ErrorKind, Purpose, Request, Response};
+use crate::registry::Sessions;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, RANGE};
+
+/// Asks for a plain file, or for a range of it, with the account of its host where there is one.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn get(
+    sessions: &Sessions,
+    method: Method,
+    url: &str,
+    range: Option<String>,
+) -> Result<Response, Error> {
+    let (target, origin) = sessions.file_url(url)?;
+    let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let host = format!("{}{port}", target.host_str().unwrap_or_default());
+    let mut request = Request::new(method, target, Purpose::File);
+    request.origin = origin;
+    if let Some(range) = range {
+        request = request.header(RANGE, &range);
+    }
+    let account = sessions.keychain().find(&host, "").await?;
+    if let Some(header) = account.and_then(|account| account.secret.basic_header())
+        && request.url.scheme() == "https"
+    {
+        request = request.header(AUTHORIZATION, &header);
+    }
+    sessions.transport().send(&request).await
+}
+
+/// The answer if it is the file; else an error. An HTML page in place of something that is none is the
+/// page of a proxy or a sign-in, not the file.
+///
+/// # Errors
+/// The status, by its class.
+pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
+    let response = answered(response)?;
+    if response.is_page() && !is_page(url) { Err(response.page("the file").await) } else { Ok(response) }
+}
+
+/// Whether the file is an HTML page by its name.
+pub(super) fn is_page(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
+}
+
+/// The answer if it is a good one; else an error.
+pub(super) fn answered(response: Response) -> Result<Response, Error> {
+    let kind = match response.status.as_u16() {
+        200 | 206 => return Ok(response),
+        404 | 410 => ErrorKind::NotFound,
+        401 | 403 => ErrorKind::Denied,
+        code => ErrorKind::Status(code),
+    };
+    let words = format!("answered {}", response.status);
+    Err(Error::new(kind, words).at(&response.url).answered(response.status))
+}

@@ -1,0 +1,106 @@
+//! Delivering through an nginx with a limit, and to a docker-registry that checks the URLs of foreign layers.
+
+use crate::deliver::{MIB, stands, stored};
+use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
+use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
+use crate::support::{Images, Place, http, need};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+
+/// nginx refuses a body that is too large before it has read it, and hangs up.
+#[test]
+fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
+    if !need(&["docker-registry", "gzip", "nginx"]) {
+        return;
+    }
+    let stored = stored(&[("big/app", 36 * MIB)]);
+    let registry = docker_registry();
+    let nginx = nginx_with(&format!(
+        "client_max_body_size 17m; location / {{ proxy_pass {}; proxy_set_header Host $http_host; }}",
+        registry.url()
+    ));
+    stored.push(0, &nginx.address, &[]);
+    assert_eq!(stands(&registry.address, "big/app").unwrap(), stored.digest(0));
+    let told =
+        || nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3;
+    // its log comes a moment later
+    for _ in 0..100 {
+        if !told() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    assert!(told(), "{}", nginx.log());
+}
+
+#[test]
+fn foreign_layers_come_from_their_urls_without_an_account() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let upstream = own_registry();
+    let images = Images::new(place.path("layout"));
+    let content = noise(7, 70_000);
+    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let log = seen.clone();
+    let body = place.write("layer", &content);
+    let files = own_registry();
+    let web = Middle::new(&files.address, move |asked| {
+        log.lock().unwrap().push(asked.clone());
+        let content = std::fs::read(&body).unwrap();
+        Turn::Change(Box::new(move |response| {
+            (response.status, response.headers, response.body) = (200, Vec::new(), content);
+        }))
+    });
+    // the manifest says where the layer is; its registry has it not, but believes it has
+    let layer = json!({
+        "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "digest": sha256(&content),
+        "size": content.len(), "urls": [format!("http://{}/nowhere", "127.0.0.1:9"), format!("http://{}/layer", web.address)],
+    });
+    let config = images.blob(DOCKER_CONFIG, br#"{"os":"windows","architecture":"amd64"}"#);
+    let kind = DOCKER_MANIFEST;
+    let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer]});
+    let manifest = serde_json::to_vec(&manifest).unwrap();
+    let digest = sha256(&manifest);
+    let bytes = manifest.clone();
+    let fake = Middle::new(&upstream.address, move |asked| match asked.target.contains("/manifests/") {
+        true => {
+            let (bytes, digest) = (bytes.clone(), digest.clone());
+            Turn::Change(Box::new(move |response| {
+                response.status = 200;
+                response.headers =
+                    vec![("content-type".into(), kind.into()), ("docker-content-digest".into(), digest)];
+                response.body = bytes;
+            }))
+        }
+        false => Turn::Pass,
+    });
+    http::put_blob(
+        &upstream.address,
+        "win/base",
+        config["digest"].as_str().unwrap(),
+        &images.bytes(config["digest"].as_str().unwrap()),
+    );
+    place.write("home/.docker/config.json", json!({"auths": {&web.address: {"auth": "dTpw"}}}).to_string());
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [\"{}/win/base:v1\"]\n",
+            fake.address
+        ),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--store", "store", "--plain-http", &fake.address]);
+    place.ok(&["pull", "--store", "store", "--plain-http", &fake.address]);
+    let kept = place.path("store/blobs").join(sha256(&content).replace(':', "/"));
+    assert_eq!(std::fs::read(kept).unwrap(), content);
+    assert!(seen.lock().unwrap().iter().all(|asked| asked.header("authorization").is_none()));
+    // its bytes are pushed; docker-registry refuses the manifest unless its configuration allows the URL
+    let allows = docker_registry_with(
+        "validation: {manifests: {urls: {allow: [\"^http://127\\\\.0\\\\.0\\\\.1:\"]}}}",
+    );
+    let report = place.json(0, &["push", "--store", "store", "--to", &allows.address]);
+    assert_eq!(report["items"][0]["status"], "done");
+    let there = http::get(&allows.address, &format!("/v2/win/base/blobs/{}", sha256(&content)));
+    assert_eq!((there.status, there.body), (200, content));
+}

@@ -1,0 +1,47 @@
+//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the far
+//! side, by real registries with and without the referrers API.
+
+use crate::referrers::referrers_of;
+use crate::support::peers::docker_registry;
+use crate::support::signed::{Signed, Upstream, digest, tag_of, writable};
+use crate::support::{http, landfall_serve, need};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+#[test]
+fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_docker_registry() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    for upstream in [Upstream::DockerRegistry, Upstream::Serve] {
+        let signed = Signed::new(upstream);
+        signed.pack();
+        let found = referrers_of(&signed.place.read("landfall.lock"));
+        let mut wanted: BTreeSet<(String, String)> =
+            [(tag_of(&signed.index, ".sig"), &signed.sig), (tag_of(&signed.amd64, ".att"), &signed.att)]
+                .map(|(tag, one)| (tag, digest(one).to_owned()))
+                .into();
+        wanted.extend(signed.referrers().map(|(one, subject)| (digest(subject).into(), digest(one).into())));
+        let report: Value = serde_json::from_slice(&signed.images.bytes(digest(&signed.report))).unwrap();
+        let parts = report["manifests"].as_array().unwrap();
+        wanted.extend(parts.iter().map(|part| (String::new(), digest(part).to_owned())));
+        assert_eq!(found, wanted, "{upstream:?}");
+
+        // pull works from the lock and the store is whole without upstream
+        let again = signed.place.json(0, &["pull", "--store", "store"]);
+        assert_eq!(again["totals"]["requests"], 0);
+        let registry = docker_registry();
+        let other = writable(&signed.place, "target");
+        for target in [&registry, &other] {
+            signed.place.json(0, &["push", "b", "--to", &target.address]);
+            signed.check(&target.address, "app");
+            let warm = signed.place.json(0, &["push", "b", "--to", &target.address]);
+            assert_eq!(warm["items"][0]["status"], "present");
+        }
+        let served = landfall_serve(&signed.place, &["b"]);
+        signed.check(&served.address, "app");
+        let list = http::manifest(&registry.address, "app", &tag_of(&signed.amd64, "")).json();
+        assert_eq!(list["manifests"][0]["artifactType"], "application/x.report");
+        assert_eq!(list["manifests"][0]["annotations"]["made.by"], "test");
+    }
+}
