@@ -1,43 +1,14 @@
-//! What can go wrong with a bundle.
+//! What can go wrong when a bundle is written or read.
 
-use super::Lost;
+use super::format::damage::Damage;
+use super::format::names::MissingItem;
 use crate::content::ContentError;
+use crate::lockfile::LockError;
 use crate::model::human_size;
 use crate::sign;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-
-/// A place in a bundle that is not as it must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Which entry of the tar, or which other part of the file.
-    pub entry: String,
-    /// Where in the bundle, in bytes, counted over all its volumes.
-    pub offset: u64,
-    /// Name of the volume that has this byte, where the bundle is split.
-    pub volume: Option<String>,
-    /// What is wrong.
-    pub why: String,
-}
-
-impl Fault {
-    pub(super) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Fault {
-        Fault { entry: entry.into(), offset, volume: None, why: why.into() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.entry, self.offset)?;
-        if let Some(volume) = &self.volume {
-            write!(f, " (in {volume})")?;
-        }
-        write!(f, ": {}", self.why)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -50,15 +21,15 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// It is no bundle, or a damaged one.
-    #[error("{path} is damaged; copy it again from where it was packed\n{}", lines(faults))]
-    Unsound {
+    /// It is no bundle, or it is damaged.
+    #[error("{path} is damaged; copy it again from where it was packed\n{}", lines(damage))]
+    Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        faults: Vec<Fault>,
+        damage: Vec<Damage>,
     },
-    /// Volumes of it are not there.
+    /// Volumes of it are missing.
     #[error(
         "{path} is not all there: {} missing; put them beside the others, or rebuild one where the bundle was \
          packed with `landfall pack --like {path} --only-volume N`",
@@ -83,17 +54,17 @@ pub enum Error {
     Newer {
         /// The file.
         path: PathBuf,
-        /// What is not known.
+        /// What this release does not know.
         what: String,
     },
-    /// The store lacks something, and nobody allowed a partial bundle.
+    /// Items are missing, and a partial bundle is not allowed.
     #[error(
         "{} would be missing from the bundle; run `landfall lock` and `landfall pull` again, or pack what is \
-         there with --allow-partial\n{}", count(lost.len()), lines(lost)
+         there with --allow-partial\n{}", count(missing.len()), lines(missing)
     )]
     Incomplete {
-        /// What would be missing.
-        lost: Vec<Lost>,
+        /// The items.
+        missing: Vec<MissingItem>,
     },
     /// The content of an item cannot be read.
     #[error("{source}; run `landfall pull` again")]
@@ -124,7 +95,7 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
-    /// The bundle would have too many volumes, or one of them no room for what cannot be cut.
+    /// The bundle would have too many volumes, or a volume has no room for a frame.
     #[error(
         "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
          inside of a frame; the smallest size that fits is --volume-size {smallest}"
@@ -137,13 +108,21 @@ pub enum Error {
         /// What fits, in bytes.
         smallest: u64,
     },
-    /// A volume cannot be packed once more.
+    /// A single volume cannot be packed again.
     #[error("cannot rebuild {volume}: {why}")]
-    Rebuild {
+    Volume {
         /// Its name.
         volume: String,
         /// Why not.
         why: String,
+    },
+    /// A single volume cannot be packed again: it held the lock, and no other lock is there.
+    #[error("cannot rebuild {volume}: the lock was in it; name it with --lock FILE\n{source}")]
+    VolumeLock {
+        /// Its name.
+        volume: String,
+        /// Why the lock cannot be read.
+        source: Box<LockError>,
     },
     /// A file cannot be put beside the bundle.
     #[error("cannot put {path} beside the bundle: {why}")]
@@ -159,13 +138,13 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// It is not signed, where that is asked for.
+    /// It is not signed, where a signature is required.
     #[error("{path} is not signed; pack it with --sign KEY, where KEY is of an allowed signer")]
     NotSigned {
         /// The file.
         path: PathBuf,
     },
-    /// Its signature is not one that is taken.
+    /// Its signature is not accepted.
     #[error("{path}: its signature is not accepted: {source}")]
     Signature {
         /// The file.

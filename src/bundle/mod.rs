@@ -1,70 +1,39 @@
 //! CARRY IT. The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
 //!
-//! `docs/bundle-format.md` draws the format byte by byte. From the inside out: [`frame`] (zstd frames),
-//! [`header`] (tar headers), [`form`] (stored or compressed), [`contents`] (index and locator),
-//! [`plan`] (what goes in, in which order), [`delta`] (what is left out because bases have it), [`sign`] (its
-//! signature), then the verbs [`write`], [`Bundle::open`] and [`verify`]; and [`Straight`], which makes the same
-//! file as [`write`] from what comes over the network.
-//! Volumes: [`volumes`] (names and sizes), [`out`] (cut while written), [`parcel`] (how all gets its names),
-//! [`sums`] (`B.sha256sums`), [`medium`] (read as one), [`mod@rebuild`] (one of them again).
+//! `docs/bundle-format.md` draws the format byte by byte. Each room imports only those before it:
+//!
+//! 1. [`format`](self::format): bytes without files;
+//! 2. [`plan`]: what goes in, in which order, and what a delta leaves out;
+//! 3. [`read`]: open, read by offset, verify;
+//! 4. [`write`](self::write()): from a store, in one file or in volumes;
+//! 5. [`direct`]: the same file straight from upstream.
+//!
+//! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is for tests and fuzz
+//! targets.
 
-mod arrive;
-mod contents;
-mod delta;
-mod draft;
+mod direct;
 mod error;
-mod form;
-mod frame;
-#[cfg(any(test, fuzzing))]
-pub mod fuzz;
-mod ground;
-mod header;
-#[cfg(test)]
-mod hostile;
-mod journal;
-mod locator;
-mod medium;
-mod out;
-mod parcel;
+mod format;
 mod pipeline;
 mod plan;
-mod previous;
 mod read;
-mod rebuild;
 #[cfg(any(test, fuzzing))]
-mod sample;
-mod sign;
-mod squeeze;
-mod straight;
-mod sums;
-mod tail;
-#[cfg(test)]
-mod tests;
-mod verify;
-mod volumes;
-mod whole;
+mod testkit;
 mod write;
 
-pub use contents::{Contents, Frame, Hash, ItemName, LockName, PackOptions, Record};
-pub use delta::{Base, BaseName};
-pub use error::{Error, Fault};
-pub use form::Form;
-pub use parcel::Parcel;
-pub use plan::{Lost, Plan};
-pub use read::Bundle;
-pub use rebuild::rebuild;
-pub use sign::{NAMESPACE, SignedBy};
-pub use straight::{Begun, Straight};
-pub use sums::{explain, sums_path};
-pub use verify::{Verified, verify};
-pub use volumes::{VolumeSize, VolumeSizeError, is_split};
-pub use write::{Written, write, write_parcel};
-
-/// Name of the lock inside a bundle.
-const LOCK: &str = "landfall.lock";
-/// Name of the locator inside a bundle.
-const LOCATOR: &str = "landfall-locator";
-/// Name of the contents index inside a bundle.
-const CONTENTS: &str = "landfall-contents.json";
-/// What a bundle requires that leaves out what its bases have.
-const DELTA: &str = "delta";
+pub use direct::{DirectBundle, Start};
+pub use error::Error;
+pub use format::base::BaseName;
+pub use format::contents::{Contents, LockName, PackOptions};
+pub use format::damage::Damage;
+pub use format::entry::TarEntry;
+pub use format::files::checksums_path;
+pub use format::form::Form;
+pub use format::hash::{Frame, Hash};
+pub use format::names::{ItemName, MissingItem, NAMESPACE};
+pub use format::volume_size::{VolumeSize, VolumeSizeError};
+pub use plan::{Base, PackPlan};
+pub use read::{Bundle, SignedBy, Verified, is_split, name_bad_volumes, verify};
+#[cfg(any(test, fuzzing))]
+pub use testkit::fuzz;
+pub use write::{Packaging, PackedBundle, write, write_packaged, write_volume};

@@ -1,33 +1,12 @@
 //! Work in order on several threads: pieces are made in order, worked on at once, and taken in order.
 //! What comes out never depends on the number of threads.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Pieces in flight. Each is at most 1 MiB before and after the work.
 const DEPTH: usize = 8;
-
-/// Buffers that are used again: the system clears fresh memory page by page, which takes as long as hashing.
-#[derive(Debug, Default)]
-pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
-
-impl Buffers {
-    /// Smaller ones are cheap to make, in bytes.
-    const LEAST: usize = 128 << 10;
-
-    /// A buffer, with whatever is in it.
-    pub(super) fn take(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-    }
-
-    /// Takes back a buffer that is done with.
-    pub(super) fn give(&self, buffer: Vec<u8>) {
-        if buffer.capacity() >= Buffers::LEAST {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
-        }
-    }
-}
 
 /// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one.
 ///
@@ -35,7 +14,7 @@ impl Buffers {
 ///
 /// # Errors
 /// The first of `take`, else the one of `make`.
-pub(super) fn ordered<P: Send, R: Send, E: Send>(
+pub(crate) fn ordered<P: Send, R: Send, E: Send>(
     make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
     work: impl Fn(P) -> R + Sync,
     take: impl FnMut(R) -> Result<(), E>,
@@ -43,8 +22,8 @@ pub(super) fn ordered<P: Send, R: Send, E: Send>(
     ordered_within(DEPTH, make, work, take)
 }
 
-/// As [`ordered`], with at most so many pieces in flight.
-pub(super) fn ordered_within<P: Send, R: Send, E: Send>(
+/// Does the same with at most `depth` pieces in flight.
+pub(crate) fn ordered_within<P: Send, R: Send, E: Send>(
     depth: usize,
     make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
     work: impl Fn(P) -> R + Sync,

@@ -5,6 +5,7 @@ mod date;
 mod descriptor;
 mod destination;
 mod digest;
+mod layout;
 mod limits;
 mod manifest;
 pub mod media_type;
@@ -21,6 +22,7 @@ pub use destination::{
 };
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
+pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
 pub use manifest::{Child, Manifest, ManifestError, trim_index};
 pub use media_type::MediaType;

@@ -1,10 +1,10 @@
 //! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
 
 use super::error::{StoreError, io};
-use super::layout::{LayoutIndex, OCI_LAYOUT};
+use super::layout::LayoutIndex;
 use super::records::Records;
 use crate::content::{Entry, WriteError};
-use crate::model::{Digest, Hasher};
+use crate::model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -73,7 +73,7 @@ impl Disk {
         let records = Records::open(&verified).map_err(io("open", &verified))?;
         let disk = Disk(Arc::new(Inner { dir: dir.into(), records, _in_use: in_use }));
         for (name, content) in
-            [("oci-layout", OCI_LAYOUT.to_vec()), ("index.json", LayoutIndex::default().to_bytes())]
+            [(LAYOUT_FILE, OCI_LAYOUT.to_vec()), (INDEX_FILE, LayoutIndex::default().to_bytes())]
         {
             let path = dir.join(name);
             if !path.exists() {
@@ -193,7 +193,7 @@ impl Disk {
         let guard = self.0.dir.join(".landfall/lock");
         let guard_file = File::create(&guard).map_err(io("open", &guard))?;
         guard_file.lock().map_err(io("lock", &guard))?;
-        let path = self.0.dir.join("index.json");
+        let path = self.0.dir.join(INDEX_FILE);
         let old = std::fs::read(&path).map_err(io("read", &path))?;
         let mut index = LayoutIndex::parse(&old)
             .map_err(|error| StoreError::Index { path: path.clone(), why: error.to_string() })?;

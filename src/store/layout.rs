@@ -1,4 +1,4 @@
-//! The documents of an OCI image layout: `oci-layout` and `index.json` (image-layout.md).
+//! `index.json`, the index of an OCI image layout (image-layout.md).
 
 use crate::content::Entry;
 use crate::model::{Descriptor, Digest, media_type};
@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The content of `oci-layout`.
-pub const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

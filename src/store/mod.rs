@@ -12,4 +12,4 @@ mod records;
 pub use disk::Disk;
 pub use error::StoreError;
 pub use gc::{Removed, Swept, Waste, gc};
-pub use layout::{LayoutIndex, OCI_LAYOUT};
+pub use layout::LayoutIndex;

@@ -71,7 +71,7 @@ impl Given {
     /// What a delta is packed against.
     pub(crate) fn base(self) -> Base {
         match self {
-            Given::Bundle(bundle) => Base::bundle(&bundle),
+            Given::Bundle(bundle) => bundle.as_base(),
             Given::Lock(lock) => Base::lock(&lock),
             Given::Receipt(receipt) => Base::receipt(receipt.lock, receipt.registry, receipt.blobs),
         }
@@ -176,7 +176,7 @@ pub(crate) fn unreadable(error: ContentError) -> Failure {
 /// What to bring: bases of the delta and of what is given, which are not given themselves.
 fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let bases = std::iter::once(bundle).chain(given).flat_map(|bundle| bundle.bases());
-    let absent = bases.filter(|base| !given.iter().any(|bundle| base.is(bundle)));
+    let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.is(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     match absent.is_empty() {
         true => {

@@ -159,10 +159,11 @@ impl From<bundle::Error> for Failure {
         let message = error.to_string();
         match error {
             Error::Open { .. }
-            | Error::Unsound { .. }
+            | Error::Damaged { .. }
             | Error::Missing { .. }
             | Error::Volumes { .. }
-            | Error::Rebuild { .. }
+            | Error::Volume { .. }
+            | Error::VolumeLock { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
             | Error::Signature { .. } => Failure::refused(message),

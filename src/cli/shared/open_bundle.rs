@@ -1,7 +1,7 @@
 //! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what was
 //! approved, and by what it lacks.
 
-use crate::bundle::{self, Bundle, SignedBy, explain};
+use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::{Context, Failure};
 use crate::lockfile::Lock;
@@ -36,7 +36,7 @@ pub(crate) struct Carried {
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open(path).map_err(|error| explain(error, path, &*context.progress))?;
+    let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
     let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
     let signed_by = match demands.signers.map(Path::to_path_buf).or_else(site) {
         Some(_) if bundle.signature().is_none() => {

@@ -2,7 +2,7 @@
 
 use super::listing::{count, lines, table};
 use super::{Exit, Failure, Outcome};
-use crate::bundle::{Plan, Written};
+use crate::bundle::{PackPlan, PackedBundle};
 use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::pull::losses;
@@ -19,7 +19,7 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> 
 }
 
 /// What would be made, and how much room it needs; `more` lines about it.
-pub(crate) fn dry_run(plan: &Plan, out: &Path, mut report: Report, more: &str) -> Outcome {
+pub(crate) fn dry_run(plan: &PackPlan, out: &Path, mut report: Report, more: &str) -> Outcome {
     let needed = plan.needed_bytes();
     report.extra.insert("needed_bytes".into(), json!(needed));
     let text = format!(
@@ -35,12 +35,12 @@ pub(crate) fn dry_run(plan: &Plan, out: &Path, mut report: Report, more: &str) -
 
 /// The member `bundle` of a report; `key` signed it.
 pub(crate) fn bundle_member(
-    plan: &Plan,
+    plan: &PackPlan,
     out: &Path,
-    written: &Written,
+    written: &PackedBundle,
     key: Option<&PublicKey>,
 ) -> serde_json::Value {
-    let partial: Vec<_> = plan.lost.iter().map(|lost| &lost.item).collect();
+    let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
@@ -52,7 +52,7 @@ pub(crate) fn bundle_member(
 }
 
 /// The lines about a bundle that was made.
-pub(crate) fn bundle_lines(plan: &Plan, written: &Written) -> String {
+pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
     format!(
         "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
@@ -77,24 +77,24 @@ pub(crate) fn first_to_last(names: &[String]) -> String {
 }
 
 /// Exit 0, or 3 where the user allowed that something is missing.
-pub(crate) fn outcome(plan: &Plan, report: Report, text: &str) -> Outcome {
-    let (exit, lost) = match plan.lost.len() {
+pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
+    let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
-        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.lost))),
+        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.missing))),
     };
     Outcome { report, text: escape(text) + &escape(&lost), exit }
 }
 
 /// Every item, with this status where nothing is lost.
-pub(crate) fn pack_report(lock: &Lock, plan: &Plan, status: Status) -> Report {
+pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Report {
     let mut items: Vec<Item> = plan.items.iter().map(|item| Item { status, ..item.clone() }).collect();
-    items.extend(plan.lost.iter().map(|lost| Item {
-        kind: lost.item.kind,
-        name: lost.item.name.clone(),
-        digest: lost.digest.clone(),
+    items.extend(plan.missing.iter().map(|missing| Item {
+        kind: missing.item.kind,
+        name: missing.item.name.clone(),
+        digest: missing.digest.clone(),
         bytes: None,
         status: Status::Missing,
-        reason: Some(lost.reason.clone()),
+        reason: Some(missing.reason.clone()),
     }));
     items.extend(losses(lock).into_iter().filter(|item| item.status == Status::Skipped));
     Report { items, ..Report::default() }

@@ -3,7 +3,7 @@
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::human_size;
+use crate::model::{LAYOUT_FILE, human_size};
 use crate::report::{Report, escape};
 use crate::store::{Swept, gc};
 use clap::Args;
@@ -31,7 +31,7 @@ impl Gc {
             keep.extend(parts.map(|part| part.descriptor.digest));
         }
         let dir = context.store_dir()?;
-        if !dir.join("oci-layout").exists() {
+        if !dir.join(LAYOUT_FILE).exists() {
             return Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())));
         }
         let swept = gc(&dir, &keep, self.dry_run)?;

@@ -1,6 +1,6 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
-use crate::bundle::{self, PackOptions, Parcel, Plan, VolumeSize, Written};
+use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::{count, count_of};
 use crate::cli::shared::packed::{
@@ -65,10 +65,10 @@ impl Pack {
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
-        let parcel = Parcel { volume_size: self.volume_size, tools: self.tools()?, signer };
+        let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let plan = Plan::since(&lock, &store, &bases, today())?;
+                let plan = PackPlan::since(&lock, &store, &bases, today())?;
                 let report = |status| pack_report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -79,14 +79,14 @@ impl Pack {
                     return Ok(dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write_parcel(&plan, &store, &out, options, &parcel, &*progress)?;
+                let written = bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?;
                 if self.volume_size.is_some() && out.is_file() {
                     progress.note(&format!(
                         "note: there is a file {} too, and commands that are given this name read it, not the volumes",
                         out.display()
                     ));
                 }
-                let key = parcel.signer.as_ref().map(|signer| signer.key());
+                let key = packaging.signer.as_ref().map(|signer| signer.key());
                 Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
@@ -108,7 +108,7 @@ impl Pack {
     }
 
     /// What a delta leaves out, and what it needs.
-    fn left_out(&self, plan: &Plan) -> String {
+    fn left_out(&self, plan: &PackPlan) -> String {
         match (self.since.is_empty(), plan.omitted.len()) {
             (true, _) => String::new(),
             (false, 0) => {
@@ -129,9 +129,9 @@ impl Pack {
 
     fn done(
         &self,
-        plan: &Plan,
+        plan: &PackPlan,
         out: &Path,
-        written: &Written,
+        written: &PackedBundle,
         key: Option<&PublicKey>,
         mut report: Report,
     ) -> Outcome {

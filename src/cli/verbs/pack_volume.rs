@@ -1,8 +1,8 @@
-//! `landfall pack --like B --only-volume N`: a volume that was lost, once more.
+//! `landfall pack --like B --only-volume N`: packs a lost volume again.
 
 use crate::bundle;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lockfile::Lock;
+use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::human_size;
 use crate::report::{Report, escape};
 use crate::store::Disk;
@@ -38,11 +38,10 @@ impl Like {
         let progress = Arc::clone(&context.progress);
         let work = tokio::task::spawn_blocking(move || {
             let lock = || {
-                let path = lock.as_deref().unwrap_or(Path::new(crate::lockfile::FILE_NAME));
+                let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
                 Lock::load(path)
-                    .map_err(|error| format!("the lock was in it; name it with --lock FILE\n{error}"))
             };
-            bundle::rebuild(&like, number.into(), out.as_deref(), lock, &store, &*progress)
+            bundle::write_volume(&like, number.into(), out.as_deref(), lock, &store, &*progress)
         });
         let stopped = |error| Failure::new(Exit::Failed, format!("packing stopped: {error}"));
         let (path, bytes) = work.await.map_err(stopped)??;

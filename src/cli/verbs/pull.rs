@@ -1,13 +1,13 @@
 //! `landfall pull`.
 
-use crate::bundle::{self, Begun, PackOptions, Plan, Straight, Written};
+use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::cli::shared::packed;
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{LocalFirst, LocalSink};
 use crate::item::each;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Descriptor, human_size, today};
+use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
@@ -68,7 +68,7 @@ impl Pull {
     }
 
     fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
-        let plan = Arc::new(Plan::wanted(lock, today()));
+        let plan = Arc::new(PackPlan::wanted(lock, today()));
         if let Err(error) = plan.check_whole() {
             let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
             return Err(Failure { report, ..error.into() });
@@ -83,12 +83,12 @@ impl Pull {
             let sessions = context.sessions()?;
             let (options, to) = (PackOptions { level: self.level }, out.to_path_buf());
             let (planned, progress) = (plan.clone(), context.progress.clone());
-            let begin = move || Straight::begin(planned, store, &to, options, signer, &*progress);
+            let begin = move || DirectBundle::begin(planned, store, &to, options, signer, &*progress);
             let (items, written, key) = match blocking(begin).await? {
-                Begun::There(written, key) => {
+                Start::Complete(written, key) => {
                     (plan.items.iter().cloned().chain(losses(lock)).collect(), Some(written), key)
                 }
-                Begun::Open(bundle) => {
+                Start::Incomplete(bundle) => {
                     let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
                     (items, written, key)
                 }
@@ -119,12 +119,12 @@ impl Pull {
         context: &Context,
         sessions: &Arc<Sessions>,
         lock: &Lock,
-        bundle: Straight,
-    ) -> Result<(Vec<Item>, Option<Written>), Failure> {
+        bundle: DirectBundle,
+    ) -> Result<(Vec<Item>, Option<PackedBundle>), Failure> {
         let (near, upstream) = (Arc::new(bundle.clone()), Arc::new(Upstreams(sessions.clone())));
         let source = Arc::new(LocalFirst::new(near.clone(), upstream));
-        let squeezer = bundle.clone();
-        let squeezing = blocking(move || squeezer.squeeze());
+        let compressor = bundle.clone();
+        let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn LocalSink> = near;
             let progress = context.progress.clone();
@@ -132,9 +132,9 @@ impl Pull {
             bundle.close();
             pulled.map_err(Failure::from)
         };
-        let (items, squeezed) = tokio::join!(pulling, squeezing);
+        let (items, compressed) = tokio::join!(pulling, compressing);
         let items = items?;
-        squeezed?;
+        compressed?;
         let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
         let written = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
         Ok((items, written))
@@ -150,7 +150,7 @@ async fn blocking<T: Send + 'static>(
 
 /// The store in this folder, if there is one.
 fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
-    Ok(dir.join("oci-layout").exists().then(|| Disk::open(dir)).transpose()?)
+    Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
 }
 
 /// What a pull into the store would do.

@@ -6,7 +6,7 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::content::{BlobRead, LocalSource};
 use crate::item;
-use crate::lockfile::Lock;
+use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
 use crate::push::Omitted;
 use crate::store::Disk;
@@ -87,7 +87,7 @@ impl Push {
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
-        let path = self.lock.as_deref().unwrap_or(Path::new("landfall.lock"));
+        let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
         let lock = Lock::load(path)?;
         let fingerprint = lock.fingerprint();
         if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {

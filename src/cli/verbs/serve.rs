@@ -148,7 +148,7 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     for at in 0..bundles.len() {
         // as often as there are others: by their locks, two bundles may call each other a base
         for _ in at + 1..bundles.len() {
-            let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| base.is(other));
+            let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| other.is(base));
             let Some(place) = bundles[at + 1..].iter().position(is_base) else { break };
             bundles[at..=at + 1 + place].rotate_right(1);
         }

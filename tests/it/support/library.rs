@@ -1,6 +1,6 @@
 //! What the tests use of the library itself: every path into it stands here and nowhere else.
 
-pub use landfall::bundle::{self, Begun, Bundle, PackOptions, Plan, Straight};
+pub use landfall::bundle::{self, Bundle, DirectBundle, PackOptions, PackPlan, Start};
 pub use landfall::config::{Site, mapping};
 pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};

@@ -7,10 +7,10 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Begun, Digest, Disk, HostRule, Item, Keychain, Limits, LocalFirst, LocalSink, LocalSource, Lock, Locked,
-    Mapping, Omitted, PackOptions, Pins, Plan, Progress, ProxyRules, PushError, PushOptions, Pushed,
-    Resolver, Sessions, Status, Straight, Transport, TransportConfig, Upstreams, bundle, load, lock, pull,
-    push,
+    Digest, DirectBundle, Disk, HostRule, Item, Keychain, Limits, LocalFirst, LocalSink, LocalSource, Lock,
+    Locked, Mapping, Omitted, PackOptions, PackPlan, Pins, Progress, ProxyRules, PushError, PushOptions,
+    Pushed, Resolver, Sessions, Start, Status, Transport, TransportConfig, Upstreams, bundle, load, lock,
+    pull, push,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -173,18 +173,19 @@ impl Rig {
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
-        let plan = Arc::new(Plan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
         let options = PackOptions { level: 1 };
-        let begun = Straight::begin(plan, None, out, options, None, &*self.notes).unwrap();
-        let Begun::Open(bundle) = begun else { panic!("{} is there", out.display()) };
-        let (near, squeezer) = (Arc::new(bundle.clone()), bundle.clone());
-        let squeezing = std::thread::spawn(move || squeezer.squeeze().map_err(|error| error.to_string()));
+        let begun = DirectBundle::begin(plan, None, out, options, None, &*self.notes).unwrap();
+        let Start::Incomplete(bundle) = begun else { panic!("{} is there", out.display()) };
+        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let compressing =
+            std::thread::spawn(move || compressor.compress().map_err(|error| error.to_string()));
         let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
         let into: Arc<dyn LocalSink> = near;
         let pulling = pull(&self.lock, source, &into, self.limits, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
-        squeezing.join().unwrap().unwrap();
+        compressing.join().unwrap().unwrap();
         if items.iter().all(|item| item.status != Status::Failed) {
             bundle.finish().unwrap();
         }
@@ -195,7 +196,7 @@ impl Rig {
     pub fn pack(&self, store: &str) -> Digest {
         let disk = Disk::open(&self.store(store)).unwrap();
         let plan =
-            Plan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
+            PackPlan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
         let out = self.place.path(format!("{store}.bundle"));
         let options = PackOptions { level: 1 };
         bundle::write(&plan.unwrap(), &disk, &out, options, &*self.notes).unwrap().digest

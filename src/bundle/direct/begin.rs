@@ -1,0 +1,133 @@
+//! Beginning a direct bundle, or resuming one that an earlier run left.
+
+use super::journal::{self, Journal};
+use super::layout::layout;
+use super::reuse::Reuse;
+use super::state::{CompressedEntries, DirectBundle, State};
+use crate::bundle::error::Error;
+use crate::bundle::format::contents::{Contents, PackOptions};
+use crate::bundle::format::form::Form;
+use crate::bundle::plan::pack_plan::PackPlan;
+use crate::bundle::plan::planned_entry::ContentSource;
+use crate::bundle::read::bundle::Bundle;
+use crate::bundle::read::verify::verify;
+use crate::bundle::write::PackedBundle;
+use crate::bundle::write::fill::empty_contents;
+use crate::bundle::write::partial_file::{claim, clear_work, room, work_folder};
+use crate::model::Digest;
+use crate::report::Progress;
+use crate::sign::{PublicKey, Signature, Signer};
+use crate::store::Disk;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// How a direct bundle starts.
+#[derive(Debug)]
+pub enum Start {
+    /// It is there already, complete and verified; signed by this key, where it is signed.
+    Complete(PackedBundle, Option<PublicKey>),
+    /// It is to be made, from the beginning or from where an earlier run stopped.
+    Incomplete(DirectBundle),
+}
+
+impl DirectBundle {
+    /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`. What `store` has is
+    /// not fetched, nor what an earlier bundle at `out` or an unfinished one for another lock has. `signer` signs the
+    /// bundle at the end.
+    ///
+    /// # Errors
+    /// When another process writes it, there is not enough room, or the files cannot be made.
+    pub fn begin(
+        plan: Arc<PackPlan>,
+        store: Option<Disk>,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<Arc<Signer>>,
+        progress: &dyn Progress,
+    ) -> Result<Start, Error> {
+        let (path, mut file) = claim(out)?;
+        let work = work_folder(&path);
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let mut contents = empty_contents(&plan, options);
+        let old = Bundle::open(out).ok();
+        if let Some(old) = &old
+            && out.is_file()
+            && same(old.contents(), &contents)
+            && let key = old.signature().and_then(|text| Some(Signature::parse(text).ok()?.key().clone()))
+            && signer.as_ref().is_none_or(|signer| key.as_ref() == Some(signer.key()))
+            && verify(old, progress).is_ok()
+        {
+            fs::remove_file(&path).and_then(|()| clear_work(&path)).map_err(failed)?;
+            return Ok(Start::Complete(PackedBundle::one_file(old.digest(), old.bytes(), out), key));
+        }
+        fs::create_dir_all(&work).map_err(failed)?;
+        let journal_path = work.join("journal");
+        let of = format!("landfall {} level {} lock {}", contents.landfall, options.level, plan.fingerprint);
+        match journal::read(&journal_path).map_err(failed)? {
+            Some((first, _)) if first == of => {}
+            Some(_) => {
+                Reuse::set_aside(&path, &journal_path, &work).map_err(failed)?;
+                file = claim(out)?.1;
+            }
+            None => file.set_len(0).map_err(failed)?,
+        }
+        let front = contents.front_len();
+        let compressed = plan.entries[front..].iter().position(|entry| entry.form == Form::Compressed);
+        let compressed = compressed.map_or(plan.entries.len(), |place| front + place);
+        let (starts, locator, end) = layout(&plan, compressed, front);
+        contents.locator = locator;
+        contents.entries.iter_mut().zip(starts).for_each(|(entry, start)| entry.offset = start);
+        let blobs = plan.entries.iter().enumerate().skip(front);
+        let mut untrimmed: HashMap<Digest, Vec<usize>> = HashMap::new();
+        for (place, entry) in blobs.clone() {
+            if let ContentSource::Trimmed { of, .. } = &entry.content {
+                untrimmed.entry(of.digest.clone()).or_default().push(place);
+            }
+        }
+        let state = State {
+            options,
+            out: out.into(),
+            journal: Journal::open(&journal_path, &of).map_err(failed)?,
+            spool: Disk::open(&work.join("spool")).map_err(|error| failed(io::Error::other(error)))?,
+            store,
+            old,
+            reuse: Reuse::open(&work),
+            compressed,
+            places: blobs.map(|(place, entry)| (entry.descriptor.digest.clone(), place)).collect(),
+            untrimmed,
+            stored: Mutex::default(),
+            compressed_entries: Mutex::new(CompressedEntries { frames: Vec::new(), end }),
+            arrivals: Default::default(),
+            contents,
+            plan,
+            path,
+            file: file.into(),
+            signer,
+        };
+        state.check_room()?;
+        state.recover();
+        Ok(Start::Incomplete(DirectBundle(Arc::new(state))))
+    }
+}
+
+/// Whether an index is of the same bundle as one that is still empty.
+fn same(one: &Contents, empty: &Contents) -> bool {
+    (&one.landfall, one.options, &one.requires, &one.locks, &one.partial)
+        == (&empty.landfall, empty.options, &empty.requires, &empty.locks, &empty.partial)
+}
+
+impl State {
+    /// Refuses to begin where there is less room than the rest may need: at the end, and while the
+    /// largest compressed entry is both in the spool and in the file.
+    fn check_room(&self) -> Result<(), Error> {
+        let compressed = &self.plan.entries[self.compressed..];
+        let largest = compressed.iter().map(|entry| entry.descriptor.size).max().unwrap_or(0);
+        let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
+            + self.reuse.as_ref().map_or(0, Reuse::taken);
+        room((self.plan.needed_bytes() + largest).saturating_sub(taken), &self.out)
+    }
+}

@@ -1,0 +1,88 @@
+//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and its name.
+
+use super::state::{DirectBundle, State};
+use crate::bundle::error::Error;
+use crate::bundle::format::hash::Frame;
+use crate::bundle::format::locator::SPAN;
+use crate::bundle::format::stored::CHUNK;
+use crate::bundle::format::{frame, header};
+use crate::bundle::plan::planned_entry::{ContentSource, PlannedEntry};
+use crate::bundle::write::PackedBundle;
+use crate::bundle::write::fill::finish;
+use crate::bundle::write::partial_file::clear_work;
+use crate::bundle::write::publish::publish;
+use crate::bundle::write::sign::sign;
+use crate::bundle::write::volume_writer::VolumeWriter;
+use crate::content::ContentError;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::PoisonError;
+
+impl DirectBundle {
+    /// Completes the bundle, and gives it its name.
+    ///
+    /// # Errors
+    /// When content is missing, or the file cannot be written.
+    pub fn finish(&self) -> Result<PackedBundle, Error> {
+        let state = &*self.0;
+        let failed = |source| Error::Write { path: state.out.clone(), source };
+        let mut contents = state.contents.clone();
+        let missing = |entry: &PlannedEntry| Error::Content {
+            item: entry.item.clone(),
+            source: ContentError::Missing { digest: entry.descriptor.digest.clone() },
+        };
+        let stored = state.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let compressed = state.compressed_entries();
+        let mut at = 0;
+        for (place, (entry, planned)) in contents.entries.iter_mut().zip(&state.plan.entries).enumerate() {
+            if place >= state.compressed {
+                let frames =
+                    compressed.frames.get(place - state.compressed).ok_or_else(|| missing(planned))?;
+                entry.frames.clone_from(frames);
+                entry.offset = at.max(contents.locator + SPAN as u64);
+            } else {
+                entry.frames = match &planned.content {
+                    ContentSource::Bytes(_) => Vec::new(),
+                    _ => stored.get(&place).cloned().ok_or_else(|| missing(planned))?,
+                };
+                state.surround(planned, entry.offset, &mut entry.frames).map_err(failed)?;
+            }
+            at = entry.offset + entry.file_len();
+        }
+        let mut out = VolumeWriter::file(state.file.clone(), compressed.end, None);
+        let signature = state.signer.as_ref().map(|signer| sign(signer, &contents, &state.out));
+        let locator = finish(&contents, signature.transpose()?.as_deref(), &mut out).map_err(failed)?;
+        out.overwrite(&locator.frames().concat(), contents.locator).map_err(failed)?;
+        state.file.set_len(out.end).and_then(|()| state.file.sync_all()).map_err(failed)?;
+        publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
+        clear_work(&state.path).map_err(failed)?;
+        Ok(PackedBundle::one_file(&locator.sha256, out.end, &state.out))
+    }
+}
+
+impl State {
+    /// Writes the tar header and the padding of a stored entry at `at`, and its content where that follows from
+    /// the plan. `frames` has the frames of other content, and then all.
+    fn surround(&self, entry: &PlannedEntry, mut at: u64, frames: &mut Vec<Frame>) -> io::Result<()> {
+        let size = entry.descriptor.size;
+        let mut all = Vec::with_capacity(frames.len() + 2);
+        let put = |content: &[u8], at: &mut u64, all: &mut Vec<Frame>| {
+            let frame = frame::stored(content);
+            self.file.write_all_at(&frame, *at)?;
+            *at += frame.len() as u64;
+            all.push(Frame::of(&frame));
+            io::Result::Ok(())
+        };
+        put(&header::encode(&entry.name, size), &mut at, &mut all)?;
+        if let ContentSource::Bytes(bytes) = &entry.content {
+            bytes.chunks(CHUNK).try_for_each(|chunk| put(chunk, &mut at, &mut all))?;
+        }
+        at += frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
+        all.append(frames);
+        if header::padding(size) > 0 {
+            put(&vec![0; header::padding(size)], &mut at, &mut all)?;
+        }
+        *frames = all;
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Damage: a place in a bundle that is not as it must be.
+
+use std::fmt;
+
+/// A place in a bundle that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Which entry of the tar, or which other part of the file.
+    pub entry: String,
+    /// Where in the bundle, in bytes, counted over all its volumes.
+    pub offset: u64,
+    /// Name of the volume that has this byte, where the bundle is split.
+    pub volume: Option<String>,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Damage {
+    pub(crate) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Damage {
+        Damage { entry: entry.into(), offset, volume: None, why: why.into() }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.entry, self.offset)?;
+        if let Some(volume) = &self.volume {
+            write!(f, " (in {volume})")?;
+        }
+        write!(f, ": {}", self.why)
+    }
+}
+
+impl std::error::Error for Damage {}

@@ -1,0 +1,101 @@
+//! zstd frames (RFC 8878) of at most 1 MiB of content. All begin alike: never single-segment, window
+//! 1 MiB, content size in four bytes, XXH64 checksum at the end.
+
+use super::builder::{FrameBuilder, compressed};
+use super::form::Form;
+use super::stored::{self, CHUNK, head};
+use std::io;
+use zstd::bulk::Decompressor;
+use zstd::zstd_safe::find_frame_compressed_size;
+
+/// No frame is longer than this: content that does not shrink, and the block headers that zstd may add.
+pub(crate) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
+
+/// One frame of `content`, which is not longer than [`CHUNK`].
+pub(crate) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+    match form {
+        Form::Stored => Ok(stored(content)),
+        Form::Compressed => compressed(level, content),
+    }
+}
+
+/// A frame of raw blocks.
+pub(crate) fn stored(content: &[u8]) -> Vec<u8> {
+    FrameBuilder::of(Form::Stored, content).stored()
+}
+
+/// The content of a frame that must hold `size` bytes of it, and nothing else.
+pub(crate) fn decode(form: Form, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+    if size > CHUNK || !frame.starts_with(&head(size)) {
+        return Err(format!("no frame of {size} bytes stands here"));
+    }
+    match form {
+        Form::Stored => stored::decode(frame, size)
+            .ok_or_else(|| "the frame is not made of raw blocks with the right checksum".into()),
+        Form::Compressed => {
+            let whole = find_frame_compressed_size(frame) == Ok(frame.len());
+            let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
+            match content {
+                Ok(content) if whole && content.len() == size => Ok(content),
+                Ok(_) => Err("the frame holds something else than its header says".into()),
+                Err(error) => Err(format!("the frame cannot be decompressed: {error}")),
+            }
+        }
+    }
+}
+
+/// The first frame of `bytes`, and what follows it.
+pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    bytes.split_at_checked(find_frame_compressed_size(bytes).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stored::{BLOCK, stored_len};
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    }
+
+    #[test]
+    fn both_forms_read_back_and_are_ordinary_zstd() {
+        for len in [1, 2, 511, 512, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK - 1, CHUNK] {
+            for content in [noise(len), vec![b'x'; len]] {
+                for form in [Form::Stored, Form::Compressed] {
+                    let frame = encode(form, 3, &content).unwrap();
+                    assert!(frame.starts_with(&head(len)) && frame.len() <= MAX_FRAME);
+                    assert_eq!(decode(form, &frame, len).unwrap(), content);
+                    assert_eq!(zstd::stream::decode_all(&frame[..]).unwrap(), content);
+                    if form == Form::Stored {
+                        assert_eq!(frame.len() as u64, stored_len(len as u64));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_says_something_else_is_refused() {
+        let content = noise(70_000);
+        for form in [Form::Stored, Form::Compressed] {
+            let frame = encode(form, 3, &content).unwrap();
+            assert!(decode(form, &frame, 69_999).is_err());
+            assert!(decode(form, &frame[..frame.len() - 1], 70_000).is_err());
+            assert!(decode(form, &[&frame[..], &frame[..]].concat(), 70_000).is_err());
+            assert!(decode(form, &frame[..4], 70_000).is_err());
+            for at in [0, 4, 5, 6, 9, 10, 11, 12, 500, frame.len() - 1] {
+                let mut bad = frame.clone();
+                bad[at] ^= 1;
+                assert!(decode(form, &bad, 70_000).is_err(), "{form:?} {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_not_blown_up() {
+        let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
+        frame[6..10].copy_from_slice(&100u32.to_le_bytes());
+        assert!(decode(Form::Compressed, &frame, 100).is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! Reading a bundle by offset. Nothing is ever extracted to a path that the bundle names.
+//!
+//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. What is
+//! feared, and what stands against it:
+//!
+//! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is decoded,
+//!   and so before a byte of it is handed out. The hash is of the frame as it lies in the file: not one
+//!   bit of it is free. The index's hash stands in the locator, and is the bundle digest.
+//! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
+//!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
+//!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
+//! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
+//!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
+//!   the tar headers say is never used here; `verify` compares each with the one that must be there.
+//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind the
+//!   end. Entries must lie one after the other from byte 0 to the index, stored frames have the one
+//!   length that follows from the size, and the file must end where the index says.
+//! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is allocated
+//!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
+//! - **The seek table and the frames' own sizes.** Readers trust the index alone; `verify` compares them.
+//! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
+//!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
+//! - **A signature** that is missing, swapped, of another key, or for another purpose. It is over the whole index,
+//!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
+//! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
+
+use super::blob_reader::BlobReader;
+use super::entry_reader::EntryReader;
+use super::index::Index;
+use super::open_bundle::OpenBundle;
+use super::signature;
+use super::volume_reader::VolumeReader;
+use crate::bundle::error::Error;
+use crate::bundle::format::base::BaseName;
+use crate::bundle::format::contents::Contents;
+use crate::bundle::format::damage::Damage;
+use crate::bundle::format::form::Form;
+use crate::bundle::format::names::ItemName;
+use crate::bundle::plan::base::Base;
+use crate::content::{BlobRead, ContentError, Entry};
+use crate::item;
+use crate::lockfile::{Lock, Unresolved};
+use crate::model::{Descriptor, Digest, Limits};
+use crate::report::Kind;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An opened bundle. Clones share the file; any number of threads may read.
+#[derive(Debug, Clone)]
+pub struct Bundle(pub(crate) Arc<OpenBundle>);
+
+impl Bundle {
+    /// Opens the bundle at `path`: reads its locator, its contents index and its signature, and nothing else. The
+    /// signature is not checked. `path` is the file; or where it is split, its name without a number, or any one
+    /// of its volumes.
+    ///
+    /// # Errors
+    /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts, its length is wrong,
+    /// or it needs a newer landfall.
+    pub fn open(path: &Path) -> Result<Bundle, Error> {
+        let volumes = VolumeReader::open(path)?;
+        let damaged = |damage: Damage| {
+            // until the index is known, a volume that is cut short looks like damage in those after it
+            let hint = match volumes.volume(0) {
+                Some(_) => {
+                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                }
+                None => "",
+            };
+            let damage = Damage { why: format!("{}{hint}", damage.why), ..volumes.place(damage) };
+            Error::Damaged { path: path.into(), damage: vec![damage] }
+        };
+        let index = Index::read(path, &volumes, damaged)?;
+        let (mut end, mut signature) = (index.bundle_len(None), None);
+        let length = volumes.length();
+        if length > end {
+            signature = signature::read(&volumes, index.end()).map_err(damaged)?;
+            end = index.bundle_len(signature.as_deref());
+        }
+        if length != end {
+            let why = match volumes.surplus(end) {
+                None => format!("the bundle must have {end} bytes, it has {length}"),
+                Some(volume) => {
+                    format!("the bundle ends here; {volume} and what follows do not belong to it")
+                }
+            };
+            return Err(damaged(Damage::new("end of the file", length.min(end), why)));
+        }
+        Ok(Bundle(Arc::new(OpenBundle::new(path, volumes, index, signature))))
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The bundle digest: SHA-256 of the contents index.
+    pub fn digest(&self) -> &Digest {
+        &self.0.index.locator.sha256
+    }
+
+    /// The lock's fingerprint as the index names it. [`Bundle::lock`] checks it.
+    pub fn fingerprint(&self) -> &Digest {
+        &self.contents().locks[0].fingerprint
+    }
+
+    /// The contents index.
+    pub fn contents(&self) -> &Contents {
+        &self.0.index.contents
+    }
+
+    /// Items of the lock that are not inside. Empty when the bundle is complete.
+    pub fn partial(&self) -> &[ItemName] {
+        &self.contents().partial
+    }
+
+    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no delta.
+    pub fn bases(&self) -> &[BaseName] {
+        &self.contents().bases
+    }
+
+    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is no delta.
+    pub fn omitted(&self) -> &[Descriptor] {
+        &self.contents().omitted
+    }
+
+    /// Size in bytes, of all volumes together.
+    pub fn bytes(&self) -> u64 {
+        self.0.index.bundle_len(self.signature())
+    }
+
+    /// The signature, as `ssh-keygen -Y sign` writes it, where there is one. It is not checked yet.
+    pub fn signature(&self) -> Option<&[u8]> {
+        self.0.signature.as_deref()
+    }
+
+    /// Whether the bundle is this base of a delta, or was packed from the lock that the base names.
+    pub fn is(&self, base: &BaseName) -> bool {
+        match base {
+            BaseName::Bundle { digest, .. } => digest == self.digest(),
+            BaseName::Lock { lock } | BaseName::Receipt { lock, .. } => lock == self.fingerprint(),
+        }
+    }
+
+    /// The bundle as a base of a delta.
+    pub fn as_base(&self) -> Base {
+        Base::bundle(self.digest().clone(), self.contents())
+    }
+
+    /// The lock inside, without the items that the bundle lacks: these are among its unresolved ones.
+    ///
+    /// # Errors
+    /// As [`Bundle::lock`].
+    pub fn held(&self) -> Result<Lock, Error> {
+        let mut lock = self.lock()?;
+        let lacks =
+            |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
+        lock.images.retain(|image| !lacks(Kind::Image, &image.name.to_string()));
+        lock.files.retain(|file| !lacks(Kind::File, &file.name));
+        for ItemName { kind, name } in self.partial() {
+            let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
+            let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
+            if !told.any(|lost| lost == (*kind, name)) {
+                let cause = "the bundle lacks it".into();
+                lock.unresolved.push(Unresolved { kind: *kind, name: name.clone(), cause });
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The lock inside.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not the one that the index names.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        let OpenBundle { index: Index { contents, .. }, path, volumes, .. } = &*self.0;
+        let place = contents.front_len() - contents.locks.len();
+        let entry = &contents.entries[place];
+        let damaged = |why: String| Error::Damaged {
+            path: path.clone(),
+            damage: vec![volumes.place(Damage::new(&entry.name, entry.offset, why))],
+        };
+        let limit = Limits::default().contents_bytes as u64;
+        let mut text = String::new();
+        EntryReader::new(Arc::clone(&self.0), place, 0)
+            .take(limit)
+            .read_to_string(&mut text)
+            .map_err(|error| damaged(error.to_string()))?;
+        let another = || damaged("it is not the lock that the contents index names".into());
+        // before it is parsed: who changed the lock must have made the index too
+        if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
+            return Err(another());
+        }
+        let lock = Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
+            .map_err(|error| damaged(error.to_string()))?;
+        if lock.fingerprint() != *self.fingerprint() {
+            return Err(another());
+        }
+        Ok(lock)
+    }
+
+    /// The items of the lock that are inside, each with its parts, by name: images, then files.
+    ///
+    /// # Errors
+    /// As [`Bundle::lock`].
+    pub fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
+        let mut entries = item::entries(&self.lock()?);
+        entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
+        Ok(entries)
+    }
+}
+
+impl BlobRead for Bundle {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        Ok(self.0.place(digest).map(|place| self.contents().entries[place].size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let place = self.0.place(digest).ok_or_else(missing)?;
+        Ok(Box::new(EntryReader::new(Arc::clone(&self.0), place, offset)))
+    }
+
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        match self.0.place(digest) {
+            Some(place) if self.contents().entries[place].form == Form::Stored => {
+                Ok(Box::new(BlobReader::new(Arc::clone(&self.0), place)))
+            }
+            _ => self.open(digest, 0),
+        }
+    }
+}

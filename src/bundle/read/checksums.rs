@@ -1,0 +1,49 @@
+//! `B.sha256sums`: what `sha256sum -c` checks, so that a disc can be checked without landfall. Read here.
+
+use crate::bundle::format::files::{checksums_path, folder, number_of};
+use crate::model::{Algorithm, Hasher, Limits};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The checksums that stand beside `base`, as far as they are of its own files: hex by path. Empty where
+/// there is no such file or it cannot be read.
+pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
+    let mut text = Vec::new();
+    let limit = Limits::default().document_bytes as u64;
+    let read = File::open(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
+    let mut found = Vec::new();
+    if read.is_ok() {
+        let own = base.file_name().unwrap_or_default();
+        for of in text.split(|byte| *byte == b'\n') {
+            let is_sum = |hex: &&[u8]| hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit);
+            let Some((hex, path)) = of.split_first_chunk::<64>().filter(|(hex, _)| is_sum(&&hex[..])) else {
+                continue;
+            };
+            // text or binary mode, which is the same here
+            let Some(path) = path.strip_prefix(b"  ").or_else(|| path.strip_prefix(b" *")) else { continue };
+            let path = folder(base).join(OsStr::from_bytes(path));
+            let is_own = path.parent() == Some(folder(base))
+                && (path.file_name() == Some(own) || number_of(base, &path).is_some());
+            if is_own {
+                found.push((path, String::from_utf8_lossy(hex).to_ascii_lowercase()));
+            }
+        }
+    }
+    found
+}
+
+/// The SHA-256 of a file, in hex.
+pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish().hex()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}

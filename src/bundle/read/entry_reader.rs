@@ -1,0 +1,78 @@
+//! Reading one entry of a bundle frame by frame. Each frame's hash is checked before a byte of it is handed out.
+
+use super::open_bundle::OpenBundle;
+use crate::bundle::format::damage::Damage;
+use crate::bundle::format::stored::CHUNK;
+use crate::model::Hasher;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Reads one entry frame by frame.
+pub(super) struct EntryReader {
+    bundle: Arc<OpenBundle>,
+    place: usize,
+    /// The next frame to read, and where it is.
+    next: usize,
+    at: u64,
+    /// Bytes of that frame's content to leave out.
+    skip: usize,
+    piece: io::Cursor<Vec<u8>>,
+    /// Where the whole entry is read.
+    hasher: Option<Hasher>,
+}
+
+impl EntryReader {
+    /// Reads the entry at `place` from `offset` of its content on.
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
+        let entry = bundle.entry(place);
+        let offset = offset.min(entry.size);
+        let next = 1 + (offset / CHUNK as u64) as usize;
+        let before: u64 = entry.frames[..next].iter().map(|frame| u64::from(frame.0)).sum();
+        EntryReader {
+            place,
+            next,
+            at: entry.offset + before,
+            skip: (offset % CHUNK as u64) as usize,
+            piece: io::Cursor::default(),
+            hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
+            bundle,
+        }
+    }
+
+    fn load(&mut self) -> io::Result<()> {
+        let entry = self.bundle.entry(self.place);
+        let at = self.at;
+        let damaged = |why| {
+            let damage = self.bundle.volumes.place(Damage::new(&entry.name, at, why));
+            io::Error::new(io::ErrorKind::InvalidData, damage.to_string())
+        };
+        if entry.is_content(self.next) {
+            let length = entry.frames[self.next].0;
+            let bytes = self.bundle.volumes.bytes_at(self.at, length as usize)?;
+            let content = entry.content(self.next, &bytes).map_err(damaged)?;
+            if let Some(hasher) = &mut self.hasher {
+                hasher.update(&content);
+            }
+            self.piece = io::Cursor::new(content);
+            self.piece.set_position(std::mem::take(&mut self.skip) as u64);
+            self.next += 1;
+            self.at += u64::from(length);
+        }
+        if !entry.is_content(self.next)
+            && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest)
+        {
+            self.piece = io::Cursor::default();
+            return Err(damaged(format!("its content does not have the digest {}", entry.digest)));
+        }
+        Ok(())
+    }
+}
+
+impl Read for EntryReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.piece.position() == self.piece.get_ref().len() as u64 && !buffer.is_empty() {
+            self.load()?;
+        }
+        self.piece.read(buffer)
+    }
+}

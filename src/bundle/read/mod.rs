@@ -1,0 +1,23 @@
+//! Reading: a bundle is opened, read by offset and verified; it is never extracted.
+
+mod against_lock;
+mod bad_volumes;
+mod blob_reader;
+pub(crate) mod bundle;
+pub(crate) mod checksums;
+mod entry_reader;
+pub(crate) mod header;
+pub(crate) mod index;
+pub(crate) mod open_bundle;
+pub(crate) mod signature;
+mod signed_by;
+pub(crate) mod verify;
+pub(crate) mod volume_reader;
+pub(crate) mod volume_set;
+pub(crate) mod without_volume;
+
+pub use bad_volumes::name_bad_volumes;
+pub use bundle::Bundle;
+pub use signed_by::SignedBy;
+pub use verify::{Verified, verify};
+pub use volume_set::is_split;

@@ -1,0 +1,204 @@
+//! The reader of a bundle's bytes, which lie in one file, or in volumes `B.0001` … `B.0999` that, joined, are that
+//! file. Other readers see one run of bytes; only messages name a volume.
+
+use super::volume_set::VolumeSet;
+use crate::bundle::error::Error;
+use crate::bundle::format::damage::Damage;
+use crate::bundle::format::files::file_name;
+use crate::bundle::format::stored::ReadAt;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most volumes that are open at a time: a bundle may have more than a process may open files.
+const MAX_OPEN: usize = 16;
+
+/// The bytes of a bundle. Any number of threads may read.
+#[derive(Debug)]
+pub(crate) struct VolumeReader {
+    parts: Vec<Part>,
+    are_volumes: bool,
+    /// Those that were read last.
+    open: Mutex<VecDeque<(usize, Arc<File>)>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    start: u64,
+    length: u64,
+    /// Whether it cannot be read.
+    is_lost: bool,
+}
+
+impl VolumeReader {
+    /// Opens the bundle that `path` means: a file, the name that volumes share, or any one volume.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or volumes are missing; all of them are named.
+    pub(crate) fn open(path: &Path) -> Result<VolumeReader, Error> {
+        let cannot = |source| Error::Open { path: path.into(), source };
+        match VolumeSet::of(path).map_err(cannot)? {
+            None => VolumeReader::over(vec![path.into()], false),
+            Some(volumes) => {
+                let missing = volumes.missing();
+                if !missing.is_empty() {
+                    return Err(Error::Missing { path: volumes.base, volumes: missing });
+                }
+                VolumeReader::over(volumes.paths().collect(), true)
+            }
+        }
+    }
+
+    /// Reads these files as one, in this order.
+    pub(crate) fn over(paths: Vec<PathBuf>, are_volumes: bool) -> Result<VolumeReader, Error> {
+        let mut parts = Vec::with_capacity(paths.len());
+        let mut open = VecDeque::new();
+        let mut start = 0;
+        for path in paths {
+            let file = File::open(&path).and_then(|file| {
+                let data = file.metadata()?;
+                if data.is_file() {
+                    Ok((file, data.len()))
+                } else {
+                    Err(io::Error::other("it is no plain file"))
+                }
+            });
+            let (file, length) = file.map_err(|source| Error::Open { path: path.clone(), source })?;
+            if open.len() < MAX_OPEN {
+                open.push_back((parts.len(), Arc::new(file)));
+            }
+            parts.push(Part { path, start, length, is_lost: false });
+            start += length;
+        }
+        Ok(VolumeReader { parts, are_volumes, open: Mutex::new(open) })
+    }
+
+    /// The same files with a gap of `length` bytes before the one at `index`: a volume that is lost.
+    pub(crate) fn with_gap(mut self, index: usize, length: u64) -> VolumeReader {
+        let start = self.start(index);
+        self.open.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.parts[index..].iter_mut().for_each(|part| part.start += length);
+        self.parts.insert(index, Part { path: PathBuf::new(), start, length, is_lost: true });
+        self
+    }
+
+    /// Where the file at `index` begins, or the end where there is none.
+    pub(crate) fn start(&self, index: usize) -> u64 {
+        self.parts.get(index).map_or(self.length(), |part| part.start)
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn length(&self) -> u64 {
+        self.parts.last().map_or(0, |last| last.start + last.length)
+    }
+
+    /// `length` bytes from `at` on.
+    pub(crate) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.read_exact_at(&mut bytes, at)?;
+        Ok(bytes)
+    }
+
+    /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
+    pub(crate) fn volume(&self, at: u64) -> Option<String> {
+        let part = self.parts.get(self.part_at(at)).filter(|_| self.are_volumes)?;
+        Some(file_name(&part.path))
+    }
+
+    /// The name of the volume that begins at `end`, where one does.
+    pub(crate) fn surplus(&self, end: u64) -> Option<String> {
+        let next = self.parts.iter().find(|part| part.start == end && end > 0);
+        next.map(|part| file_name(&part.path))
+    }
+
+    /// The damage with the volume that it is in.
+    pub(crate) fn place(&self, damage: Damage) -> Damage {
+        Damage { volume: self.volume(damage.offset), ..damage }
+    }
+
+    /// The part that has the byte at `at`, or the last one.
+    fn part_at(&self, at: u64) -> usize {
+        // an empty part begins where the next one does
+        self.parts.partition_point(|part| part.start <= at).saturating_sub(1)
+    }
+
+    fn file(&self, index: usize) -> io::Result<Arc<File>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = open.iter().position(|(part, _)| *part == index) {
+            let found = open[place].1.clone();
+            if place + 1 < open.len()
+                && let Some(used) = open.remove(place)
+            {
+                open.push_back(used);
+            }
+            return Ok(found);
+        }
+        if self.parts[index].is_lost {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let file = Arc::new(File::open(&self.parts[index].path)?);
+        if open.len() >= MAX_OPEN {
+            open.pop_front();
+        }
+        open.push_back((index, file.clone()));
+        Ok(file)
+    }
+}
+
+impl ReadAt for VolumeReader {
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            let index = self.part_at(at);
+            let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
+            let left = left.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
+            let read = self.file(index).and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start));
+            read.map_err(|error| match self.volume(at) {
+                Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
+                None => error,
+            })?;
+            at += now.len() as u64;
+            buffer = later;
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for File {
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, buffer, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::format::files::volume_path;
+
+    #[test]
+    fn bytes_are_read_over_the_edges_of_volumes() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("B");
+        let bytes: Vec<u8> = (0..200u8).collect();
+        // more than are held open, and an empty one
+        let paths: Vec<PathBuf> = (0..=20).map(|number| volume_path(&base, number + 1)).collect();
+        for (path, piece) in paths.iter().zip(bytes.chunks(10).chain([&[][..]])) {
+            std::fs::write(path, piece).unwrap();
+        }
+        let medium = VolumeReader::open(&base).unwrap();
+        assert_eq!(medium.length(), 200);
+        for (at, length) in [(0, 200), (0, 0), (9, 2), (10, 10), (195, 5), (55, 100), (3, 1)] {
+            assert_eq!(medium.bytes_at(at, length).unwrap(), bytes[at as usize..][..length]);
+        }
+        let past = medium.bytes_at(195, 6).unwrap_err();
+        assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(medium.volume(39).as_deref(), Some("B.0004"));
+        assert_eq!(medium.volume(40).as_deref(), Some("B.0005"));
+        assert_eq!(VolumeReader::over(vec![paths[0].clone()], false).unwrap().volume(3), None);
+    }
+}

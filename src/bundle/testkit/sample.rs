@@ -1,0 +1,139 @@
+//! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
+#![allow(clippy::unwrap_used)]
+
+use crate::bundle::format::stored::stored_len;
+use crate::bundle::format::{frame, header};
+use crate::bundle::write::fill::finish;
+use crate::bundle::write::volume_writer::VolumeWriter;
+use crate::bundle::*;
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{File, Image, Lock};
+use crate::model::{Descriptor, Digest, media_type};
+use crate::report::Silent;
+use std::collections::HashMap;
+use std::fs;
+use std::io::{Cursor, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Content in memory; sizes can be faked.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub blobs: HashMap<Digest, Vec<u8>>,
+    pub sizes: HashMap<Digest, u64>,
+}
+
+impl Memory {
+    pub(super) fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
+        let digest = Digest::sha256(bytes);
+        self.blobs.insert(digest.clone(), bytes.into());
+        Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
+    }
+}
+
+impl BlobRead for Memory {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        let real = || self.blobs.get(digest).map(|bytes| bytes.len() as u64);
+        Ok(self.sizes.get(digest).copied().or_else(real))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let bytes = self.blobs.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
+        Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
+    }
+}
+
+/// One image of one platform, and one file.
+pub(super) fn sample() -> (Memory, Lock) {
+    let mut memory = Memory::default();
+    let layer = memory.put(&b"layer".repeat(300), "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = memory.put(br#"{"os":"linux"}"#, media_type::OCI_CONFIG);
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
+    let image = Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let file = File::new("https://h.example/tool", file.digest, file.size);
+    (memory, Lock { version: 1, images: vec![image], files: vec![file], ..Lock::default() })
+}
+
+pub(super) fn today() -> jiff::civil::Date {
+    jiff::civil::date(2026, 11, 20)
+}
+
+pub(super) struct Packed {
+    pub _dir: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+pub(super) fn packed() -> Packed {
+    let (memory, lock) = sample();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    Packed { _dir: dir, path }
+}
+
+impl Packed {
+    /// What verification finds; empty where the bundle is sound.
+    pub(super) fn problems(&self) -> String {
+        match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &Silent)) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Lets a liar change the index, and makes locator and tail fit.
+    pub(super) fn reseal(&self, lie: impl FnOnce(&mut Contents)) {
+        let bundle = Bundle::open(&self.path).unwrap();
+        let mut contents = bundle.contents().clone();
+        lie(&mut contents);
+        self.seal(&contents, bundle.contents().locator, index_at(&bundle));
+    }
+
+    /// Ends the file at `end` with this index, and puts the locator where it was.
+    pub(super) fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
+        self.seal_signed(contents, None, locator_at, end);
+    }
+
+    pub(super) fn seal_signed(
+        &self,
+        contents: &Contents,
+        signature: Option<&[u8]>,
+        locator_at: u64,
+        end: u64,
+    ) {
+        let file = fs::File::options().write(true).open(&self.path).unwrap();
+        file.set_len(end).unwrap();
+        let mut out = VolumeWriter::file(file.into(), end, None);
+        let locator = finish(contents, signature, &mut out).unwrap();
+        out.overwrite(&locator.frames().concat(), locator_at).unwrap();
+    }
+
+    /// Puts other content of the same size into an entry, with frames that fit.
+    pub(super) fn replace(&self, place: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        self.reseal(|contents| {
+            let entry = &mut contents.entries[place];
+            assert_eq!((entry.form, entry.frames.len() > 1), (Form::Stored, true));
+            let at = entry.offset + u64::from(entry.frames[0].0);
+            let bytes = fs::read(&self.path).unwrap();
+            let old = &bytes[at as usize..][..entry.frames[1].0 as usize];
+            let mut content = frame::decode(Form::Stored, old, entry.size as usize).unwrap();
+            change(&mut content);
+            let new = frame::stored(&content);
+            entry.frames[1].1 = Hash::of(&new);
+            let file = fs::File::options().write(true).open(&self.path).unwrap();
+            file.write_all_at(&new, at).unwrap();
+        });
+    }
+}
+
+/// Where the entry of the index begins.
+pub(super) fn index_at(bundle: &Bundle) -> u64 {
+    bundle.0.index.locator.offset - stored_len(header::BLOCK as u64)
+}
+
+/// The first entry with this form that is a blob.
+pub(super) fn blob(contents: &Contents, form: Form) -> usize {
+    contents.entries.iter().position(|entry| entry.is_blob() && entry.form == form).unwrap()
+}

@@ -1,0 +1,17 @@
+//! Writing: a bundle from a store, whole, in volumes, or one volume again; its packaging, and how it is published.
+
+mod checksums;
+pub(crate) mod fill;
+pub(crate) mod frames;
+mod only_volume;
+mod pack;
+mod packaging;
+pub(crate) mod partial_file;
+pub(crate) mod publish;
+mod remove;
+pub(crate) mod sign;
+pub(crate) mod volume_writer;
+
+pub use only_volume::write_volume;
+pub use pack::{PackedBundle, write, write_packaged};
+pub use packaging::Packaging;

@@ -1,0 +1,133 @@
+//! One volume of a bundle again: the bundle is packed once more, and the bytes of the other volumes are dropped.
+//!
+//! The contents index says how the bundle was packed, so it must be in the other volumes. Where the lost volume holds
+//! it, the whole bundle must be packed again.
+
+use super::fill::{empty_contents, fill};
+use super::partial_file::room;
+use super::volume_writer::VolumeWriter;
+use crate::bundle::error::Error;
+use crate::bundle::format::contents::Contents;
+use crate::bundle::format::files::{
+    base_of, checksums_path, file_name, folder, number_of, partial_path, volume_path,
+};
+use crate::bundle::plan::pack_plan::PackPlan;
+use crate::bundle::read::bundle::Bundle;
+use crate::bundle::read::checksums::{hash_file, read as listed};
+use crate::bundle::read::without_volume::open_without;
+use crate::content::{BlobRead, ContentError};
+use crate::lockfile::{Lock, LockError};
+use crate::model::Digest;
+use crate::report::Progress;
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Packs volume `number` of the split bundle `like` again and puts it beside the others, or beside `out`. Content comes
+/// from `blobs`, and from the other volumes where `blobs` lacks it; the lock from the other volumes, else from `lock`.
+/// Returns the volume's path and size.
+///
+/// # Errors
+/// When other volumes are missing or damaged, the contents index was in the volume, content is missing,
+/// or the new volume would not be what it was.
+pub fn write_volume(
+    like: &Path,
+    number: usize,
+    out: Option<&Path>,
+    lock: impl FnOnce() -> Result<Lock, LockError>,
+    blobs: &dyn BlobRead,
+    progress: &dyn Progress,
+) -> Result<(PathBuf, u64), Error> {
+    let base = base_of(like);
+    let lost = file_name(&volume_path(&base, number));
+    let cannot = |why: &str| Error::Volume { volume: lost.clone(), why: why.into() };
+    let (bundle, part) = open_without(&base, number, &cannot)?;
+    let packed = bundle.contents();
+    let lock = match bundle.lock() {
+        Ok(lock) => lock,
+        Err(_) => {
+            lock().map_err(|source| Error::VolumeLock { volume: lost.clone(), source: source.into() })?
+        }
+    };
+    if lock.fingerprint() != *bundle.fingerprint() {
+        return Err(cannot(&format!(
+            "the bundle was packed from the lock with fingerprint {}, this one has {}",
+            bundle.fingerprint(),
+            lock.fingerprint()
+        )));
+    }
+    let plan = PackPlan::again(&lock, packed);
+    let path = volume_path(out.unwrap_or(&base), number);
+    let partial = partial_path(&path);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let size = part.end - part.start;
+    room(size, &path)?;
+    progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
+    let written = File::create(&partial).map_err(failed).and_then(|file| {
+        let blobs = StoreFirst { store: blobs, bundle: &bundle, lost: part.clone() };
+        let mut writer = VolumeWriter::only(file, part);
+        let landfall = packed.landfall.clone();
+        let contents = Contents { landfall, ..empty_contents(&plan, packed.options) };
+        let sign = |_: &Contents| Ok(bundle.signature().map(<[u8]>::to_vec));
+        let digest = fill(&plan, &blobs, &partial, &mut writer, contents, sign, progress)?;
+        if digest != *bundle.digest() {
+            return Err(cannot(&format!(
+                "landfall {}, which packed the bundle, compressed it otherwise than this landfall {}",
+                packed.landfall,
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        if writer.cuts_frame() {
+            let why = "it does not begin or end where a frame does, so a volume beside it is not whole";
+            return Err(cannot(why));
+        }
+        writer.sync().map_err(failed)?;
+        let expected = listed(&base).into_iter().find(|(of, _)| number_of(&base, of) == Some(number));
+        if let Some((_, expected)) = expected
+            && hash_file(&partial).map_err(failed)? != expected
+        {
+            let sums = file_name(&checksums_path(&base));
+            return Err(cannot(&format!(
+                "what came out does not have the SHA-256 that {sums} gives it; a signature that was in it cannot be \
+                 made again, so pack a signed bundle again with --sign"
+            )));
+        }
+        fs::rename(&partial, &path).and_then(|()| File::open(folder(&path))?.sync_all()).map_err(failed)
+    });
+    progress.end();
+    if written.is_err() {
+        // the first error is reported; the next run writes over it
+        let _ = fs::remove_file(&partial);
+    }
+    written?;
+    if out.is_none() {
+        Bundle::open(&volume_path(&base, 1))?;
+    }
+    Ok((path, size))
+}
+
+/// The content of a store, and what it lacks from the volumes that are there.
+struct StoreFirst<'a> {
+    store: &'a dyn BlobRead,
+    bundle: &'a Bundle,
+    lost: Range<u64>,
+}
+
+impl BlobRead for StoreFirst<'_> {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        if let Some(size) = self.store.stat(digest)? {
+            return Ok(Some(size));
+        }
+        let entry = self.bundle.0.place(digest).map(|place| self.bundle.0.entry(place));
+        let there = entry.filter(|entry| {
+            entry.offset + entry.file_len() <= self.lost.start || entry.offset >= self.lost.end
+        });
+        Ok(there.map(|entry| entry.size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let in_volumes = self.store.stat(digest)?.is_none() && self.stat(digest)?.is_some();
+        if in_volumes { self.bundle.open(digest, offset) } else { self.store.open(digest, offset) }
+    }
+}

@@ -1,0 +1,53 @@
+//! `OUT.partial`, the file that a bundle is written into before it has its name: its lock against other processes, the
+//! room that it needs, and the folder beside it.
+
+use crate::bundle::error::Error;
+use crate::bundle::format::files::{folder, partial_path, suffixed};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Opens or creates `OUT.partial`, and locks it against other processes.
+pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
+    let path = partial_path(out);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    if out.is_dir() {
+        return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
+    }
+    let file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    // another process may have finished and renamed it between open and lock
+    let same = fs::metadata(&path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
+    if !same.unwrap_or(false) {
+        return Err(Error::Busy { path });
+    }
+    Ok((path, file))
+}
+
+/// Refuses to begin where there is less room than `needed` bytes.
+pub(crate) fn room(needed: u64, out: &Path) -> Result<(), Error> {
+    let folder = folder(out);
+    let failed = |source: rustix::io::Errno| Error::Write { path: folder.into(), source: source.into() };
+    let system = rustix::fs::statvfs(folder).map_err(failed)?;
+    let available = system.f_bavail.saturating_mul(system.f_frsize);
+    if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
+}
+
+/// The folder beside the partial file at `path` in which `pull --bundle` keeps its journal and its spool.
+pub(crate) fn work_folder(path: &Path) -> PathBuf {
+    suffixed(path, ".work")
+}
+
+/// Removes the work folder of the partial file at `path`, if there is one.
+pub(crate) fn clear_work(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(work_folder(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

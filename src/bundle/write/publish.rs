@@ -1,0 +1,73 @@
+//! Publishing a bundle: all its files get their names, in an order that shows no bundle before it is complete.
+
+use super::checksums;
+use super::packaging::Tool;
+use super::remove::remove_volumes;
+use crate::bundle::format::files::{checksums_path, folder, signature_path, volume_path};
+use crate::bundle::format::names::NAMESPACE;
+use crate::bundle::read::checksums::{hash_file, read as listed};
+use crate::sign::Signer;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Gives everything its name: what was written as `partial`, in volumes with these checksums or in one file, and
+/// the programs. Returns the files of the bundle, and those beside it.
+///
+/// Volumes of an older bundle go first, then the new ones come, and the first volume last. So whenever a
+/// first volume stands there, all the others are those of the same bundle.
+pub(crate) fn publish(
+    partial: &Path,
+    out: &Path,
+    volume_sums: &[String],
+    tools: &[Tool],
+    signer: Option<&Signer>,
+) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
+    let is_split = !volume_sums.is_empty();
+    let files: Vec<(PathBuf, String)> = if is_split {
+        (1..).map(|number| volume_path(out, number)).zip(volume_sums.iter().cloned()).collect()
+    } else if tools.is_empty() {
+        vec![(out.into(), String::new())]
+    } else {
+        vec![(out.into(), hash_file(partial)?)]
+    };
+    let mut beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
+    let has_sums = is_split || !tools.is_empty();
+    let sums = has_sums.then(|| checksums::text(files.iter().chain(&beside)));
+    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(NAMESPACE, text));
+    // while nothing has its name yet
+    let signature = signing.transpose().map_err(io::Error::other)?;
+    // those of an older bundle would call this one damaged
+    if has_sums || listed(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
+        checksums::remove(out)?;
+    }
+    if is_split {
+        remove_volumes(out)?;
+        sync()?;
+        for number in (2..=files.len()).rev() {
+            fs::rename(volume_path(partial, number), volume_path(out, number))?;
+        }
+    } else {
+        fs::rename(partial, out)?;
+    }
+    for tool in tools {
+        fs::rename(&tool.partial, &tool.path)?;
+    }
+    for (path, text) in
+        [(checksums_path(out), sums), (signature_path(out), signature.map(String::into_bytes))]
+    {
+        if let Some(text) = text {
+            checksums::write(&path, &text)?;
+            beside.push((path, String::new()));
+        }
+    }
+    if is_split {
+        sync()?;
+        fs::rename(volume_path(partial, 1), volume_path(out, 1))?;
+        fs::remove_file(partial)?;
+    }
+    sync()?;
+    let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
+    Ok((paths(files), paths(beside)))
+}

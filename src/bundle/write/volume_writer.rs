@@ -1,0 +1,280 @@
+//! The writer of a bundle's bytes: into one file, into volumes that are cut at frame edges, each as long as its size
+//! allows, or into one volume alone.
+
+use crate::bundle::format::files::{MAX_VOLUMES, volume_path};
+use crate::bundle::format::frame;
+use crate::bundle::read::checksums::hash_file;
+use crate::model::{Algorithm, Hasher};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+/// How many bytes are written before they are synced to disk.
+const FLUSH: u64 = 16 << 20;
+
+/// Where the frames of a bundle are written, one after the other.
+pub(crate) struct VolumeWriter {
+    /// Bytes appended so far, over all volumes.
+    pub end: u64,
+    file: Arc<File>,
+    /// Where the file begins in the bundle.
+    start: u64,
+    flush: Option<SyncSender<Arc<File>>>,
+    flushed: u64,
+    target: Target,
+}
+
+enum Target {
+    /// The file has the whole bundle.
+    Whole,
+    /// The file is the last volume so far.
+    Volumes(Volumes),
+    /// The file is one volume, which ends here; the bytes of others are dropped.
+    Only { end: u64, cuts_frame: bool },
+}
+
+/// Volumes, and what must be known of them at the end.
+struct Volumes {
+    base: PathBuf,
+    size: u64,
+    starts: Vec<u64>,
+    /// The checksum of each volume that is full, in hex; `None` where it was overwritten since.
+    sums: Vec<Option<String>>,
+    hasher: Hasher,
+    /// Lengths of what cannot be cut.
+    units: Vec<u64>,
+    /// Whether the size has turned out too small, so that nothing more is written.
+    counting: bool,
+}
+
+impl VolumeWriter {
+    /// Continues `file`, `end` bytes of which are written. It is sent to `flush` whenever there is much that is not
+    /// on disk yet.
+    pub(crate) fn file(file: Arc<File>, end: u64, flush: Option<SyncSender<Arc<File>>>) -> VolumeWriter {
+        VolumeWriter { end, file, start: 0, flush, flushed: end, target: Target::Whole }
+    }
+
+    /// Begins volumes of `base` that have at most `size` bytes.
+    pub(crate) fn volumes(base: &Path, size: u64, flush: SyncSender<Arc<File>>) -> io::Result<VolumeWriter> {
+        let volumes = Volumes {
+            base: base.into(),
+            size,
+            starts: vec![0],
+            sums: Vec::new(),
+            hasher: Hasher::new(Algorithm::Sha256),
+            units: Vec::new(),
+            counting: false,
+        };
+        let file = Arc::new(File::create(volume_path(base, 1))?);
+        let target = Target::Volumes(volumes);
+        Ok(VolumeWriter { target, ..VolumeWriter::file(file, 0, Some(flush)) })
+    }
+
+    /// Keeps the bytes of one volume, which has this part of the bundle, and drops the others.
+    pub(crate) fn only(file: File, part: Range<u64>) -> VolumeWriter {
+        let target = Target::Only { end: part.end, cuts_frame: false };
+        VolumeWriter { start: part.start, target, ..VolumeWriter::file(file.into(), 0, None) }
+    }
+
+    /// Stops writing where that many bytes cannot fit into volumes of this size.
+    pub(crate) fn expect(&mut self, bytes: u64) {
+        if let Target::Volumes(volumes) = &mut self.target {
+            volumes.counting = bytes / MAX_VOLUMES as u64 > volumes.size;
+        }
+    }
+
+    /// Appends frames. A volume ends before one of them.
+    pub(crate) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
+        if matches!(self.target, Target::Whole) {
+            return self.write(frames);
+        }
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let (frame, later) = frame::split(rest).unwrap_or((rest, &[]));
+            if self.takes(frame.len() as u64)? {
+                self.write(frame)?;
+            } else {
+                self.end += frame.len() as u64;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.end - self.start)?;
+        if let Target::Volumes(volumes) = &mut self.target {
+            volumes.hasher.update(bytes);
+        }
+        self.end += bytes.len() as u64;
+        if self.end - self.flushed >= FLUSH {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        self.flushed = self.end;
+        if let Some(flush) = &self.flush {
+            // a flusher that has failed reports why at the end
+            let _ = flush.send(self.file.clone());
+        }
+    }
+
+    /// Whether the next frame, of this length, is written. Begins another volume if it does not fit into this one.
+    fn takes(&mut self, length: u64) -> io::Result<bool> {
+        let volumes = match &mut self.target {
+            Target::Whole => return Ok(true),
+            Target::Only { end, cuts_frame } => {
+                let next = self.end + length;
+                let inside = self.end >= self.start && next <= *end;
+                *cuts_frame |= !inside && self.end < *end && next > self.start;
+                return Ok(inside);
+            }
+            Target::Volumes(volumes) => volumes,
+        };
+        volumes.units.push(length);
+        let is_full = self.end - self.start + length > volumes.size;
+        volumes.counting |= length > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
+        let takes = !volumes.counting;
+        if is_full && takes {
+            let hasher = std::mem::replace(&mut volumes.hasher, Hasher::new(Algorithm::Sha256));
+            volumes.sums.push(Some(hasher.finish().hex()));
+            volumes.starts.push(self.end);
+            let next = File::create(volume_path(&volumes.base, volumes.starts.len()))?;
+            self.flush();
+            (self.file, self.start) = (Arc::new(next), self.end);
+        }
+        Ok(takes)
+    }
+
+    /// Writes `bytes` over what was appended at `at`.
+    pub(crate) fn overwrite(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+        let volumes = match &mut self.target {
+            Target::Whole => return self.file.write_all_at(bytes, at),
+            Target::Only { end, .. } => {
+                let (from, to) = (at.max(self.start), (at + bytes.len() as u64).min(*end));
+                if from >= to {
+                    return Ok(());
+                }
+                let kept = &bytes[(from - at) as usize..(to - at) as usize];
+                return self.file.write_all_at(kept, from - self.start);
+            }
+            Target::Volumes(volumes) if volumes.counting => return Ok(()),
+            Target::Volumes(volumes) => volumes,
+        };
+        volumes.sums.resize(volumes.starts.len(), None);
+        while !bytes.is_empty() {
+            let index = volumes.starts.partition_point(|start| *start <= at) - 1;
+            let left = volumes.starts.get(index + 1).map_or(u64::MAX, |end| end - at);
+            let (now, later) = bytes.split_at(left.min(bytes.len() as u64) as usize);
+            let file = File::options().write(true).open(volume_path(&volumes.base, index + 1))?;
+            file.write_all_at(now, at - volumes.starts[index])?;
+            file.sync_all()?;
+            volumes.sums[index] = None;
+            (bytes, at) = (later, at + now.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Whether a frame lies over the edge of the one volume that is kept.
+    pub(crate) fn cuts_frame(&self) -> bool {
+        matches!(self.target, Target::Only { cuts_frame: true, .. })
+    }
+
+    /// Releases the flusher: nothing more is appended.
+    pub(crate) fn close(&mut self) {
+        self.flush = None;
+    }
+
+    /// Syncs the end to disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// The SHA-256 of each volume in hex; nothing where there is one file.
+    pub(crate) fn sums(&self) -> io::Result<Vec<String>> {
+        let Target::Volumes(volumes) = &self.target else { return Ok(Vec::new()) };
+        let sum = |index: usize| match volumes.sums.get(index) {
+            Some(Some(sum)) => Ok(sum.clone()),
+            _ => hash_file(&volume_path(&volumes.base, index + 1)),
+        };
+        (0..volumes.starts.len()).map(sum).collect()
+    }
+
+    /// The smallest size of volumes that fits, where this one has turned out too small.
+    pub(crate) fn smallest(&self) -> Option<u64> {
+        match &self.target {
+            Target::Volumes(volumes) if volumes.counting => Some(smallest(&volumes.units, MAX_VOLUMES)),
+            _ => None,
+        }
+    }
+}
+
+/// The smallest size of volumes, at most `most` of them, that `units` fit into in this order.
+fn smallest(units: &[u64], most: usize) -> u64 {
+    let fits = |size: u64| {
+        let (mut volumes, mut filled) = (1, 0);
+        for unit in units {
+            if filled + unit > size {
+                (volumes, filled) = (volumes + 1, 0);
+            }
+            filled += unit;
+        }
+        volumes <= most
+    };
+    let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { high = middle } else { low = middle + 1 }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn the_smallest_size_that_fits_is_found() {
+        assert_eq!(smallest(&[5, 5, 5, 5], 2), 10);
+        assert_eq!(smallest(&[5, 5, 5, 5], 3), 10);
+        assert_eq!(smallest(&[5, 5, 5, 5], 4), 5);
+        assert_eq!(smallest(&[1, 1, 9, 1, 1], 3), 9);
+        assert_eq!(smallest(&[1, 1, 9, 1, 1], 2), 11);
+        assert_eq!(smallest(&[7], 999), 7);
+    }
+
+    #[test]
+    fn volumes_end_at_frames_and_what_is_put_back_may_lie_in_two() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("B.partial");
+        let (flush, _flushed) = sync_channel(100);
+        let mut out = VolumeWriter::volumes(&base, 64, flush).unwrap();
+        let frames: Vec<Vec<u8>> =
+            [10, 20, 30, 5].iter().map(|len| frame::stored(&vec![b'x'; *len])).collect();
+        out.append(&frames.concat()).unwrap();
+        let mut bytes = frames.concat();
+        assert_eq!(out.end, bytes.len() as u64);
+        out.overwrite(b"0123456789", 60).unwrap();
+        bytes[60..70].copy_from_slice(b"0123456789");
+        let files: Vec<_> = (1..=3).map(|number| fs::read(volume_path(&base, number)).unwrap()).collect();
+        assert_eq!(files.iter().map(Vec::len).collect::<Vec<_>>(), [27 + 37, 47, 22]);
+        assert_eq!(files.concat(), bytes);
+        let sums = out.sums().unwrap();
+        for (file, sum) in files.iter().zip(&sums) {
+            assert_eq!(*sum, crate::model::Digest::sha256(file).hex());
+        }
+        assert_eq!((sums.len(), out.smallest()), (3, None));
+        // a frame that is longer than a volume may be
+        out.append(&frame::stored(&[0; 100])).unwrap();
+        assert_eq!((out.smallest(), out.end), (Some(117), 133 + 117));
+        assert!(!volume_path(&base, 4).exists());
+    }
+}
