@@ -4,7 +4,7 @@ use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::Lock;
-use crate::manifest::{Wanting, draft};
+use crate::manifest::{DraftItem, draft};
 use crate::model::today;
 use crate::report::{Item, Kind, Report, Status};
 use crate::rewrite::audit::{Coverage, Helm, Inventory, discover};
@@ -71,7 +71,7 @@ impl Discover {
         lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
         lines.push(format!("{entries} entries from {} files and charts", found.read));
         let images = wishes.iter().filter_map(|wish| match &wish.what {
-            Wanting::Image(image) => Some(image.to_string()),
+            DraftItem::Image(image) => Some(image.to_string()),
             _ => None,
         });
         let mut images: Vec<String> = images.collect();
