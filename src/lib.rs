@@ -15,6 +15,7 @@
 //! up), [`doctor`] (find out why). [`cli`] is the only place that prints.
 
 pub mod bundle;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;
 pub mod content;
@@ -32,6 +33,7 @@ pub mod registry;
 pub mod render;
 pub mod report;
 pub mod rewrite;
+#[cfg(feature = "serve")]
 pub mod serve;
 pub mod sign;
 pub mod store;

@@ -1,6 +1,6 @@
 //! A lock entry taken apart: everything that must be there for it to be whole.
 
-use super::Part;
+use super::{Origin, Part};
 use crate::model::{Descriptor, Digest};
 use crate::report::{Item, Kind, Status};
 
@@ -43,6 +43,11 @@ impl Entry {
     /// its index.
     pub fn only_refers(&self, digest: &Digest) -> bool {
         self.referrers.iter().any(|one| one.descriptor.digest == *digest && !one.is_child)
+    }
+
+    /// The trimmed index, where it has one.
+    pub fn trimmed(&self) -> Option<&Part> {
+        self.parts.iter().find(|part| matches!(part.origin, Origin::Trimmed { .. }))
     }
 
     /// It as an item of a report, that is there.

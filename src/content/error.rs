@@ -1,34 +1,26 @@
-//! Why content cannot be written.
+//! Why content cannot be written, and why a part cannot be moved.
 
-use crate::model::Digest;
+use crate::http::{Error, ErrorKind};
+use crate::model::{Descriptor, Digest};
+use crate::report::Side;
 use std::path::{Path, PathBuf};
 
-/// Why the store cannot be used.
+/// Why content cannot be written.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A file or folder of the store: what was tried, and the system's answer.
-    #[error("store: cannot {action} {path}: {source}{}", hint(source))]
+pub enum WriteError {
+    /// A file or folder of the sink: what was tried, and the system's answer.
+    #[error("{sink}cannot {action} {path}: {source}{hint}")]
     Io {
+        /// The sink's name and a colon, where messages name it.
+        sink: &'static str,
         /// What was tried.
         action: &'static str,
         /// With which file.
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
-    },
-    /// The file of a bundle that is being made: the system's answer.
-    #[error("cannot write {path}: {source}{}", full(source))]
-    Bundle {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
-    },
-    /// The store is to be swept while others use it, or used while it is swept.
-    #[error("another process uses the store {dir}; wait until it is done")]
-    Busy {
-        /// The store.
-        dir: PathBuf,
+        /// What to do about it; empty, or begins with a semicolon.
+        hint: &'static str,
     },
     /// Content that came in has another digest than it should have.
     #[error("the bytes that came are not {wanted}: they are {found}")]
@@ -48,31 +40,61 @@ pub enum StoreError {
         /// What came.
         found: u64,
     },
-    /// `index.json` of the store is no JSON.
-    #[error("store: {path} is no JSON ({why}); move it away, the blobs are not touched")]
-    Index {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
+    /// The sink refuses for a reason of its own.
+    #[error("{0}")]
+    Refused(String),
 }
 
-fn hint(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
-        _ => full(error),
+impl WriteError {
+    /// A step with a file that failed.
+    pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> WriteError {
+        let hint = match source.kind() {
+            std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
+            _ => "",
+        };
+        WriteError::Io { sink: "", action, path: path.into(), source, hint }
     }
 }
 
-fn full(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
-        _ => "",
+/// A part that could not be moved.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{why}")]
+pub struct TransferError {
+    /// Which side failed.
+    pub side: Side,
+    /// Why.
+    pub why: Error,
+}
+
+impl TransferError {
+    /// An error of this side and class.
+    pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
+        TransferError { side, why: Error::new(kind, message) }
+    }
+
+    /// An error of the source.
+    pub fn source(why: Error) -> TransferError {
+        TransferError { side: Side::Source, why }
+    }
+
+    /// An error of the destination.
+    pub fn destination(why: Error) -> TransferError {
+        TransferError { side: Side::Destination, why }
     }
 }
 
-/// A step that failed: what was tried, with which file.
-pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    move |source| StoreError::Io { action, path: path.into(), source }
+impl From<WriteError> for TransferError {
+    fn from(error: WriteError) -> TransferError {
+        let (side, kind) = match &error {
+            WriteError::Digest { .. } | WriteError::Size { .. } => (Side::Source, ErrorKind::Invalid),
+            WriteError::Io { .. } | WriteError::Refused(_) => (Side::Destination, ErrorKind::Local),
+        };
+        TransferError::new(side, kind, error.to_string())
+    }
+}
+
+/// A stream that ended before the content did.
+pub(super) fn ended(descriptor: &Descriptor, at: u64) -> Error {
+    let Descriptor { digest, size, .. } = descriptor;
+    Error::new(ErrorKind::Network, format!("{digest}: the answer ended after {at} of {size} bytes"))
 }

@@ -5,15 +5,16 @@
 //! hangs up where the next part begins. What helpers bring is written where it belongs, recorded in a
 //! journal, and hashed when the first connection comes there.
 
-use crate::content::range_plan::{Next, Plan};
-use crate::content::transfer::{blocking, fetch};
-use crate::content::{Origin, Part};
-use crate::content::{PartialBlob, Sink, Source, TransferError, Writer};
-use crate::http::{ErrorKind, backoff};
-use crate::report::{Progress, Side};
+use super::blocking::blocking;
+use super::error::ended;
+use super::range_plan::{Next, RangePlan};
+use super::{ByteRange, Cause, Failed, Opener, Origin, Part, PartialBlob, TransferError, Writer};
+use crate::http::ErrorKind;
+use crate::model::Limits;
+use crate::report::Side;
 use futures_util::StreamExt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -21,12 +22,12 @@ use tokio::task::JoinSet;
 /// How many helpers may fail before no more are sent.
 const FAILURES: u32 = 4;
 
-/// IdleSlots of a run that stand idle near its end.
+/// Slots for transfers that stand idle near the end of a run.
 #[derive(Debug, Clone)]
 pub struct IdleSlots {
     free: Arc<Semaphore>,
     all_begun: watch::Receiver<bool>,
-    /// Whether a place honours `Range`, as far as it was seen in this run.
+    /// Whether a host honours `Range`, as far as it was seen in this run.
     ranges: Arc<Mutex<HashMap<String, bool>>>,
 }
 
@@ -37,7 +38,7 @@ impl IdleSlots {
         IdleSlots { free, all_begun, ranges: Arc::default() }
     }
 
-    /// The next idle lane.
+    /// The next idle slot.
     async fn next(&self) -> OwnedSemaphorePermit {
         let mut all_begun = self.all_begun.clone();
         if all_begun.wait_for(|begun| *begun).await.is_ok()
@@ -49,115 +50,79 @@ impl IdleSlots {
     }
 }
 
-/// Brings one part where it belongs as [`fetch`] does, a big one with helpers on idle `lanes`.
-///
-/// # Errors
-/// Which side failed, after all attempts.
-pub async fn fetch_parallel(
-    source: &Arc<dyn Source>,
-    into: &Arc<dyn Sink>,
-    part: &Part,
-    progress: &Arc<dyn Progress>,
-    lanes: &IdleSlots,
-) -> Result<u64, TransferError> {
-    let limits = source.limits();
-    if part.descriptor.size < limits.wide {
-        return fetch(&**source, into, part, &**progress).await;
-    }
-    let (mut received, mut failures) = (0, 0);
-    loop {
-        let (to, descriptor) = (into.clone(), part.descriptor.clone());
-        let begun = blocking(move || to.begin(&descriptor, true)).await?;
-        let Some((writer, islands)) = begun else { return Ok(received) };
-        let crew = Arc::new(Crew {
-            source: source.clone(),
-            part: part.clone(),
-            step: limits.wide_step,
-            progress: progress.clone(),
-            ground: writer.ground(),
-            plan: Mutex::new(Plan::new(part.descriptor.size, writer.offset(), islands, limits.wide_share)),
-            moved: Notify::new(),
-            news: Notify::new(),
-            received: AtomicU64::new(0),
-            failures: AtomicU32::new(0),
-        });
-        let result = crew.fetch(writer, lanes).await;
-        let new = crew.received.load(Ordering::Relaxed);
-        received += new;
-        match result {
-            Ok(()) => return Ok(received),
-            Err(error) if error.kind == ErrorKind::Network => {
-                failures = if new > 0 { 0 } else { failures + 1 };
-                if failures >= limits.attempts {
-                    return Err(error);
-                }
-                if new == 0 {
-                    tokio::time::sleep(backoff(failures, limits.backoff, limits.backoff_most)).await;
-                }
-            }
-            // wrong bytes, or no ranges: once more, in order
-            Err(error) if error.kind == ErrorKind::Invalid && error.side == Side::Source => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(received + fetch(&**source, into, part, &**progress).await?)
+/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. Of what lies behind its offset the
+/// `ranges` are there.
+pub(super) async fn fetch_parallel(
+    opener: &Arc<Opener>,
+    writer: Writer,
+    ranges: Vec<ByteRange>,
+    limits: &Limits,
+    slots: &IdleSlots,
+) -> Result<(), Failed> {
+    let size = opener.part().descriptor.size;
+    let fetch = Arc::new(ParallelFetch {
+        opener: opener.clone(),
+        step: limits.wide_step,
+        partial: writer.partial(),
+        plan: Mutex::new(RangePlan::new(size, writer.offset(), ranges, limits.wide_share)),
+        moved: Notify::new(),
+        news: Notify::new(),
+        failures: AtomicU32::new(0),
+    });
+    // wrong bytes, or no ranges: the next attempt goes in order
+    fetch.run(writer, slots).await.map_err(|failed| match failed.cause {
+        Cause::Wrong => Failed { cause: Cause::WrongOnce, ..failed },
+        _ => failed,
+    })
 }
 
-/// All who work at one blob.
-struct Crew {
-    source: Arc<dyn Source>,
-    part: Part,
+/// One blob that several connections fetch.
+struct ParallelFetch {
+    opener: Arc<Opener>,
     /// How much is written between two lines of the journal, in bytes.
     step: u64,
-    progress: Arc<dyn Progress>,
-    ground: Arc<dyn PartialBlob>,
-    plan: Mutex<Plan>,
+    partial: Arc<dyn PartialBlob>,
+    plan: Mutex<RangePlan>,
     /// A helper came to its end.
     moved: Notify,
     /// The first connection has work that can be shared, or it was learned whether ranges are honoured.
     news: Notify,
-    received: AtomicU64,
     failures: AtomicU32,
 }
 
-impl Crew {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+impl ParallelFetch {
+    fn plan(&self) -> MutexGuard<'_, RangePlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is lost of the journal is fetched again, no more.
     fn record(&self, from: u64, to: u64) {
-        let _ = self.ground.record((from, to));
+        let _ = self.partial.record((from, to));
     }
 
-    fn came(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.progress.bytes(bytes as u64);
-    }
-
-    async fn fetch(self: &Arc<Self>, writer: Writer, lanes: &IdleSlots) -> Result<(), TransferError> {
-        let place = place(&self.part);
+    async fn run(self: &Arc<Self>, writer: Writer, slots: &IdleSlots) -> Result<(), Failed> {
+        let host = host(self.opener.part());
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.in_order(writer));
         let result = loop {
-            let known = lanes.ranges.lock().ok().and_then(|ranges| ranges.get(&place).copied());
+            let known = slots.ranges.lock().ok().and_then(|ranges| ranges.get(&host).copied());
             // the first helper finds out whether ranges are honoured
             let useful =
                 known.unwrap_or(helpers.is_empty()) && self.failures.load(Ordering::Relaxed) < FAILURES;
             let wanted = useful && self.plan().share().is_some();
             tokio::select! {
                 result = &mut first => break result,
-                lane = lanes.next(), if wanted => {
-                    let (crew, ranges, place) = (self.clone(), lanes.ranges.clone(), place.clone());
+                slot = slots.next(), if wanted => {
+                    let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
                     helpers.spawn(async move {
                         let learn = |honoured| {
                             if let Ok(mut ranges) = ranges.lock() {
-                                ranges.insert(place.clone(), honoured);
+                                ranges.insert(host.clone(), honoured);
                             }
-                            crew.news.notify_one();
+                            fetch.news.notify_one();
                         };
-                        crew.help(learn).await;
-                        drop(lane);
+                        fetch.help(learn).await;
+                        drop(slot);
                     });
                 }
                 Some(_) = helpers.join_next(), if !helpers.is_empty() => {}
@@ -167,12 +132,12 @@ impl Crew {
         // they hold the file, and so its lock
         helpers.shutdown().await;
         let writer = result?;
-        blocking(move || writer.commit()).await
+        Ok(blocking(move || writer.commit()).await?)
     }
 
     /// The first connection: everything in order, what helpers brought included.
-    async fn in_order(&self, mut writer: Writer) -> Result<Writer, TransferError> {
-        while writer.offset() < self.part.descriptor.size {
+    async fn in_order(&self, mut writer: Writer) -> Result<Writer, Failed> {
+        while writer.offset() < self.opener.part().descriptor.size {
             let next = self.plan().next(writer.offset());
             match next {
                 Next::Wait => self.moved.notified().await,
@@ -189,12 +154,12 @@ impl Crew {
         Ok(writer)
     }
 
-    async fn pump(&self, writer: &mut Writer) -> Result<(), TransferError> {
-        let (start, mut stream) =
-            self.source.open(&self.part, writer.offset()).await.map_err(TransferError::source)?;
+    async fn pump(&self, writer: &mut Writer) -> Result<(), Failed> {
+        let descriptor = &self.opener.part().descriptor;
+        let (start, mut stream, _) = self.opener.open(writer.offset()).await?;
         if start != writer.offset() {
-            let message = format!("{}: its host honours no ranges", self.part.descriptor.digest);
-            return Err(TransferError::new(Side::Source, ErrorKind::Invalid, message));
+            let message = format!("{}: its host honours no ranges", descriptor.digest);
+            return Err(TransferError::new(Side::Source, ErrorKind::Invalid, message).into());
         }
         let mut recorded = writer.offset();
         loop {
@@ -203,20 +168,15 @@ impl Crew {
                 return Ok(());
             }
             let Some(bytes) = stream.next().await else {
-                let message = format!(
-                    "{}: the answer ended after {} bytes",
-                    self.part.descriptor.digest,
-                    writer.offset()
-                );
-                return Err(TransferError::new(Side::Source, ErrorKind::Network, message));
+                return Err(Failed::reading(ended(descriptor, writer.offset())));
             };
-            let bytes = bytes.map_err(TransferError::source)?;
+            let bytes = bytes.map_err(Failed::reading)?;
             let end = self.plan().first.1;
             let piece = &bytes[..bytes
                 .len()
                 .min(usize::try_from(end.saturating_sub(writer.offset())).unwrap_or(usize::MAX))];
             writer.write(piece)?;
-            self.came(piece.len());
+            self.opener.came(piece.len());
             self.plan().first_at(writer.offset());
             if writer.offset() - recorded >= self.step {
                 recorded = writer.offset();
@@ -236,20 +196,20 @@ impl Crew {
         self.moved.notify_one();
     }
 
-    async fn bring(&self, helper: u64, from: u64, learn: impl Fn(bool)) -> Result<(), TransferError> {
-        let (start, mut stream) = self.source.open(&self.part, from).await.map_err(TransferError::source)?;
+    async fn bring(&self, helper: u64, from: u64, learn: impl Fn(bool)) -> Result<(), Failed> {
+        let (start, mut stream, _) = self.opener.open(from).await?;
         learn(start == from);
         if start != from {
             return Ok(());
         }
         let (mut at, mut recorded) = (from, from);
         while let Some(bytes) = stream.next().await {
-            let bytes = bytes.map_err(TransferError::source)?;
+            let bytes = bytes.map_err(Failed::reading)?;
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
             let piece =
                 &bytes[..bytes.len().min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
-            self.ground.write(piece, at)?;
-            self.came(piece.len());
+            self.partial.write(piece, at)?;
+            self.opener.came(piece.len());
             at += piece.len() as u64;
             if at - recorded >= self.step || at >= end {
                 self.record(recorded, at);
@@ -260,14 +220,13 @@ impl Crew {
                 return Ok(());
             }
         }
-        let message = format!("{}: the answer ended after {at} bytes", self.part.descriptor.digest);
-        Err(TransferError::new(Side::Source, ErrorKind::Network, message))
+        Err(Failed::reading(ended(&self.opener.part().descriptor, at)))
     }
 }
 
-/// Where a part comes from, as far as that matters for ranges.
-fn place(part: &Part) -> String {
-    match &part.from {
+/// The host that a part comes from: whose ranges they are.
+fn host(part: &Part) -> String {
+    match &part.origin {
         Origin::Blob { registry, .. }
         | Origin::Manifest { registry, .. }
         | Origin::Foreign { registry, .. } => registry.to_string(),

@@ -9,7 +9,7 @@ pub struct Part {
     /// What it is.
     pub descriptor: Descriptor,
     /// Where its bytes come from.
-    pub from: Origin,
+    pub origin: Origin,
 }
 
 /// Where the bytes of a [`Part`] come from.
@@ -54,7 +54,7 @@ pub enum Origin {
 impl Part {
     /// Whether it is sent to a registry as a manifest.
     pub fn is_manifest(&self) -> bool {
-        match &self.from {
+        match &self.origin {
             Origin::Manifest { .. } | Origin::Trimmed { .. } => true,
             Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => false,
             Origin::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
@@ -63,6 +63,6 @@ impl Part {
 
     /// Whether its bytes must be kept: those of others follow from the lock or from another part.
     pub fn is_stored(&self) -> bool {
-        !matches!(self.from, Origin::Computed(_) | Origin::Trimmed { .. })
+        !matches!(self.origin, Origin::Computed(_) | Origin::Trimmed { .. })
     }
 }

@@ -1,12 +1,11 @@
 //! Who of several connections fetches which part of a blob.
 
-use super::merged;
-use crate::content::sink::ByteRange;
+use super::{ByteRange, merged};
 use std::collections::BTreeMap;
 
-/// Who does what.
+/// Who fetches what.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RangePlan {
     size: u64,
     /// The least that a helper takes, in bytes.
     least: u64,
@@ -39,9 +38,9 @@ pub(super) enum Next {
     Fetch,
 }
 
-impl Plan {
-    pub(super) fn new(size: u64, at: u64, done: Vec<ByteRange>, least: u64) -> Plan {
-        Plan { size, least, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
+impl RangePlan {
+    pub(super) fn new(size: u64, at: u64, done: Vec<ByteRange>, least: u64) -> RangePlan {
+        RangePlan { size, least, first: (at, at), helpers: BTreeMap::new(), done, count: 0 }
     }
 
     /// What the first connection does at `at`. Where that is fetching, its work is set.
@@ -123,7 +122,7 @@ mod tests {
 
     #[test]
     fn helpers_take_second_halves_and_what_nobody_does() {
-        let mut plan = Plan::new(128 * M, 0, vec![(96 * M, 112 * M)], 8 * M);
+        let mut plan = RangePlan::new(128 * M, 0, vec![(96 * M, 112 * M)], 8 * M);
         assert_eq!(plan.next(0), Next::Fetch);
         assert_eq!(plan.first, (0, 96 * M));
         assert_eq!(plan.take(), Some((1, 48 * M)));
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_first_connection_takes_in_what_helpers_brought() {
-        let mut plan = Plan::new(64 * M, 0, vec![], 8 * M);
+        let mut plan = RangePlan::new(64 * M, 0, vec![], 8 * M);
         plan.next(0);
         let (helper, from) = plan.take().unwrap();
         assert_eq!((from, plan.first.1), (32 * M, 32 * M));
@@ -156,7 +155,7 @@ mod tests {
     /// A piece under way when another took the second half ends behind the new end.
     #[test]
     fn what_comes_after_the_end_was_moved_is_not_counted() {
-        let mut plan = Plan::new(64 * M, 0, vec![], 4 * M);
+        let mut plan = RangePlan::new(64 * M, 0, vec![], 4 * M);
         plan.next(0);
         let (helper, from) = plan.take().unwrap();
         let shares = [from, plan.take().unwrap().1, plan.take().unwrap().1];

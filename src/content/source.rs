@@ -2,25 +2,49 @@
 
 use super::Part;
 use crate::http::{ByteStream, Error};
-use crate::model::Limits;
+use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 
 /// Where parts are read from: registries and web servers, or a store or bundle.
 pub trait Source: Send + Sync {
-    /// The part from `offset` on, and the offset at which the stream really starts: 0 where the source
-    /// cannot start elsewhere. The bytes need not have been checked.
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>>;
+    /// Opens the part at `offset`.
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>>;
+}
 
+/// A part that was opened.
+pub struct Opened {
+    /// The offset at which the stream really starts: 0 where the source cannot start elsewhere.
+    pub start: u64,
+    /// The bytes.
+    pub stream: ByteStream,
     /// Whether the bytes were checked when they came in, and are guarded since.
-    fn is_checked(&self) -> bool;
+    pub is_checked: bool,
+    /// What the source does when content with these bytes in it turns out wrong. It answers otherwise afterwards.
+    pub on_wrong: Option<OnWrong>,
+}
 
-    /// Attempts and pauses between them.
-    fn limits(&self) -> Limits {
-        Limits::default()
+/// What a source does when its bytes turn out wrong.
+pub type OnWrong = Box<dyn FnOnce() + Send>;
+
+impl Opened {
+    /// Bytes that nobody has checked.
+    pub fn unchecked(start: u64, stream: ByteStream) -> Opened {
+        Opened { start, stream, is_checked: false, on_wrong: None }
     }
 
-    /// The part went on in the middle and came out wrong: its host is asked for no range again.
-    fn distrust_ranges<'a>(&'a self, _part: &'a Part) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
+    /// Bytes that are known to be right, or break off before their end.
+    pub fn checked(start: u64, stream: ByteStream) -> Opened {
+        Opened { is_checked: true, ..Opened::unchecked(start, stream) }
+    }
+
+    /// The whole of a small part.
+    pub fn whole(bytes: Bytes) -> Opened {
+        Opened::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
+    }
+
+    /// With what the source does when these bytes turn out wrong.
+    pub fn on_wrong(self, act: impl FnOnce() + Send + 'static) -> Opened {
+        Opened { on_wrong: Some(Box::new(act)), ..self }
     }
 }

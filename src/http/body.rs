@@ -1,7 +1,8 @@
-//! Bodies: what is sent can be sent again, what is received is counted and may not stall.
+//! Bodies of requests and answers: landfall can send a body again, counts what it receives, and notices a stall.
 
+use super::causes::causes;
 use super::error::{Error, ErrorKind};
-use super::gate::Slot;
+use super::host_limiter::Slot;
 use super::ledger::{Entry, Ledger};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -66,28 +67,22 @@ impl Response {
             if over {
                 return None;
             }
-            let host = || url.host_str().unwrap_or("?").to_owned();
-            match tokio::time::timeout(idle, body.next()).await {
-                Ok(None) => None,
+            let error = match tokio::time::timeout(idle, body.next()).await {
+                Ok(None) => return None,
                 Ok(Some(Ok(bytes))) => {
                     ledger.bytes(&entry, bytes.len() as u64);
-                    Some((Ok(bytes), (body, ledger, entry, slot, url, false)))
+                    return Some((Ok(bytes), (body, ledger, entry, slot, url, false)));
                 }
                 Ok(Some(Err(error))) => {
-                    let message = format!("{}: connection broke while receiving: {}", host(), causes(&error));
-                    Some((
-                        Err(Error::new(ErrorKind::Network, message)),
-                        (body, ledger, entry, slot, url, true),
-                    ))
+                    let words = format!("connection broke while receiving: {}", causes(&error));
+                    Error::new(ErrorKind::Network, words).caused_by(error.without_url())
                 }
                 Err(_) => {
-                    let message = format!("{}: nothing received for {} s", host(), idle.as_secs());
-                    Some((
-                        Err(Error::new(ErrorKind::Network, message)),
-                        (body, ledger, entry, slot, url, true),
-                    ))
+                    Error::new(ErrorKind::Network, format!("nothing received for {} s", idle.as_secs()))
                 }
-            }
+            };
+            let error = error.at(&url).about(url.host_str().unwrap_or("?"));
+            Some((Err(error), (body, ledger, entry, slot, url, true)))
         })
         .boxed()
     }
@@ -103,35 +98,17 @@ impl Response {
     /// # Errors
     /// As [`Response::stream`]; and when there is more than `limit`.
     pub async fn bytes(self, limit: usize) -> Result<Bytes, Error> {
-        let shown = super::shown_url(&self.url);
+        let url = self.url.clone();
         let mut stream = self.stream();
         let mut all = Vec::new();
         while let Some(bytes) = stream.next().await {
             let bytes = bytes?;
             if all.len() + bytes.len() > limit {
-                let message =
-                    format!("{shown}: the answer is larger than {limit} bytes, which nothing of its kind is");
-                return Err(Error::new(ErrorKind::Invalid, message));
+                let words = format!("the answer is larger than {limit} bytes, which nothing of its kind is");
+                return Err(Error::new(ErrorKind::Invalid, words).at(&url));
             }
             all.extend_from_slice(&bytes);
         }
         Ok(all.into())
     }
-}
-
-/// The causes of an error on one line. The outermost message is left out where there is a cause: it
-/// holds the URL with its query, and says no more than that a request failed.
-pub(super) fn causes(error: &reqwest::Error) -> String {
-    use std::error::Error as _;
-    let Some(first) = error.source() else { return "the request failed".into() };
-    let mut text = first.to_string();
-    let mut source = first.source();
-    while let Some(cause) = source {
-        let next = cause.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -1,7 +1,14 @@
-//! The few fields of an X.509 certificate that messages need: whose it is, who issued it, how long it is
-//! good (RFC 5280, 4.1). Only for people: what is trusted is decided by webpki.
+//! The few fields of an X.509 certificate that messages show: its subject, its issuer, its validity. They are for
+//! people; webpki decides what is trusted.
 
 use jiff::Timestamp;
+use x509_parser::asn1_rs::Tag;
+use x509_parser::certificate::X509CertificateParser;
+use x509_parser::nom::Parser;
+use x509_parser::oid_registry::{
+    OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
+};
+use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
 /// A certificate as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,24 +29,16 @@ pub struct Certificate {
 impl Certificate {
     /// Reads a certificate in DER form; `None` where it is none.
     pub fn read(der: &[u8]) -> Option<Certificate> {
-        let mut certificate = Der(Der(der).expect(SEQUENCE)?);
-        let mut fields = Der(certificate.expect(SEQUENCE)?);
-        if fields.0.first() == Some(&VERSION) {
-            fields.next()?;
-        }
-        fields.next()?; // serial number
-        fields.next()?; // algorithm
-        let issuer = fields.expect(SEQUENCE)?;
-        let mut validity = Der(fields.expect(SEQUENCE)?);
-        let subject = fields.expect(SEQUENCE)?;
-        let (from, until) = (time(validity.next()?)?, time(validity.next()?)?);
+        // what an extension holds does not matter here, and must not hide the rest
+        let (_, read) = X509CertificateParser::new().with_deep_parse_extensions(false).parse(der).ok()?;
+        let (subject, issuer, validity) = (read.subject(), read.issuer(), read.validity());
         Some(Certificate {
-            subject: name(subject),
-            issuer: name(issuer),
-            from,
-            until,
-            subject_der: subject.to_vec(),
-            issuer_der: issuer.to_vec(),
+            subject: shown(subject),
+            issuer: shown(issuer),
+            from: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
+            until: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
+            subject_der: subject.as_raw().into(),
+            issuer_der: issuer.as_raw().into(),
         })
     }
 
@@ -54,82 +53,30 @@ impl Certificate {
     }
 }
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const VERSION: u8 = 0xa0;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const BMP_STRING: u8 = 0x1e;
-
-/// A reader of DER: tag, length, content.
-struct Der<'a>(&'a [u8]);
-
-impl<'a> Der<'a> {
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
-        let (&tag, rest) = self.0.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81..=0x84 => {
-                let (bytes, rest) = rest.split_at_checked(usize::from(first - 0x80))?;
-                (bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((tag, content))
-    }
-
-    fn expect(&mut self, wanted: u8) -> Option<&'a [u8]> {
-        self.next().filter(|(tag, _)| *tag == wanted).map(|(_, content)| content)
-    }
-}
-
 /// A name's attributes that people know, in the certificate's order; `(no name)` where there is none.
-fn name(der: &[u8]) -> String {
-    let mut parts = Vec::new();
-    let mut sets = Der(der);
-    while let Some(set) = sets.expect(SET) {
-        let mut attributes = Der(set);
-        while let Some(attribute) = attributes.expect(SEQUENCE) {
-            let mut pair = Der(attribute);
-            let (Some((_, kind)), Some((tag, value))) = (pair.next(), pair.next()) else { continue };
-            // id-at, 2.5.4.N
-            let word = match kind {
-                [0x55, 0x04, 3] => "CN",
-                [0x55, 0x04, 6] => "C",
-                [0x55, 0x04, 10] => "O",
-                [0x55, 0x04, 11] => "OU",
-                _ => continue,
-            };
-            let value = if tag == BMP_STRING {
-                let units: Vec<u16> =
-                    value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
-                String::from_utf16_lossy(&units)
-            } else {
-                String::from_utf8_lossy(value).into_owned()
-            };
-            parts.push(format!("{word}={value}"));
-        }
-    }
+fn shown(name: &X509Name<'_>) -> String {
+    let words = [
+        (OID_X509_COMMON_NAME, "CN"),
+        (OID_X509_COUNTRY_NAME, "C"),
+        (OID_X509_ORGANIZATION_NAME, "O"),
+        (OID_X509_ORGANIZATIONAL_UNIT, "OU"),
+    ];
+    let part = |attribute: &AttributeTypeAndValue<'_>| {
+        let (_, word) = words.iter().find(|(oid, _)| oid == attribute.attr_type())?;
+        Some(format!("{word}={}", text(attribute)))
+    };
+    let parts: Vec<String> = name.iter_attributes().filter_map(part).collect();
     if parts.is_empty() { "(no name)".into() } else { parts.join(", ") }
 }
 
-/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ` (RFC 5280, 4.1.2.5).
-fn time((tag, content): (u8, &[u8])) -> Option<Timestamp> {
-    let text = std::str::from_utf8(content).ok().filter(|text| text.is_ascii())?;
-    let text = match tag {
-        UTC_TIME => format!("{}{text}", if text.get(..2)? < "50" { "20" } else { "19" }),
-        GENERALIZED_TIME => text.to_owned(),
-        _ => return None,
-    };
-    let part = |from: usize, to: usize| text.get(from..to);
-    let (date, clock) = (
-        format!("{}-{}-{}", part(0, 4)?, part(4, 6)?, part(6, 8)?),
-        format!("{}:{}:{}Z", part(8, 10)?, part(10, 12)?, part(12, 14)?),
-    );
-    format!("{date}T{clock}").parse().ok()
+fn text(attribute: &AttributeTypeAndValue<'_>) -> String {
+    let bytes = attribute.as_slice();
+    if attribute.attr_value().tag() == Tag::BmpString {
+        let units: Vec<u16> =
+            bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+        return String::from_utf16_lossy(&units);
+    }
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]

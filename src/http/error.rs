@@ -1,18 +1,26 @@
-//! What goes wrong on the wire.
+//! The error of a failed request: its class, the URL, the status and the registry's own error objects.
 
+use reqwest::StatusCode;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A failed request: its class, and a message that names host, cause and mend.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+/// A failed request. [`ErrorKind`], [`Error::status`] and [`Error::codes`] are for decisions, its text is for
+/// people; the text holds no credentials and no query strings.
+#[derive(Debug, Clone)]
 pub struct Error {
-    /// The class, for decisions.
+    /// The class.
     pub kind: ErrorKind,
-    /// The message, for people. It holds no credentials and no query strings.
-    pub message: String,
-    /// Error codes of the distribution API, such as `MANIFEST_UNKNOWN`, where the answer named some.
-    pub codes: Vec<String>,
+    /// The status, where there was an answer.
+    pub status: Option<u16>,
+    /// The error objects of the distribution API, where the answer held some.
+    pub codes: Vec<ApiError>,
+    /// What was asked for, where there is a better name for it than the URL.
+    item: Option<Box<str>>,
+    url: Option<Box<str>>,
+    message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// Classes of failed requests.
@@ -24,11 +32,11 @@ pub enum ErrorKind {
     Denied,
     /// A proxy refuses us or the host, or does not reach it, with this status.
     Proxy(u16),
-    /// The server asks to come back later than `--max-wait` allows.
+    /// The server asks for a longer wait than `--max-wait` allows.
     ComeBack(Duration),
-    /// The connection failed, was cut or stalled; trying again may help.
+    /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// The server answered with a status that is no success.
+    /// The server answered with another status that is no success.
     Status(u16),
     /// The server's answer breaks the protocol, or its bytes have another digest.
     Invalid,
@@ -36,10 +44,66 @@ pub enum ErrorKind {
     Local,
 }
 
+/// One error object of the distribution API (distribution-spec, "Error Codes").
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApiError {
+    /// The code, such as `MANIFEST_UNKNOWN`.
+    pub code: String,
+    /// The registry's words.
+    pub message: String,
+    /// Whatever the registry adds; `null` where it adds nothing.
+    pub detail: serde_json::Value,
+}
+
 impl Error {
     /// An error of this class.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), codes: Vec::new() }
+        let status = match kind {
+            ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
+            _ => None,
+        };
+        let message = message.into();
+        Error { kind, status, codes: Vec::new(), item: None, url: None, message, source: None }
+    }
+
+    /// The same for a request to `url`.
+    pub fn at(mut self, url: &Url) -> Error {
+        self.url = Some(shown_url(url).into());
+        self
+    }
+
+    /// The same with a name for what was asked for, which its text shows in place of the URL.
+    pub fn about(mut self, item: impl Into<String>) -> Error {
+        self.item = Some(item.into().into());
+        self
+    }
+
+    /// The same for an answer with this status.
+    pub fn answered(mut self, status: StatusCode) -> Error {
+        self.status = Some(status.as_u16());
+        self
+    }
+
+    /// The same with what caused it.
+    pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same with these words after its text.
+    pub fn hint(mut self, words: &str) -> Error {
+        self.message += words;
+        self
+    }
+
+    /// The URL as it may be shown, where one was asked.
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// Whether the registry named this code, such as `NAME_UNKNOWN`.
+    pub fn has_code(&self, code: &str) -> bool {
+        self.codes.iter().any(|error| error.code == code)
     }
 
     /// Whether another attempt may succeed.
@@ -52,6 +116,22 @@ impl Error {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(subject) = self.item.as_ref().or(self.url.as_ref()) {
+            write!(f, "{subject}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source = self.source.as_deref()?;
+        Some(source)
+    }
+}
+
 /// A URL as it may be shown: without userinfo, and with `?…` for a query.
 pub fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
@@ -61,4 +141,18 @@ pub fn shown_url(url: &Url) -> String {
     shown.set_query(None);
     shown.set_fragment(None);
     format!("{shown}{}", if query { "?…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_the_item_or_the_url_and_hides_the_query() {
+        let url = Url::parse("https://u:pw@r.test/v2/?token=secret").unwrap();
+        let error = Error::new(ErrorKind::Status(503), "it is down").at(&url);
+        assert_eq!(error.to_string(), "https://r.test/v2/?…: it is down");
+        assert_eq!((error.url(), error.status), (Some("https://r.test/v2/?…"), Some(503)));
+        assert_eq!(error.about("tag a").to_string(), "tag a: it is down");
+    }
 }

@@ -1,16 +1,18 @@
-//! What a failed connection means, in words that name who failed and what to do: the proxy or the
-//! target, the sign-in, the certificate.
+//! Explains a failed connection: who failed (the proxy, the target, the sign-in, the certificate), and what to do.
 
-use super::body::causes;
-use super::error::{Error, ErrorKind, shown_url};
+use super::causes::{TunnelError, causes, find};
+use super::connect;
+use super::error::{Error, ErrorKind};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
-use super::trust::{Cause, Untrusted};
-use super::tunnel;
+use super::verifier::{Cause, Untrusted};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};
 use url::Url;
+
+/// Where squid says what went wrong.
+const SQUID_ERROR: &str = "x-squid-error";
 
 /// `host:port` with the scheme's default port filled in.
 pub(super) fn host_port(url: &Url) -> String {
@@ -46,25 +48,26 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error
             proxy.source
         ),
     };
-    Error::new(ErrorKind::Proxy(407), format!("{}: {words}", shown_url(url)))
+    Error::new(ErrorKind::Proxy(407), words).at(url)
 }
 
-/// The error for an answer that is the proxy's own; `None` where it may be the target's. `tunnel` says
-/// that it is the answer to a CONNECT, which nobody else can give.
-pub(super) fn refusal(
+/// The error for an answer of the proxy's own; `None` where the answer may be the target's.
+pub(super) fn refusal_in_answer(
     url: &Url,
     proxy: &ProxyUrl,
     status: StatusCode,
     headers: &HeaderMap,
-    tunnel: bool,
 ) -> Option<Error> {
+    let own = status == StatusCode::PROXY_AUTHENTICATION_REQUIRED || headers.contains_key(SQUID_ERROR);
+    own.then(|| refusal(url, proxy, status, headers))
+}
+
+/// The error for a refusal of the proxy's, such as every answer to CONNECT that is no success.
+pub(super) fn refusal(url: &Url, proxy: &ProxyUrl, status: StatusCode, headers: &HeaderMap) -> Error {
     if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-        return Some(sign_in(url, proxy, headers));
+        return sign_in(url, proxy, headers);
     }
-    let squid = headers.get("x-squid-error").and_then(|value| value.to_str().ok());
-    if !tunnel && squid.is_none() {
-        return None;
-    }
+    let squid = headers.get(SQUID_ERROR).and_then(|value| value.to_str().ok());
     let (name, target) = (proxy.shown(), host_port(url));
     let code = match squid {
         Some(squid) => format!("{status}, {squid}"),
@@ -87,62 +90,69 @@ pub(super) fn refusal(
         }
         _ => format!("the proxy {name} opens no connection to {target} ({code})"),
     };
-    Some(Error::new(ErrorKind::Proxy(status.as_u16()), format!("{}: {words}", shown_url(url))))
+    Error::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
 
-/// The error for a request that got no answer. After a refused CONNECT the proxy is asked once more, for
-/// its words; an account that it refused is not sent along.
+/// The error for a request that got no answer. After a refused CONNECT landfall asks the proxy once more, for
+/// its words; it does not send an account again that the proxy refused.
 pub(super) async fn failure(
     url: &Url,
     route: Option<&ProxyUrl>,
     tls: &TlsProfile,
-    error: &reqwest::Error,
+    error: reqwest::Error,
 ) -> Error {
-    let words = causes(error);
-    if let Some(explained) = certificate(url, route, error) {
-        return explained;
+    if let Some(explained) = certificate(url, route, &error) {
+        return explained.caused_by(error.without_url());
     }
-    let unsigned = words.contains("tunnel error: proxy authorization required");
-    if let Some(proxy) = route.filter(|_| unsigned || words.contains("tunnel error: unsuccessful")) {
+    let refused_account = match find::<TunnelError>(&error) {
+        Some(TunnelError::ProxyAuthRequired) => Some(true),
+        Some(TunnelError::TunnelUnsuccessful) => Some(false),
+        _ => None,
+    };
+    if let Some((proxy, refused_account)) = route.zip(refused_account) {
         let target = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));
-        let answer = match tunnel::connect(proxy, tls, target, !unsigned).await {
-            Ok(Err(answer)) => Some(answer),
-            _ => None,
-        };
-        let again = answer.and_then(|answer| {
-            let status = StatusCode::from_u16(answer.status).ok()?;
-            refusal(url, proxy, status, &answer.headers, true)
-        });
-        return match again {
-            Some(error) => error,
-            None if unsigned => sign_in(url, proxy, &HeaderMap::new()),
+        let answer = connect::through_proxy(proxy, tls, target, !refused_account).await;
+        let answer = answer.ok().and_then(Result::err);
+        return match answer {
+            Some(answer) => refusal(url, proxy, answer.status, &answer.headers),
+            None if refused_account => sign_in(url, proxy, &HeaderMap::new()),
             None => {
-                let message =
-                    format!("{}: the proxy {} refused the connection", shown_url(url), proxy.shown());
-                Error::new(ErrorKind::Network, message)
+                let words = format!("the proxy {} refused the connection", proxy.shown());
+                Error::new(ErrorKind::Network, words).at(url)
             }
         };
     }
-    unreachable(url, route, &words, error.is_connect())
+    unreachable(url, route, &causes(&error), &error, error.is_connect()).caused_by(error.without_url())
 }
 
-/// The error for a connection that failed with these words.
-pub(super) fn unreachable(url: &Url, route: Option<&ProxyUrl>, words: &str, connecting: bool) -> Error {
-    let shown = shown_url(url);
-    let at_proxy = url.scheme() == "http" || words.contains("failed to create underlying connection");
-    let mut message = match route {
-        Some(proxy) if connecting && at_proxy => {
-            format!("{shown}: cannot connect to the proxy {} (from {}): {words}", proxy.shown(), proxy.source)
-        }
-        Some(proxy) => format!("{shown} through the proxy {}: {words}", proxy.shown()),
-        None => format!("{shown}: {words}"),
+/// The error for a connection that failed by `cause`; `words` say how.
+pub(super) fn unreachable(
+    url: &Url,
+    route: Option<&ProxyUrl>,
+    words: &str,
+    cause: &(dyn std::error::Error + 'static),
+    connecting: bool,
+) -> Error {
+    let before_tunnel = matches!(find::<TunnelError>(cause), Some(TunnelError::ConnectFailed(_)));
+    let at_proxy = url.scheme() == "http" || before_tunnel;
+    let words = match route {
+        Some(proxy) if connecting && at_proxy => no_proxy_connection(proxy, words),
+        Some(proxy) => format!("through the proxy {}: {words}", proxy.shown()),
+        None => words.to_owned(),
     };
-    let mut kind = ErrorKind::Network;
-    if words.contains("InvalidContentType") || words.contains("InvalidMessage") {
-        kind = ErrorKind::Local;
-        message += &format!("; it does not speak TLS: if http is meant, say --plain-http {}", host_port(url));
+    match find::<rustls::Error>(cause) {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            let host = host_port(url);
+            let hint = format!("; it does not speak TLS: if http is meant, say --plain-http {host}");
+            Error::new(ErrorKind::Local, words + &hint).at(url)
+        }
+        _ => Error::new(ErrorKind::Network, words).at(url),
     }
-    Error::new(kind, message)
+}
+
+/// The words for a proxy that cannot be reached.
+pub(super) fn no_proxy_connection(proxy: &ProxyUrl, why: &str) -> String {
+    format!("cannot connect to the proxy {} (from {}): {why}", proxy.shown(), proxy.source)
 }
 
 /// The error for a certificate that is refused, theirs or ours; `None` where it is about something else.
@@ -151,7 +161,6 @@ pub(super) fn certificate(
     route: Option<&ProxyUrl>,
     error: &(dyn std::error::Error + 'static),
 ) -> Option<Error> {
-    let shown = shown_url(url);
     let host = host_port(url);
     let error = find::<rustls::Error>(error)?;
     let words = match error {
@@ -188,22 +197,7 @@ pub(super) fn certificate(
         ),
         _ => return None,
     };
-    Some(Error::new(ErrorKind::Local, format!("{shown}: {words}")))
-}
-
-/// The first cause of this type, looked for inside I/O errors too.
-fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<T>() {
-            return Some(found);
-        }
-        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
+    Some(Error::new(ErrorKind::Local, words).at(url))
 }
 
 #[cfg(test)]
@@ -216,7 +210,7 @@ mod tests {
             headers.append(PROXY_AUTHENTICATE, reqwest::header::HeaderValue::from_static(value));
         }
         let proxy = ProxyUrl::parse(proxy, "HTTPS_PROXY").unwrap();
-        sign_in(&Url::parse("https://quay.io/v2/").unwrap(), &proxy, &headers).message
+        sign_in(&Url::parse("https://quay.io/v2/").unwrap(), &proxy, &headers).to_string()
     }
 
     #[test]
@@ -237,14 +231,17 @@ mod tests {
     fn a_proxys_own_answer_is_told_from_the_targets() {
         let (url, proxy) = (Url::parse("http://quay.io/x").unwrap(), ProxyUrl::parse("p:1", "X").unwrap());
         let mut headers = HeaderMap::new();
-        assert!(refusal(&url, &proxy, StatusCode::FORBIDDEN, &headers, false).is_none());
-        let denied = refusal(&url, &proxy, StatusCode::FORBIDDEN, &headers, true).unwrap();
+        assert!(refusal_in_answer(&url, &proxy, StatusCode::FORBIDDEN, &headers).is_none());
+        let denied = refusal(&url, &proxy, StatusCode::FORBIDDEN, &headers);
         assert!(
-            denied.kind == ErrorKind::Proxy(403) && denied.message.contains("refuses quay.io:80"),
+            denied.kind == ErrorKind::Proxy(403) && denied.to_string().contains("refuses quay.io:80"),
             "{denied}"
         );
         headers.insert("x-squid-error", reqwest::header::HeaderValue::from_static("ERR_DNS_FAIL 0"));
-        let unknown = refusal(&url, &proxy, StatusCode::SERVICE_UNAVAILABLE, &headers, false).unwrap();
-        assert!(unknown.is_transient() && unknown.message.contains("does not know that name"), "{unknown}");
+        let unknown = refusal_in_answer(&url, &proxy, StatusCode::SERVICE_UNAVAILABLE, &headers).unwrap();
+        assert!(
+            unknown.is_transient() && unknown.to_string().contains("does not know that name"),
+            "{unknown}"
+        );
     }
 }

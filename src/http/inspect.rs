@@ -1,27 +1,27 @@
-//! A look at the way to a URL, step by step: name, proxy, connection, certificate.
+//! Inspects the path to a URL, step by step: name, proxy, connection, certificate.
 
 use super::certificate::Certificate;
-use super::error::{Error, ErrorKind, shown_url};
-use super::ledger::Why;
+use super::connect::{self, ConnectError};
+use super::error::{Error, ErrorKind};
+use super::explain;
+use super::ledger::Purpose;
 use super::proxy::ProxyUrl;
 use super::transport::Transport;
-use super::{explain, tunnel};
-use reqwest::StatusCode;
 use std::net::IpAddr;
 use url::Url;
 
-/// What was found on the way to a URL.
+/// What an inspection of the path to a URL found.
 #[derive(Debug)]
 pub struct Inspection {
     /// The addresses of the URL's host, as this machine resolves it.
-    pub addresses: Result<Vec<IpAddr>, String>,
+    pub addresses: Result<Vec<IpAddr>, ConnectError>,
     /// The proxy, without its account.
     pub via: Option<String>,
-    /// The account that is shown to the proxy, and where it comes from.
+    /// The account that the proxy gets, and where it comes from.
     pub account: Option<String>,
-    /// The rule that decided about the proxy.
+    /// The rule that chose the proxy.
     pub rule: String,
-    /// The connection: straight, by CONNECT, or to a proxy that will be asked by request.
+    /// The connection: direct, by CONNECT, or to a proxy that takes requests.
     pub connection: Result<(), Error>,
     /// The handshake, where there is TLS and a connection.
     pub tls: Option<Result<Handshake, Error>>,
@@ -41,31 +41,31 @@ pub struct Handshake {
 }
 
 impl Transport {
-    /// Looks at the way to `url` without asking it for anything. A refused account is final here too.
-    pub async fn inspect(&self, url: &Url, why: Why) -> Inspection {
-        let decision = self.proxies().explain(url);
+    /// Inspects the path to `url` and sends no request there. A refused account is final here too.
+    pub async fn inspect(&self, url: &Url, purpose: Purpose) -> Inspection {
+        let choice = self.proxies().choose(url);
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        self.ledger().contact(host, port, None, decision.proxy.map(ProxyUrl::shown), why);
-        let addresses = tunnel::resolve(host, port).await;
+        self.ledger().contact(host, port, None, choice.proxy.map(ProxyUrl::shown), purpose);
+        let addresses = connect::resolve(host, port).await;
         let addresses = addresses.map(|list| {
             let mut list: Vec<IpAddr> = list.into_iter().map(|address| address.ip()).collect();
             list.sort();
             list.dedup();
             list
         });
-        let (connection, tls) = match self.open(url, decision.proxy).await {
+        let (connection, tls) = match self.open(url, choice.proxy).await {
             Err(error) => (Err(error), None),
             Ok(stream) if url.scheme() == "https" => {
-                (Ok(()), Some(self.shake(url, decision.proxy, stream).await))
+                (Ok(()), Some(self.shake(url, choice.proxy, stream).await))
             }
             Ok(_) => (Ok(()), None),
         };
         Inspection {
             addresses,
-            via: decision.proxy.map(ProxyUrl::shown),
-            account: decision.proxy.and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
-            rule: decision.rule.to_string(),
+            via: choice.proxy.map(ProxyUrl::shown),
+            account: choice.proxy.and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
+            rule: choice.rule.to_string(),
             connection,
             tls,
         }
@@ -75,42 +75,33 @@ impl Transport {
     ///
     /// # Errors
     /// Why not.
-    pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), String> {
-        tunnel::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy))).await.map(drop)
+    pub async fn reach_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
+        connect::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy))).await.map(drop)
     }
 
-    async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<tunnel::Stream, Error> {
+    async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<connect::Stream, Error> {
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        let failed = |why: String| explain::unreachable(url, route, &why, true);
+        let failed = |error: ConnectError| explain::unreachable(url, route, &error.to_string(), &error, true);
         let Some(proxy) = route else {
-            return Ok(Box::new(tunnel::dial(host, port).await.map_err(failed)?));
+            return Ok(Box::new(connect::dial(host, port).await.map_err(failed)?));
         };
-        let at_proxy = |why: String| {
-            let message = format!(
-                "{}: cannot connect to the proxy {} (from {}): {why}",
-                shown_url(url),
-                proxy.shown(),
-                proxy.source
-            );
-            Error::new(ErrorKind::Network, message)
+        let at_proxy = |error: ConnectError| {
+            let words = explain::no_proxy_connection(proxy, &error.to_string());
+            Error::new(ErrorKind::Network, words).at(url).caused_by(error)
         };
         let tls = self.tls_profile(url, route);
         if url.scheme() == "http" {
-            return tunnel::to_proxy(proxy, &tls).await.map_err(at_proxy);
+            return connect::to_proxy(proxy, &tls).await.map_err(at_proxy);
         }
-        let door = self.door(proxy);
-        let turn = door.enter(proxy, url).await?;
-        let opened = match tunnel::connect(proxy, &tls, (host, port), true).await {
+        let sign_in = self.proxy_sign_in(proxy);
+        let turn = sign_in.enter(proxy, url).await?;
+        let opened = match connect::through_proxy(proxy, &tls, (host, port), true).await {
             Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(answer)) => {
-                let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-                let refusal = explain::refusal(url, proxy, status, &answer.headers, true);
-                Err(refusal.unwrap_or_else(|| at_proxy(format!("it answered {status}"))))
-            }
-            Err(why) => Err(at_proxy(why)),
+            Ok(Err(answer)) => Err(explain::refusal(url, proxy, answer.status, &answer.headers)),
+            Err(error) => Err(at_proxy(error)),
         };
-        door.learn(proxy, url, turn.is_some(), opened.as_ref().map(|_| ()));
+        sign_in.learn(proxy, turn.is_some(), opened.as_ref().map(|_| ()));
         opened
     }
 
@@ -118,18 +109,19 @@ impl Transport {
         &self,
         url: &Url,
         route: Option<&ProxyUrl>,
-        stream: tunnel::Stream,
+        stream: connect::Stream,
     ) -> Result<Handshake, Error> {
         let profile = self.tls_profile(url, route);
-        let stream = match tunnel::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
+        let stream = match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
             Ok(stream) => stream,
-            Err(Ok(error)) => {
+            Err(error @ ConnectError::Io(_)) => {
                 let explained = explain::certificate(url, route, &error);
-                return Err(
-                    explained.unwrap_or_else(|| explain::unreachable(url, route, &error.to_string(), false))
-                );
+                let unreachable = || explain::unreachable(url, route, &error.to_string(), &error, false);
+                return Err(explained.unwrap_or_else(unreachable));
             }
-            Err(Err(why)) => return Err(Error::new(ErrorKind::Local, format!("{}: {why}", shown_url(url)))),
+            Err(error) => {
+                return Err(Error::new(ErrorKind::Local, error.to_string()).at(url).caused_by(error));
+            }
         };
         let connection = stream.get_ref().1;
         let chain: Vec<Certificate> = connection

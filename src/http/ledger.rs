@@ -1,29 +1,30 @@
-//! Every host contacted: port, why, bytes, requests, proxy, and the origin that a mirror stood in for.
+//! Records every host that landfall contacts: port, purpose, bytes, requests, proxy, and the origin that a mirror
+//! replaces.
 
 use crate::report::HostUse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// Why a host is contacted.
+/// What a host is contacted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum Purpose {
     /// Distribution API.
     Registry,
     /// A plain file.
     File,
     /// A token realm.
     Token,
-    /// It was named in a redirect.
+    /// A redirect named it.
     Redirect,
 }
 
-impl Why {
+impl Purpose {
     fn as_str(self) -> &'static str {
         match self {
-            Why::Registry => "registry",
-            Why::File => "file",
-            Why::Token => "token",
-            Why::Redirect => "redirect",
+            Purpose::Registry => "registry",
+            Purpose::File => "file",
+            Purpose::Token => "token",
+            Purpose::Redirect => "redirect",
         }
     }
 }
@@ -38,7 +39,7 @@ pub struct Ledger(Mutex<BTreeMap<Key, Line>>);
 struct Line {
     bytes: u64,
     requests: u64,
-    why: BTreeSet<Why>,
+    purposes: BTreeSet<Purpose>,
 }
 
 /// Names a line of the ledger, so that body bytes can be added to it.
@@ -53,9 +54,9 @@ impl Ledger {
         port: u16,
         origin: Option<String>,
         via: Option<String>,
-        why: Why,
+        purpose: Purpose,
     ) -> Entry {
-        let entry = self.contact(host, port, origin, via, why);
+        let entry = self.contact(host, port, origin, via, purpose);
         if let Ok(mut lines) = self.0.lock()
             && let Some(line) = lines.get_mut(&entry.0)
         {
@@ -71,11 +72,11 @@ impl Ledger {
         port: u16,
         origin: Option<String>,
         via: Option<String>,
-        why: Why,
+        purpose: Purpose,
     ) -> Entry {
         let key = (host.to_owned(), port, origin, via);
         if let Ok(mut lines) = self.0.lock() {
-            lines.entry(key.clone()).or_default().why.insert(why);
+            lines.entry(key.clone()).or_default().purposes.insert(purpose);
         }
         Entry(key)
     }
@@ -101,7 +102,7 @@ impl Ledger {
                 via: via.clone(),
                 bytes: line.bytes,
                 requests: line.requests,
-                why: line.why.iter().map(|why| why.as_str()).collect::<Vec<_>>().join(","),
+                why: line.purposes.iter().map(|purpose| purpose.as_str()).collect::<Vec<_>>().join(","),
             })
             .collect()
     }

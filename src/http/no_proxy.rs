@@ -1,11 +1,11 @@
-//! NO_PROXY by Go's rules: what containerd and kubelet do (`golang.org/x/net/http/httpproxy`), quirks
-//! included, so that landfall and the nodes agree on what is reached directly.
+//! NO_PROXY by Go's rules, as containerd and kubelet follow them (`golang.org/x/net/http/httpproxy`), quirks
+//! included: so landfall and the nodes agree on which hosts are reached directly.
 
 use std::net::IpAddr;
 
-/// One entry that makes a host be reached directly, and where it stands.
+/// One entry that makes requests to a host go directly, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception {
+pub struct NoProxyEntry {
     /// The entry as it is written.
     pub entry: String,
     /// The variable or the key of the site that it stands in.
@@ -29,19 +29,19 @@ pub(super) enum Pattern {
     Host(String, Option<String>),
 }
 
-/// A request's target, ready to be compared.
-pub(super) struct Target<'a> {
+/// The host and port of a request, ready to be compared.
+pub(super) struct RequestTarget<'a> {
     pub(super) host: &'a str,
     pub(super) address: Option<IpAddr>,
     pub(super) port: String,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     /// `host` is a URL's: in lower case, an IPv6 address in brackets.
-    pub(super) fn new(host: &'a str, port: u16) -> Target<'a> {
+    pub(super) fn new(host: &'a str, port: u16) -> RequestTarget<'a> {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-        Target { host, address, port: port.to_string() }
+        RequestTarget { host, address, port: port.to_string() }
     }
 
     /// Never proxied, whatever is set.
@@ -50,29 +50,29 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Exception {
+impl NoProxyEntry {
     /// The entries of a comma-separated list. Those that Go ignores are left out.
-    pub(super) fn list(list: &str, source: &str) -> Vec<Exception> {
+    pub(super) fn list(list: &str, source: &str) -> Vec<NoProxyEntry> {
         let entries = list.split(',').map(str::trim);
         entries
             .filter_map(|entry| {
                 let pattern = Pattern::parse(entry)?;
-                Some(Exception { entry: entry.into(), source: source.into(), pattern })
+                Some(NoProxyEntry { entry: entry.into(), source: source.into(), pattern })
             })
             .collect()
     }
 
-    /// An exception for one `host[:port]` that a key of the site names.
-    pub(super) fn host(written: &str, source: &str) -> Exception {
+    /// The entry for one `host[:port]` that a key of the site names.
+    pub(super) fn host(written: &str, source: &str) -> NoProxyEntry {
         let lower = written.to_ascii_lowercase();
         let (host, port) = match split_host_port(&lower) {
             Some((host, port)) => (host.to_owned(), Some(port.to_owned())),
             None => (lower.trim_matches(['[', ']']).to_owned(), None),
         };
-        Exception { entry: written.into(), source: source.into(), pattern: Pattern::Host(host, port) }
+        NoProxyEntry { entry: written.into(), source: source.into(), pattern: Pattern::Host(host, port) }
     }
 
-    pub(super) fn covers(&self, target: &Target<'_>) -> bool {
+    pub(super) fn covers(&self, target: &RequestTarget<'_>) -> bool {
         let port_fits = |wanted: &Option<String>| wanted.as_ref().is_none_or(|port| *port == target.port);
         match &self.pattern {
             Pattern::All => true,

@@ -1,14 +1,19 @@
-//! Whether a host with a private address speaks plain http: https is tried first, and http is
-//! believed only where the answer to a ClientHello starts with `HTTP/`.
+//! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the host for one of
+//! http only where the answer starts with `HTTP/`.
 
+use super::connect::ConnectError;
+use super::error::{Error, ErrorKind};
+use super::tls::TlsProfile;
+use rustls::pki_types::ServerName;
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a host speaks.
+/// What a probed host speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum Protocol {
     /// TLS.
     Tls,
     /// Plain http, found by probing.
@@ -28,43 +33,47 @@ pub(super) fn may_probe(host: &str) -> bool {
 ///
 /// # Errors
 /// What came instead, with the flag that settles it.
-pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Spoken, String> {
+pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Protocol, Error> {
     let name = host.trim_matches(['[', ']']);
-    let settle = format!("if it speaks plain http, say so with --plain-http {host}:{port}");
+    let failed = |words: &str| Error::new(ErrorKind::Network, words);
+    let settle = |words: String| {
+        let flag = format!("; if it speaks plain http, say so with --plain-http {host}:{port}");
+        failed(&(words + &flag))
+    };
     let attempt = async {
+        let connecting = TcpStream::connect((name, port)).await;
         let mut stream =
-            TcpStream::connect((name, port)).await.map_err(|error| format!("cannot connect: {error}"))?;
-        stream
-            .write_all(&client_hello(name)?)
-            .await
-            .map_err(|error| format!("cannot send: {error}; {settle}"))?;
+            connecting.map_err(|error| failed(&format!("cannot connect: {error}")).caused_by(error))?;
+        let hello = client_hello(name).map_err(|error| failed(&error.to_string()).caused_by(error))?;
+        let sent = stream.write_all(&hello).await;
+        sent.map_err(|error| settle(format!("cannot send: {error}")).caused_by(error))?;
         let mut first = [0; 5];
-        let mut filled = 0;
-        while filled < first.len() {
-            match stream.read(&mut first[filled..]).await {
-                Ok(0) => return Err(format!("the connection was closed without an answer to TLS; {settle}")),
-                Ok(count) => filled += count,
-                Err(error) => return Err(format!("no answer to TLS ({error}); {settle}")),
+        match stream.read_exact(&mut first).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(settle("the connection was closed without an answer to TLS".into()));
             }
+            Err(error) => return Err(settle(format!("no answer to TLS ({error})")).caused_by(error)),
         }
         match &first {
-            b"HTTP/" => Ok(Spoken::PlainHttp),
+            b"HTTP/" => Ok(Protocol::PlainHttp),
             // a handshake record or an alert: TLS will say itself what is wrong
-            [0x15 | 0x16, 0x03, ..] => Ok(Spoken::Tls),
-            _ => Err(format!("the answer to TLS is neither TLS nor HTTP; {settle}")),
+            [0x15 | 0x16, 0x03, ..] => Ok(Protocol::Tls),
+            _ => Err(settle("the answer to TLS is neither TLS nor HTTP".into())),
         }
     };
-    tokio::time::timeout(limit, attempt)
-        .await
-        .unwrap_or_else(|_| Err(format!("no answer to TLS within {} s; {settle}", limit.as_secs())))
+    let late = |_| Err(settle(format!("no answer to TLS within {} s", limit.as_secs())));
+    tokio::time::timeout(limit, attempt).await.unwrap_or_else(late)
 }
 
-fn client_hello(name: &str) -> Result<Vec<u8>, String> {
-    let config = super::tls::TlsProfile { skip_verify: true, ..Default::default() }.config()?;
-    let name = rustls::pki_types::ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
-    let mut connection =
-        rustls::ClientConnection::new(config.into(), name).map_err(|error| error.to_string())?;
+fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {
+    let config = TlsProfile { skip_verify: true, ..TlsProfile::default() }.config()?;
+    let name = ServerName::try_from(name.to_owned())?;
+    let connection = rustls::ClientConnection::new(config.into(), name);
     let mut hello = Vec::new();
-    connection.write_tls(&mut hello).map_err(|error| error.to_string())?;
+    connection
+        .map_err(io::Error::other)
+        .and_then(|mut connection| connection.write_tls(&mut hello))
+        .map_err(ConnectError::Io)?;
     Ok(hello)
 }

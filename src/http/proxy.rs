@@ -1,6 +1,6 @@
-//! Which proxy a request goes through, and which rule said so.
+//! Chooses the proxy that a request goes through, and says which rule chose it.
 
-use super::no_proxy::{Exception, Target};
+use super::no_proxy::{NoProxyEntry, RequestTarget};
 use crate::config::Proxy as SiteProxy;
 use percent_encoding::percent_decode_str;
 use std::fmt;
@@ -11,7 +11,7 @@ use url::Url;
 pub struct ProxyRules {
     http: Option<ProxyUrl>,
     https: Option<ProxyUrl>,
-    direct: Vec<Exception>,
+    direct: Vec<NoProxyEntry>,
 }
 
 /// A proxy with its account set apart.
@@ -54,37 +54,58 @@ impl fmt::Debug for ProxyAccount {
     }
 }
 
-/// What was decided for one URL, and by which rule.
+/// The proxy for one URL, and the rule that chose it.
 #[derive(Debug, Clone, Copy)]
-pub struct Decision<'a> {
+pub struct ProxyChoice<'a> {
     /// The proxy, or `None` to go directly.
     pub proxy: Option<&'a ProxyUrl>,
-    /// The rule that decided.
-    pub rule: Rule<'a>,
+    /// The rule.
+    pub rule: ProxyRule<'a>,
 }
 
-/// The rule that decided about a proxy.
+/// The rule that chose a proxy, or none.
 #[derive(Debug, Clone, Copy)]
-pub enum Rule<'a> {
+pub enum ProxyRule<'a> {
     /// No proxy is named for the URL's scheme.
     Unset,
     /// Loopback is never proxied.
     Loopback,
-    /// An exception covers the host.
-    Exception(&'a Exception),
+    /// An entry of NO_PROXY, or a key of the site, covers the host.
+    NoProxy(&'a NoProxyEntry),
     /// The proxy that this variable or key names; no exception covers the host.
     Proxy(&'a str),
 }
 
-impl fmt::Display for Rule<'_> {
+impl fmt::Display for ProxyRule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rule::Unset => f.write_str("no proxy is set for this scheme"),
-            Rule::Loopback => f.write_str("loopback is never proxied"),
-            Rule::Exception(exception) => write!(f, "'{}' in {}", exception.entry, exception.source),
-            Rule::Proxy(source) => write!(f, "{source}; no exception covers the host"),
+            ProxyRule::Unset => f.write_str("no proxy is set for this scheme"),
+            ProxyRule::Loopback => f.write_str("loopback is never proxied"),
+            ProxyRule::NoProxy(entry) => write!(f, "'{}' in {}", entry.entry, entry.source),
+            ProxyRule::Proxy(source) => write!(f, "{source}; no exception covers the host"),
         }
     }
+}
+
+/// Why a text is no URL of a proxy. It never shows the text, which may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyUrlError {
+    /// The scheme is not one of a proxy.
+    #[error("a proxy's URL starts with http:// or https://, not {0}://")]
+    Scheme(String),
+    /// It is no URL.
+    #[error("no URL of a proxy ({0})")]
+    Url(#[from] url::ParseError),
+}
+
+/// A variable or a key of the site that holds no URL of a proxy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {source}")]
+pub struct ProxySettingError {
+    /// The variable or the key.
+    pub name: String,
+    /// What is wrong with it.
+    pub source: ProxyUrlError,
 }
 
 impl ProxyRules {
@@ -92,23 +113,20 @@ impl ProxyRules {
     ///
     /// # Errors
     /// Which variable holds no proxy's URL.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, String> {
+    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
         let pick = |names: &[&'static str]| {
             names.iter().find_map(|name| {
                 get(name).filter(|value| !value.trim().is_empty()).map(|value| (*name, value))
             })
         };
         let read = |names: [&'static str; 4]| {
-            let found = pick(&names);
-            found
-                .map(|(name, value)| ProxyUrl::parse(&value, name).map_err(|why| format!("{name}: {why}")))
-                .transpose()
+            pick(&names).map(|(name, value)| ProxyUrl::of_setting(&value, name)).transpose()
         };
         let direct = pick(&["NO_PROXY", "no_proxy"]);
         Ok(ProxyRules {
             http: read(["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])?,
             https: read(["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])?,
-            direct: direct.map(|(name, value)| Exception::list(&value, name)).unwrap_or_default(),
+            direct: direct.map(|(name, value)| NoProxyEntry::list(&value, name)).unwrap_or_default(),
         })
     }
 
@@ -116,19 +134,22 @@ impl ProxyRules {
     ///
     /// # Errors
     /// Which key holds no proxy's URL.
-    pub fn from_site(proxy: &SiteProxy, account: Option<ProxyAccount>) -> Result<ProxyRules, String> {
-        let read = |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, String> {
+    pub fn from_site(
+        proxy: &SiteProxy,
+        account: Option<ProxyAccount>,
+    ) -> Result<ProxyRules, ProxySettingError> {
+        let read = |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, ProxySettingError> {
             let Some(value) = value else { return Ok(None) };
             let source = format!("proxy.{name} of the site");
-            let mut proxy = ProxyUrl::parse(value, &source).map_err(|why| format!("{source}: {why}"))?;
+            let mut proxy = ProxyUrl::of_setting(value, &source)?;
             if account.is_some() {
                 proxy.account = account.clone();
             }
             Ok(Some(proxy))
         };
-        let list = |entries: &[String], key: &str| -> Vec<Exception> {
+        let list = |entries: &[String], key: &str| -> Vec<NoProxyEntry> {
             let source = format!("proxy.noProxy.{key} of the site");
-            entries.iter().flat_map(|entry| Exception::list(entry, &source)).collect()
+            entries.iter().flat_map(|entry| NoProxyEntry::list(entry, &source)).collect()
         };
         let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
         let cluster: Vec<String> =
@@ -145,28 +166,28 @@ impl ProxyRules {
 
     /// The same with further hosts that are reached directly: `host[:port]`, and the key that names it.
     pub fn with_bypass(mut self, hosts: impl IntoIterator<Item = (String, String)>) -> ProxyRules {
-        self.direct.extend(hosts.into_iter().map(|(host, source)| Exception::host(&host, &source)));
+        self.direct.extend(hosts.into_iter().map(|(host, source)| NoProxyEntry::host(&host, &source)));
         self
     }
 
     /// The proxy for this URL, or `None` to go directly.
-    pub fn decide(&self, url: &Url) -> Option<&ProxyUrl> {
-        self.explain(url).proxy
+    pub fn proxy_for(&self, url: &Url) -> Option<&ProxyUrl> {
+        self.choose(url).proxy
     }
 
-    /// The same with the rule that decided.
-    pub fn explain(&self, url: &Url) -> Decision<'_> {
+    /// The same with the rule that chose it.
+    pub fn choose(&self, url: &Url) -> ProxyChoice<'_> {
         let proxy = if url.scheme() == "https" { self.https.as_ref() } else { self.http.as_ref() };
         let (Some(proxy), Some(host)) = (proxy, url.host_str()) else {
-            return Decision { proxy: None, rule: Rule::Unset };
+            return ProxyChoice { proxy: None, rule: ProxyRule::Unset };
         };
-        let target = Target::new(host, url.port_or_known_default().unwrap_or(0));
+        let target = RequestTarget::new(host, url.port_or_known_default().unwrap_or(0));
         if target.is_loopback() {
-            return Decision { proxy: None, rule: Rule::Loopback };
+            return ProxyChoice { proxy: None, rule: ProxyRule::Loopback };
         }
-        match self.direct.iter().find(|exception| exception.covers(&target)) {
-            Some(exception) => Decision { proxy: None, rule: Rule::Exception(exception) },
-            None => Decision { proxy: Some(proxy), rule: Rule::Proxy(&proxy.source) },
+        match self.direct.iter().find(|entry| entry.covers(&target)) {
+            Some(entry) => ProxyChoice { proxy: None, rule: ProxyRule::NoProxy(entry) },
+            None => ProxyChoice { proxy: Some(proxy), rule: ProxyRule::Proxy(&proxy.source) },
         }
     }
 
@@ -184,17 +205,16 @@ impl ProxyUrl {
     ///
     /// # Errors
     /// What is wrong, without the URL: it may hold a password.
-    pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, String> {
+    pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
         let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
-            return Err(format!("a proxy's URL starts with http:// or https://, not {scheme}://"));
+            return Err(ProxyUrlError::Scheme(scheme.into()));
         }
         let (userinfo, host) = match rest.rsplit_once('@') {
             Some((userinfo, host)) => (Some(userinfo), host),
             None => (None, rest),
         };
-        let url =
-            Url::parse(&format!("{scheme}://{host}")).map_err(|why| format!("no URL of a proxy ({why})"))?;
+        let url = Url::parse(&format!("{scheme}://{host}"))?;
         let decode = |part: &str| match percent_decode_str(part).decode_utf8() {
             Ok(text) => text.into_owned(),
             Err(_) => part.to_owned(),
@@ -204,6 +224,10 @@ impl ProxyUrl {
             ProxyAccount { user: decode(user), password: decode(password), source: source.into() }
         });
         Ok(ProxyUrl { url, account, source: source.into() })
+    }
+
+    fn of_setting(text: &str, name: &str) -> Result<ProxyUrl, ProxySettingError> {
+        ProxyUrl::parse(text, name).map_err(|source| ProxySettingError { name: name.into(), source })
     }
 
     /// `host:port`, for messages and reports.
@@ -235,7 +259,7 @@ mod tests {
             let list = list.trim_matches('"').replace("\\t", "\t");
             let rules =
                 rules(&[("http_proxy", "http://p:1"), ("HTTPS_PROXY", "http://p:2"), ("NO_PROXY", &list)]);
-            let decision = rules.explain(&Url::parse(target).unwrap());
+            let decision = rules.choose(&Url::parse(target).unwrap());
             let got = if decision.proxy.is_some() { "proxy" } else { "direct" };
             if got != expected {
                 wrong.push(format!("{line}: {got} by {}", decision.rule));
@@ -256,7 +280,7 @@ mod tests {
         ]);
         let said = |url: &str| {
             let url = Url::parse(url).unwrap();
-            let decision = rules.explain(&url);
+            let decision = rules.choose(&url);
             format!("{} {}", decision.proxy.map(ProxyUrl::shown).unwrap_or_default(), decision.rule)
         };
         assert_eq!(said("http://a.test/"), "h:1 http_proxy; no exception covers the host");
@@ -270,7 +294,7 @@ mod tests {
     fn a_host_of_the_site_is_that_host_alone() {
         let rules = rules(&[("HTTPS_PROXY", "p:1")])
             .with_bypass([("Reg.test:5000".into(), "a key".into()), ("[fd00::2]:9".into(), "b".into())]);
-        let direct = |url: &str| rules.decide(&Url::parse(url).unwrap()).is_none();
+        let direct = |url: &str| rules.proxy_for(&Url::parse(url).unwrap()).is_none();
         assert!(direct("https://reg.test:5000/") && direct("https://[fd00::2]:9/"));
         assert!(!direct("https://reg.test/") && !direct("https://a.reg.test:5000/"));
     }
@@ -287,7 +311,7 @@ mod tests {
         assert_eq!(parse("user:p#w/d?%@h:1"), pair("user", "p#w/d?%"));
         assert_eq!(parse("DOM%5Cuser:%ff@h:1"), pair("DOM\\user", "%ff"));
         assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().shown(), "h:3128");
-        assert!(ProxyUrl::parse("socks5://h:1", "X").unwrap_err().contains("socks5"));
+        assert!(ProxyUrl::parse("socks5://h:1", "X").unwrap_err().to_string().contains("socks5"));
         let proxy = ProxyUrl::parse("http://u:secret@h", "X").unwrap();
         assert!(!format!("{proxy:?} {:?}", proxy.account).contains("secret"));
     }

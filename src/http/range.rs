@@ -1,4 +1,4 @@
-//! Going on in the middle: `Range` where a host keeps to it, the whole where it does not.
+//! Resumes content in the middle: by `Range` where a host honours it, else from the start.
 
 use super::body::Response;
 use super::error::Error;
@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use url::Url;
 
 impl Transport {
-    /// Remembers that this URL's host lies about ranges: it is asked for none again in this run.
+    /// Remembers that this URL's host answers ranges wrongly: this run asks it for none again.
     pub fn distrust_ranges(&self, url: &Url) {
         let mut liars = self.0.liars.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         liars.insert(host_port(url));
@@ -19,10 +19,10 @@ impl Transport {
     }
 }
 
-/// Asks `url` for content of `size` bytes from `offset` on by `send`, which gets the value of a `Range`
-/// header or `None`. Returns the answer and the offset at which it really starts: 0 where the server
-/// ignores ranges (RFC 9110, 14.2). A server that refuses the range, or answers with another part, is
-/// asked for the whole, and for no range again.
+/// Asks `url` for content of `size` bytes from `offset` on by `send`, which gets the value of a `Range` header or
+/// `None`. Returns the answer and the offset at which it really starts: 0 where the server ignores ranges (RFC 9110,
+/// 14.2). Where the server refuses the range, or answers with another part, landfall asks for the whole, and for no
+/// range of that host again.
 ///
 /// # Errors
 /// Those of `send`.

@@ -1,24 +1,74 @@
-//! When to try again, and how long to wait before.
+//! When to try again, and how long to pause before: the one policy of all loops that retry.
 
+use crate::model::Limits;
 use std::time::{Duration, SystemTime};
+
+/// How often something is tried, and how long the pauses between are.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    attempts: u32,
+    first: Duration,
+    most: Duration,
+}
+
+/// The attempts at one thing, while they fail.
+#[derive(Debug, Clone)]
+pub struct Attempts {
+    policy: RetryPolicy,
+    failed: u32,
+}
+
+impl RetryPolicy {
+    /// The policy that `limits` give.
+    pub fn new(limits: &Limits) -> RetryPolicy {
+        RetryPolicy { attempts: limits.attempts, first: limits.backoff, most: limits.backoff_most }
+    }
+
+    /// The same pauses for one attempt alone.
+    pub fn once(self) -> RetryPolicy {
+        RetryPolicy { attempts: 1, ..self }
+    }
+
+    /// The pause after attempt `attempt`, counted from 1: exponential from the first to the longest, each with a
+    /// jitter, so that workers do not come back together.
+    pub fn pause(&self, attempt: u32) -> Duration {
+        let base = self.first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
+        Duration::from_secs_f64(base.min(self.most.as_secs_f64()) * (0.5 + fastrand::f64()))
+    }
+
+    /// No attempt has failed yet.
+    pub fn start(self) -> Attempts {
+        Attempts { policy: self, failed: 0 }
+    }
+}
+
+impl Attempts {
+    /// Counts a failed attempt. Returns the pause before the next one, or `None` where none is left.
+    pub fn fail(&mut self) -> Option<Duration> {
+        self.failed += 1;
+        (self.failed < self.policy.attempts).then(|| self.policy.pause(self.failed))
+    }
+
+    /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none is left.
+    pub async fn again(&mut self) -> bool {
+        match self.fail() {
+            Some(pause) => {
+                tokio::time::sleep(pause).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Starts to count anew: the last attempt got further than those before.
+    pub fn reset(&mut self) {
+        self.failed = 0;
+    }
+}
 
 /// Whether a request that was answered with this status may succeed later.
 pub(super) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
-}
-
-/// The wait before attempt `attempt + 1` (counted from 1): exponential from `first` up to `most`, each
-/// with a jitter of its own so that workers do not come back together.
-pub(crate) fn backoff(attempt: u32, first: Duration, most: Duration) -> Duration {
-    let base = first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
-    Duration::from_secs_f64(base.min(most.as_secs_f64()) * (0.5 + jitter()))
-}
-
-/// A number from 0 to 1 that differs from call to call. It needs no quality.
-fn jitter() -> f64 {
-    use std::hash::{BuildHasher, Hasher};
-    let state = std::collections::hash_map::RandomState::new().build_hasher().finish();
-    (state >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
@@ -49,9 +99,19 @@ mod tests {
 
     #[test]
     fn waits_grow_and_stay_bounded() {
-        let wait = |attempt| backoff(attempt, Duration::from_millis(300), Duration::from_secs(30));
+        let wait = |attempt| RetryPolicy::new(&Limits::default()).pause(attempt);
         assert!(wait(1) >= Duration::from_millis(150) && wait(1) <= Duration::from_millis(450));
         assert!(wait(4) >= Duration::from_millis(1200));
         assert!(wait(40) <= Duration::from_secs(45));
+    }
+
+    #[test]
+    fn attempts_end_and_start_anew() {
+        let limits = Limits { attempts: 2, ..Limits::default() };
+        let mut attempts = RetryPolicy::new(&limits).start();
+        assert!(attempts.fail().is_some() && attempts.fail().is_none());
+        attempts.reset();
+        assert!(attempts.fail().is_some());
+        assert!(RetryPolicy::new(&limits).once().start().fail().is_none());
     }
 }

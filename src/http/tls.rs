@@ -1,16 +1,16 @@
-//! Trust: system roots where they exist, certificate authorities of the site and of certs.d folders,
-//! client certificates.
+//! The TLS settings of one host: the system's roots where there are any, certificate authorities of the site and
+//! of certs.d folders, and a client certificate.
 
 use super::certificate::Certificate;
-use super::trust::Checked;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use super::verifier::CertificateVerifier;
+use rustls::client::VerifierBuilderError;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// How one host is trusted, and how it knows us.
+/// How landfall trusts one host, and how the host knows landfall.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsProfile {
     /// PEM files of certificate authorities, added to the system's.
@@ -21,31 +21,72 @@ pub struct TlsProfile {
     pub skip_verify: bool,
 }
 
+/// Why a TLS setting cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TlsError {
+    /// rustls refuses the protocol versions.
+    #[error("cannot set up TLS: {0}")]
+    Protocol(#[source] rustls::Error),
+    /// rustls refuses the roots.
+    #[error("cannot set up TLS: {0}")]
+    Roots(#[source] VerifierBuilderError),
+    /// A file of certificates cannot be read.
+    #[error("cannot read certificates from {}: {source}", path.display())]
+    ReadCertificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Arc<pem::Error>,
+    },
+    /// A file holds no certificate.
+    #[error("{} holds no certificate in PEM form", .0.display())]
+    NoCertificate(PathBuf),
+    /// A file holds a certificate that is no authority's.
+    #[error("{} holds no usable certificate authority", .0.display())]
+    NoAuthority(PathBuf),
+    /// The client key cannot be read.
+    #[error("cannot read the client key {}: {source}", path.display())]
+    ReadKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Arc<pem::Error>,
+    },
+    /// Client certificate and key do not fit together.
+    #[error("cannot use the client certificate {}: {source}", path.display())]
+    Client {
+        /// The file of the certificate.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: rustls::Error,
+    },
+}
+
 impl TlsProfile {
     /// Whether nothing is configured.
     pub fn is_default(&self) -> bool {
         *self == TlsProfile::default()
     }
 
-    /// Whether the files that are named can be used.
+    /// Reads the files that the profile names, to see whether they can be used.
     ///
     /// # Errors
     /// Which file cannot be used, and why.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), TlsError> {
         if self.is_default() { Ok(()) } else { self.config().map(drop) }
     }
 
-    /// The client side of TLS for this profile.
+    /// The configuration of rustls for this profile.
     ///
     /// # Errors
     /// Which file cannot be used, and why.
-    pub fn config(&self) -> Result<ClientConfig, String> {
+    pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("cannot set up TLS: {error}"))?;
-        let builder = if self.skip_verify {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .map_err(TlsError::Protocol)?;
+        let verifier = if self.skip_verify {
+            CertificateVerifier::any(provider)
         } else {
             let (mut roots, mut named) = (system_roots().clone(), Vec::new());
             for path in &self.ca {
@@ -53,21 +94,21 @@ impl TlsProfile {
                 named.extend(added.iter().cloned());
                 let (good, bad) = roots.add_parsable_certificates(added);
                 if good == 0 || bad > 0 {
-                    return Err(format!("{} holds no usable certificate authority", path.display()));
+                    return Err(TlsError::NoAuthority(path.clone()));
                 }
             }
-            let checked = Arc::new(Checked::new(roots, named, provider)?);
-            builder.dangerous().with_custom_certificate_verifier(checked)
+            CertificateVerifier::new(roots, named, provider).map_err(TlsError::Roots)?
         };
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let Some((certificate, key)) = &self.client else { return Ok(builder.with_no_client_auth()) };
         let key = PrivateKeyDer::from_pem_file(key)
-            .map_err(|error| format!("cannot read the client key {}: {error}", key.display()))?;
+            .map_err(|error| TlsError::ReadKey { path: key.clone(), source: Arc::new(error) })?;
         builder
             .with_client_auth_cert(read_certificates(certificate)?, key)
-            .map_err(|error| format!("cannot use the client certificate {}: {error}", certificate.display()))
+            .map_err(|source| TlsError::Client { path: certificate.clone(), source })
     }
 
-    /// What vouches for a chain that was accepted, in words.
+    /// What the trust in an accepted chain rests on, in words.
     pub(super) fn voucher(&self, chain: &[Certificate]) -> String {
         if self.skip_verify {
             return "nothing: skipVerify accepts any".into();
@@ -84,15 +125,11 @@ impl TlsProfile {
     }
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let wrong = |error| format!("cannot read certificates from {}: {error}", path.display());
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error| TlsError::ReadCertificates { path: path.into(), source: Arc::new(error) };
     let list: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
-    if list.is_empty() {
-        Err(format!("{} holds no certificate in PEM form", path.display()))
-    } else {
-        Ok(list)
-    }
+    if list.is_empty() { Err(TlsError::NoCertificate(path.into())) } else { Ok(list) }
 }
 
 /// The system's roots; none at all is fine until a certificate has to be checked against them.
@@ -103,43 +140,4 @@ fn system_roots() -> &'static RootCertStore {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         roots
     })
-}
-
-/// Accepts any certificate: only for hosts that the user named with `skipVerify`.
-#[derive(Debug)]
-struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

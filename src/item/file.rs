@@ -33,11 +33,11 @@ pub(super) fn entry(file: &File) -> Entry {
         size: manifest.len() as u64,
         media_type: media_type::OCI_MANIFEST.into(),
     };
-    let mut parts = vec![Part { descriptor: config, from: Origin::Computed(EMPTY.into()) }];
+    let mut parts = vec![Part { descriptor: config, origin: Origin::Computed(EMPTY.into()) }];
     parts.extend(
-        layers.into_iter().map(|(url, descriptor)| Part { descriptor, from: Origin::Url(url.clone()) }),
+        layers.into_iter().map(|(url, descriptor)| Part { descriptor, origin: Origin::Url(url.clone()) }),
     );
-    parts.push(Part { descriptor: top.clone(), from: Origin::Computed(manifest) });
+    parts.push(Part { descriptor: top.clone(), origin: Origin::Computed(manifest) });
     Entry {
         kind: Kind::File,
         name: file.name.clone(),
@@ -103,7 +103,7 @@ mod tests {
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
-        let Origin::Computed(bytes) = &entry.parts[3].from else { panic!("not computed") };
+        let Origin::Computed(bytes) = &entry.parts[3].origin else { panic!("not computed") };
         let (manifest, kind) = Manifest::parse(bytes, None).unwrap();
         assert_eq!(kind, media_type::OCI_MANIFEST);
         let Manifest::Image { layers, artifact_type, .. } = manifest else { panic!("no image") };

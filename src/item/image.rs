@@ -20,10 +20,10 @@ pub(super) fn entry(image: &Image) -> Entry {
     let manifest = || Origin::Manifest { registry: registry.clone(), repository: repository.clone() };
     let mut parts: Vec<Part> = Vec::new();
     parts.extend(image.blobs.iter().chain(&image.referrer_blobs).map(|descriptor| {
-        let from = if media_type::is_foreign(&descriptor.media_type) { foreign() } else { blob() };
-        Part { descriptor: descriptor.clone(), from }
+        let origin = if media_type::is_foreign(&descriptor.media_type) { foreign() } else { blob() };
+        Part { descriptor: descriptor.clone(), origin }
     }));
-    parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, from: manifest() }));
+    parts.extend(image.manifests_in_order().map(|descriptor| Part { descriptor, origin: manifest() }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
     let own = known.clone();
     let referrers: Vec<AttachedReferrer> = image
@@ -40,14 +40,14 @@ pub(super) fn entry(image: &Image) -> Entry {
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
             // the top stays last
-            let part = Part { descriptor: referrer.descriptor.clone(), from: manifest() };
+            let part = Part { descriptor: referrer.descriptor.clone(), origin: manifest() };
             parts.insert(parts.len() - 1, part);
         }
     }
     if let Some(descriptor) = image.trimmed_descriptor() {
         let keep = image.manifests.iter().map(|child| child.digest.clone());
         let keep = keep.chain(image.blobs.iter().map(|blob| blob.digest.clone())).collect();
-        let part = Part { descriptor, from: Origin::Trimmed { of: image.descriptor(), keep } };
+        let part = Part { descriptor, origin: Origin::Trimmed { of: image.descriptor(), keep } };
         parts.insert(parts.len() - 1, part);
     }
     Entry {

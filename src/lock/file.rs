@@ -86,29 +86,25 @@ async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
 
 /// Tries again what broke off in its body.
 async fn again<T>(resolver: &Resolver, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    for attempt in 1.. {
+    let mut attempts = resolver.sessions().transport().retries().start();
+    loop {
         match work().await {
-            Err(error) if error.is_transient() && attempt < resolver.limits().attempts => {
-                resolver.sessions().transport().pause(attempt).await;
-            }
+            Err(error) if error.is_transient() && attempts.again().await => {}
             result => return result,
         }
     }
-    unreachable!("the last attempt returns")
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
 async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
-    for attempt in 1.. {
+    let mut attempts = resolver.sessions().transport().retries().start();
+    loop {
         match download_once(resolver, url, expected).await {
-            Err(Download::Cut(_)) if attempt < resolver.limits().attempts => {
-                resolver.sessions().transport().pause(attempt).await;
-            }
+            Err(Download::Cut(_)) if attempts.again().await => {}
             Err(Download::Cut(why) | Download::Final(why)) => return Err(why),
             Ok(found) => return Ok(found),
         }
     }
-    unreachable!("the last attempt returns")
 }
 
 enum Download {

@@ -11,8 +11,3 @@ mod run;
 pub use agree::disagreements;
 pub use resolve::Resolver;
 pub use run::{Change, Locked, Pins, diff, lock};
-
-/// Today, `YYYY-MM-DD`, in UTC: what `until` days are compared with.
-pub fn today() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
-}

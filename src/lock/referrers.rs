@@ -5,7 +5,7 @@ use super::image::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
 use super::resolve::{Cause, Resolver};
 use crate::lockfile::{Image, Referrer};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
-use crate::registry::{RawManifest, Session, referrer_entries};
+use crate::registry::{RawManifest, Session, referrers_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -145,7 +145,8 @@ impl<'a> Place<'a> {
         };
         let mut found = by_api.unwrap_or_default();
         if by_tag && let Some(list) = self.session.referrers_list(repository, subject).await? {
-            found.extend(referrer_entries(&list.bytes)?.into_iter().map(|child| child.descriptor));
+            let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
+            found.extend(entries.into_iter().map(|child| child.descriptor));
         }
         Ok(found)
     }

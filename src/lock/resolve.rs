@@ -1,8 +1,6 @@
 //! What resolving works with: registries and web servers, and the store that saves asking twice.
 
-use crate::content::Origin;
-use crate::content::Part;
-use crate::content::{BlobRead, ContentError, Sink, fetch};
+use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{Error, ErrorKind};
 use crate::manifest::WantedImage;
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
@@ -58,7 +56,7 @@ impl From<Error> for Cause {
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
         };
-        Cause { recorded: recorded.into(), told: error.message }
+        Cause { recorded: recorded.into(), told: error.to_string() }
     }
 }
 
@@ -175,12 +173,17 @@ impl Resolver {
             return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
         let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
-        let part = Part { descriptor: blob.clone(), from: Origin::Blob { registry, repository } };
-        let upstreams = Upstreams(self.sessions.clone());
-        let disk: Arc<dyn Sink> = Arc::new(self.disk.clone());
-        fetch(&upstreams, &disk, &part, &Silent).await.map_err(|error| match error.side {
-            Side::Source => Cause::from(Error::new(error.kind, error.message)),
-            _ => Cause::local(error.message),
+        let part = Part { descriptor: blob.clone(), origin: Origin::Blob { registry, repository } };
+        let limits = *self.limits();
+        let transfer = Transfer {
+            source: Arc::new(Upstreams(self.sessions.clone())),
+            sink: Arc::new(Local::new(Arc::new(self.disk.clone()), limits, None)),
+            limits,
+            progress: Arc::new(Silent),
+        };
+        transfer.bring(&part).await.map_err(|error| match error.side {
+            Side::Source => Cause::from(error.why),
+            _ => Cause::local(error.to_string()),
         })?;
         self.disk.read(blob).map_err(Cause::from)
     }

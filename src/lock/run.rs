@@ -4,7 +4,7 @@ use super::resolve::{Cause, Resolver};
 use super::{file, image, referrers};
 use crate::lockfile::{Accepted, File, Image, Lock, Unresolved};
 use crate::manifest::{Wanted, WantedFile, WantedImage};
-use crate::model::Digest;
+use crate::model::{Digest, today};
 use crate::report::{Item, Kind, Status};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -213,7 +213,7 @@ impl<'a> Sorting<'a> {
             Found::Lost(None, cause) => {
                 match self.accepted.get(name) {
                     Some(accepted) => {
-                        let over = accepted.until < super::today();
+                        let over = accepted.until < today().to_string();
                         let status = if over { Status::Missing } else { Status::Skipped };
                         let reason = format!(
                             "{} (accepted until {}): {}",

@@ -2,10 +2,10 @@
 
 use super::items::{Item, Items};
 use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
-use super::text::{Spot, Text};
+use super::source_text::{SourceSpan, SourceText};
 use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platforms, reference_of, url_of};
 use super::vars::{At, Field, OWN_URL, Vars};
-use super::{Endpoint, WantedFile, WantedImage, list};
+use super::{Endpoint, WantedFile, WantedImage};
 use crate::document::{Diagnostic, Node};
 use crate::lockfile::Accepted;
 use crate::model::Platform;
@@ -17,10 +17,10 @@ type Checked<T> = Result<T, Box<Diagnostic>>;
 /// Checks `document`, read from `text`, with the lists that it names.
 pub(super) fn check(
     document: &Document,
-    text: &Rc<Text>,
-    lists: &[(ListFormat, Rc<Text>)],
+    text: &Rc<SourceText>,
+    lists: &[(ListFormat, Rc<SourceText>)],
 ) -> Checked<Items> {
-    let here = |node: &Node| Spot::new(text, node.span());
+    let here = |node: &Node| SourceSpan::new(text, node.span());
     let root = &text.root;
     let vars = Vars::check(&document.vars, |name, at| {
         let vars = root.get("vars");
@@ -29,7 +29,7 @@ pub(super) fn check(
             At::Value => vars.get(name).span(),
             At::Item(index) => vars.get(name).item(index).span(),
         };
-        Spot::new(text, span)
+        SourceSpan::new(text, span)
     })?;
     let checker = Checker { text, vars };
     let defaults = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
@@ -39,12 +39,12 @@ pub(super) fn check(
         checker.image(entry, root.get("images").item(index), defaults, &mut items)?;
     }
     for (format, list) in lists {
-        for (reference, spot) in list::read(*format, list)? {
-            let (name, pin) = reference_of(&reference, &spot)?;
+        for (reference, span) in format.0.read(list)? {
+            let (name, pin) = reference_of(&reference, &span)?;
             let platforms = defaults.clone();
-            let (referrers, at) = (document.referrers, spot.place());
+            let (referrers, at) = (document.referrers, span.location());
             let value = WantedImage { name, pin, platforms, update: None, referrers, at };
-            items.images.push(Item { value, spot, listed: true });
+            items.images.push(Item { value, span, listed: true });
         }
     }
     for (index, entry) in document.files.iter().enumerate() {
@@ -57,10 +57,10 @@ pub(super) fn check(
         checker.endpoint(entry, root.get("endpoints").item(index), &mut items)?;
     }
     for (index, entry) in document.exclude.iter().enumerate() {
-        let spot = here(root.get("exclude").item(index));
-        for binding in checker.vars.bindings(&[Field::new(entry, spot.clone())])? {
-            let value = exclude_of(&binding.fill(entry), &spot)?;
-            items.exclude.push(Item { value, spot: spot.clone(), listed: false });
+        let span = here(root.get("exclude").item(index));
+        for binding in checker.vars.bindings(&[Field::new(entry, span.clone())])? {
+            let value = exclude_of(&binding.fill(entry), &span)?;
+            items.exclude.push(Item { value, span: span.clone(), listed: false });
         }
     }
     Ok(items)
@@ -68,13 +68,13 @@ pub(super) fn check(
 
 /// The entries of one file.
 struct Checker<'a> {
-    text: &'a Rc<Text>,
+    text: &'a Rc<SourceText>,
     vars: Vars,
 }
 
 impl Checker<'_> {
-    fn here(&self, node: &Node) -> Spot {
-        Spot::new(self.text, node.span())
+    fn here(&self, node: &Node) -> SourceSpan {
+        SourceSpan::new(self.text, node.span())
     }
 
     fn image(
@@ -114,8 +114,8 @@ impl Checker<'_> {
             };
             let update = full.update.as_ref().map(|text| binding.fill(text));
             let referrers = full.referrers.unwrap_or(defaults.1);
-            let value = WantedImage { name, pin, platforms, update, referrers, at: at.place() };
-            items.images.push(Item { value, spot: at.clone(), listed: false });
+            let value = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
+            items.images.push(Item { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -149,8 +149,8 @@ impl Checker<'_> {
             }
             also.sort();
             let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
-            let value = WantedFile { url, checksum, also, mode, at: at.place() };
-            items.files.push(Item { value, spot: at.clone(), listed: false });
+            let value = WantedFile { url, checksum, also, mode, at: at.location() };
+            items.files.push(Item { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Checker<'_> {
             };
             let reason = binding.fill(&entry.reason);
             let value = Accepted { kind, name, reason, until: entry.until.clone() };
-            items.missing.push(Item { value, spot: at.clone(), listed: false });
+            items.missing.push(Item { value, span: at.clone(), listed: false });
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Checker<'_> {
                 return Err(at.fault(format!("`{host}` is no host name and no address"), help));
             }
             let value = Endpoint { host, port: entry.port, why: binding.fill(&entry.why) };
-            items.endpoints.push(Item { value, spot: at.clone(), listed: false });
+            items.endpoints.push(Item { value, span: at.clone(), listed: false });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What one manifest asks for, each value with its place, before all manifests are merged.
 
-use super::text::Spot;
+use super::source_text::SourceSpan;
 use super::{Endpoint, WantedFile, WantedImage};
 use crate::lockfile::Accepted;
 use crate::model::ImageRef;
@@ -19,7 +19,7 @@ pub(super) struct Items {
 #[derive(Debug)]
 pub(super) struct Item<T> {
     pub(super) value: T,
-    pub(super) spot: Spot,
+    pub(super) span: SourceSpan,
     /// Whether it comes from another tool's list, which may say a thing twice.
     pub(super) listed: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::items::Items;
 use super::schema::{Document, List, ListFormat};
-use super::text::{Spot, Text};
+use super::source_text::{SourceSpan, SourceText};
 use super::{Wanted, check, merge};
 use crate::document::{self, Diagnostic, nearest};
 use serde::Deserialize;
@@ -93,7 +93,7 @@ fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
     let content = std::fs::read_to_string(path).map_err(open)?;
     // editors on Windows begin files with a byte order mark
     let content = content.trim_start_matches('\u{feff}').to_owned();
-    let text = Text::yaml(path.display().to_string(), content);
+    let text = SourceText::yaml(path.display().to_string(), content);
     let head: Head = document::read(&text.file, &text.text)?;
     if !is_manifest(&head, &text, may_be_other)? {
         return Ok(None);
@@ -102,35 +102,39 @@ fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
         if let Some(span) = text.root.key_span(key) {
             let message = format!("this release of landfall does not know `{key}` yet");
             let help = Some(format!("take `{key}` out, or use a release that carries {key}"));
-            return Err(Spot::new(&text, span).fault(message, help).into());
+            return Err(SourceSpan::new(&text, span).fault(message, help).into());
         }
     }
     let document: Document = document::read(&text.file, &text.text)?;
     let base = path.parent().unwrap_or(Path::new(""));
-    let lists: Vec<(ListFormat, Rc<Text>)> = document
+    let lists: Vec<(ListFormat, Rc<SourceText>)> = document
         .lists
         .iter()
         .enumerate()
         .map(|(index, list)| {
-            let at = Spot::new(&text, text.root.get("lists").item(index).get("file").span());
+            let at = SourceSpan::new(&text, text.root.get("lists").item(index).get("file").span());
             read_list(list, base, &at)
         })
         .collect::<Result<_, _>>()?;
     Ok(Some(check::check(&document, &text, &lists)?))
 }
 
-fn read_list(list: &List, base: &Path, at: &Spot) -> Result<(ListFormat, Rc<Text>), Box<Diagnostic>> {
+fn read_list(
+    list: &List,
+    base: &Path,
+    at: &SourceSpan,
+) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);
     let content = std::fs::read_to_string(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
     })?;
-    Ok((list.format, Text::plain(path.display().to_string(), content)))
+    Ok((list.format, SourceText::plain(path.display().to_string(), content)))
 }
 
 /// Whether it is a manifest; else it is another known document, and `may_be_other`.
-fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
-    let at = |key: &str| Spot::new(text, text.root.get(key).span());
+fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
+    let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let begin = Some(format!("begin it with `apiVersion: {API_VERSION}` and `kind: {KIND}`"));
     match head.api_version.as_deref() {
         Some(API_VERSION) => {}
@@ -142,7 +146,7 @@ fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool,
             return Err(at("apiVersion").fault(message, begin));
         }
         None => {
-            let start = Spot::new(text, 0..0);
+            let start = SourceSpan::new(text, 0..0);
             return Err(start.fault("this is no manifest: it has no `apiVersion`", begin));
         }
     }
@@ -161,6 +165,6 @@ fn is_manifest(head: &Head, text: &Rc<Text>, may_be_other: bool) -> Result<bool,
             let help = nearest(other, known).map(|near| format!("did you mean `{near}`?")).or(begin);
             Err(at("kind").fault(format!("`{other}` is no kind of document that landfall knows"), help))
         }
-        None => Err(Spot::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
+        None => Err(SourceSpan::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin)),
     }
 }

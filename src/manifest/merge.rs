@@ -2,7 +2,7 @@
 //! contradictions refused.
 
 use super::items::{Exclude, Item, Items};
-use super::text::Spot;
+use super::source_text::SourceSpan;
 use super::{Endpoint, Wanted, WantedFile, WantedImage};
 use crate::document::{Diagnostic, nearest};
 use crate::lockfile::Accepted;
@@ -80,7 +80,7 @@ fn must_match(exclude: &Item<Exclude>, sum: &Items) -> Merged<()> {
             None => "take it out".into(),
         }
     };
-    Err(exclude.spot.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help)))
+    Err(exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help)))
 }
 
 /// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
@@ -94,35 +94,35 @@ where
     T: Named,
 {
     // with each item stands where its key was met last: the items of one file come in a row
-    let mut united: BTreeMap<K, (Item<T>, Spot)> = BTreeMap::new();
+    let mut united: BTreeMap<K, (Item<T>, SourceSpan)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {
             Entry::Vacant(entry) => {
-                let last = item.spot.clone();
+                let last = item.span.clone();
                 entry.insert((item, last));
             }
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
-                if last.same_file(&item.spot) && !item.listed {
+                if last.same_file(&item.span) && !item.listed {
                     return Err(twice(last, &item));
                 }
                 join(first, &item)?;
-                *last = item.spot;
+                *last = item.span;
             }
         }
     }
     Ok(united.into_values().map(|(item, _)| item).collect())
 }
 
-fn twice<T: Named>(first: &Spot, second: &Item<T>) -> Box<Diagnostic> {
+fn twice<T: Named>(first: &SourceSpan, second: &Item<T>) -> Box<Diagnostic> {
     let name = second.value.shown();
-    let place = first.place();
-    if place == second.spot.place() {
+    let place = first.location();
+    if place == second.span.location() {
         let help = "a list variable of another field must stand here too".into();
-        return second.spot.fault(format!("this entry gives {name} more than once"), Some(help));
+        return second.span.fault(format!("this entry gives {name} more than once"), Some(help));
     }
     let message = format!("{name} stands in this file twice; first at {place}");
-    second.spot.fault(message, Some("take one of the two out".into()))
+    second.span.fault(message, Some("take one of the two out".into()))
 }
 
 /// How a message names an item.
@@ -161,9 +161,9 @@ fn contradiction<T: Named>(
     what: &str,
     values: (impl Display, impl Display),
 ) -> Box<Diagnostic> {
-    let (name, place) = (second.value.shown(), first.spot.place());
+    let (name, place) = (second.value.shown(), first.span.location());
     let message = format!("the {what} of {name} is {} here, but {} at {place}", values.1, values.0);
-    second.spot.fault(message, Some("make both the same, or take one of the two out".into()))
+    second.span.fault(message, Some("make both the same, or take one of the two out".into()))
 }
 
 /// Takes from `second` what `first` lacks; `None` where both have it and differ.
@@ -253,10 +253,10 @@ fn one_file_a_url(files: &[Item<WantedFile>]) -> Merged<()> {
     for item in files {
         for url in std::iter::once(&item.value.url).chain(&item.value.also) {
             if let Some(first) = owners.insert(url, item) {
-                let (name, place) = (first.value.shown(), first.spot.place());
+                let (name, place) = (first.value.shown(), first.span.location());
                 let message = format!("{url} stands for this file and for {name} at {place}");
                 let help = Some("take it out of `also` of one of the two".into());
-                return Err(item.spot.fault(message, help));
+                return Err(item.span.fault(message, help));
             }
         }
     }

@@ -1,9 +1,12 @@
 //! The manifest document as people write it; `landfall schema manifest` prints these types.
 
-use schemars::JsonSchema;
+use super::lists::{FORMATS, Format};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,7 +20,7 @@ pub struct Document {
     pub(super) api_version: ApiVersion,
     /// `Manifest`.
     #[expect(dead_code, reason = "checked before the rest is read")]
-    pub(super) kind: Kind,
+    pub(super) kind: DocumentKind,
     /// How people name it.
     #[expect(dead_code, reason = "for people")]
     #[serde(default)]
@@ -67,7 +70,8 @@ pub(super) enum ApiVersion {
 
 /// The `kind` of a manifest.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-pub(super) enum Kind {
+#[schemars(rename = "Kind")]
+pub(super) enum DocumentKind {
     /// A manifest.
     Manifest,
 }
@@ -105,14 +109,42 @@ pub(super) struct List {
     pub(super) file: String,
 }
 
-/// How a list is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ListFormat {
-    /// One reference a line; `#` begins a comment.
-    ImagesTxt,
-    /// The stderr of `kubermatic-installer mirror-images --dry-run -o json REGISTRY`.
-    Kkp,
+/// How a list is written: a row of the table of formats.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListFormat(pub(super) &'static Format);
+
+impl<'de> Deserialize<'de> for ListFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ListFormat, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = ListFormat;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a list format")
+            }
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<ListFormat, E> {
+                let found = FORMATS.iter().find(|format| format.name == name);
+                found.map(ListFormat).ok_or_else(|| {
+                    let known: Vec<String> =
+                        FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
+                    E::custom(format!("unknown variant `{name}`, expected {}", known.join(" or ")))
+                })
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
+impl JsonSchema for ListFormat {
+    fn schema_name() -> Cow<'static, str> {
+        "ListFormat".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let formats = FORMATS
+            .iter()
+            .map(|format| json!({"description": format.about, "type": "string", "const": format.name}));
+        json_schema!({"description": "How a list is written.", "oneOf": formats.collect::<Vec<_>>()})
+    }
 }
 
 /// A loss that is accepted.

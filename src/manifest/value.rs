@@ -2,7 +2,7 @@
 
 use super::Checksum;
 use super::items::Exclude;
-use super::text::Spot;
+use super::source_text::SourceSpan;
 use crate::document::Diagnostic;
 use crate::model::{Digest, DigestError, ImageRef, Platform, ReferenceError};
 use url::Url;
@@ -10,16 +10,16 @@ use url::Url;
 type Checked<T> = Result<T, Box<Diagnostic>>;
 
 /// Name and pin of a reference that stands alone.
-pub(super) fn reference_of(text: &str, spot: &Spot) -> Checked<(ImageRef, Option<Digest>)> {
-    pinned(text, None, spot, spot)
+pub(super) fn reference_of(text: &str, span: &SourceSpan) -> Checked<(ImageRef, Option<Digest>)> {
+    pinned(text, None, span, span)
 }
 
 /// Name and pin of a reference with the `digest` key beside it.
 pub(super) fn pinned(
     text: &str,
     digest: Option<Digest>,
-    at: &Spot,
-    digest_at: &Spot,
+    at: &SourceSpan,
+    digest_at: &SourceSpan,
 ) -> Checked<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
         let help = match text.contains("://") {
@@ -44,20 +44,20 @@ pub(super) fn pinned(
     }
 }
 
-pub(super) fn exclude_of(text: &str, spot: &Spot) -> Checked<Exclude> {
+pub(super) fn exclude_of(text: &str, span: &SourceSpan) -> Checked<Exclude> {
     if text.contains("://") {
-        return Ok(Exclude::Url(url_of(text, spot)?));
+        return Ok(Exclude::Url(url_of(text, span)?));
     }
     text.parse().map(Exclude::Image).map_err(|error: ReferenceError| {
         let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
-        spot.fault(error.to_string(), Some(help.into()))
+        span.fault(error.to_string(), Some(help.into()))
     })
 }
 
-/// The platforms, sorted. `spot` gives the place of the nth.
-pub(super) fn platforms(texts: &[String], spot: impl Fn(usize) -> Spot) -> Checked<Vec<Platform>> {
+/// The platforms, sorted. `span` gives the place of the nth.
+pub(super) fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
     let parse = |(index, text): (usize, &String)| {
-        text.parse::<Platform>().map_err(|error| spot(index).fault(error.to_string(), None))
+        text.parse::<Platform>().map_err(|error| span(index).fault(error.to_string(), None))
     };
     let mut platforms = texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
     platforms.sort();
@@ -66,8 +66,8 @@ pub(super) fn platforms(texts: &[String], spot: impl Fn(usize) -> Spot) -> Check
 }
 
 /// `text` as a URL in its normal form.
-pub(super) fn url_of(text: &str, spot: &Spot) -> Checked<String> {
-    let refuse = |message: String, help: &str| Err(spot.fault(message, Some(help.into())));
+pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return refuse("there is white space in this URL".into(), "write a blank as %20");
     }
@@ -97,32 +97,32 @@ pub(super) fn url_of(text: &str, spot: &Spot) -> Checked<String> {
     Ok(url.into())
 }
 
-pub(super) fn digest_of(text: &str, spot: &Spot) -> Checked<Digest> {
-    text.parse().map_err(|error: DigestError| spot.fault(error.to_string(), None))
+pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
+    text.parse().map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
-pub(super) fn checksum_of(text: &str, spot: &Spot) -> Checked<Checksum> {
+pub(super) fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
     if text.contains("://") {
-        return url_of(text, spot).map(Checksum::Sidecar);
+        return url_of(text, span).map(Checksum::Sidecar);
     }
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text.len() {
-        64 if is_hex => Err(spot.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
-        128 if is_hex => Err(spot.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
-        _ if text.contains(':') => digest_of(text, spot).map(Checksum::Digest),
+        64 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
+        128 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
+        _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
         _ => {
             let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in ${url}.sha256";
-            Err(spot.fault(format!("`{text}` is no checksum"), Some(help.into())))
+            Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
         }
     }
 }
 
 /// The mode as four octal digits.
-pub(super) fn mode_of(text: &str, spot: &Spot) -> Checked<String> {
+pub(super) fn mode_of(text: &str, span: &SourceSpan) -> Checked<String> {
     let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {
         let help = Some("write octal permission bits, as in \"0755\"".into());
-        return Err(spot.fault(format!("`{text}` is no mode"), help));
+        return Err(span.fault(format!("`{text}` is no mode"), help));
     }
     Ok(format!("{text:0>4}"))
 }

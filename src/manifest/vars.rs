@@ -1,6 +1,6 @@
 //! Variables of a manifest: their check, and the items that their values make.
 
-use super::text::Spot;
+use super::source_text::SourceSpan;
 use crate::document::{Diagnostic, nearest};
 use crate::model::Limits;
 use serde_yaml::Value;
@@ -18,13 +18,13 @@ pub(super) struct Field<'a> {
     /// What is written.
     pub(super) text: &'a str,
     /// Where.
-    pub(super) at: Spot,
+    pub(super) at: SourceSpan,
     /// Whether `${url}` may stand in it.
     pub(super) takes_url: bool,
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(text: &'a str, at: Spot) -> Field<'a> {
+    pub(super) fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
         Field { text, at, takes_url: false }
     }
 }
@@ -83,33 +83,33 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
 }
 
 impl Vars {
-    /// Checks the variables. `spot` gives the place of a key, of its value, or of the nth item of that.
+    /// Checks the variables. `span` gives the place of a key, of its value, or of the nth item of that.
     pub(super) fn check(
         vars: &BTreeMap<String, Value>,
-        spot: impl Fn(&str, At) -> Spot,
+        span: impl Fn(&str, At) -> SourceSpan,
     ) -> Result<Vars, Box<Diagnostic>> {
         let mut checked = BTreeMap::new();
         for (name, value) in vars {
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if name.is_empty() || !name.chars().all(good) {
                 let help = Some("use letters, digits, `_` and `-`".into());
-                return Err(spot(name, At::Key).fault(format!("`{name}` is no name for a variable"), help));
+                return Err(span(name, At::Key).fault(format!("`{name}` is no name for a variable"), help));
             }
             if name == OWN_URL {
                 let help = Some("give it another name".into());
                 let message = "`${url}` stands for a file's own URL in `checksum`; it cannot be set";
-                return Err(spot(name, At::Key).fault(message, help));
+                return Err(span(name, At::Key).fault(message, help));
             }
             let values = match value {
                 Value::Sequence(values) => {
                     if values.is_empty() {
                         let help = Some("give it a value, or take out what uses it".into());
                         let message = format!("the variable `{name}` has no value, so nothing would be made");
-                        return Err(spot(name, At::Value).fault(message, help));
+                        return Err(span(name, At::Value).fault(message, help));
                     }
                     let mut texts: Vec<String> = Vec::new();
                     for (index, value) in values.iter().enumerate() {
-                        let at = spot(name, At::Item(index));
+                        let at = span(name, At::Item(index));
                         let text = scalar(name, value, &at)?;
                         if texts.contains(&text) {
                             let help = Some("keep one of the two".into());
@@ -119,7 +119,7 @@ impl Vars {
                     }
                     texts
                 }
-                value => vec![scalar(name, value, &spot(name, At::Value))?],
+                value => vec![scalar(name, value, &span(name, At::Value))?],
             };
             checked.insert(name.clone(), values);
         }
@@ -160,7 +160,7 @@ impl Vars {
         Ok(bindings)
     }
 
-    fn unknown(&self, name: &str, at: &Spot) -> Box<Diagnostic> {
+    fn unknown(&self, name: &str, at: &SourceSpan) -> Box<Diagnostic> {
         let help = match nearest(name, self.0.keys().map(String::as_str)) {
             _ if name == OWN_URL => "`${url}` can stand in `checksum` only".into(),
             Some(near) => format!("did you mean `${{{near}}}`?"),
@@ -178,7 +178,7 @@ pub(super) enum At {
     Item(usize),
 }
 
-fn scalar(name: &str, value: &Value, at: &Spot) -> Result<String, Box<Diagnostic>> {
+fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diagnostic>> {
     match value {
         Value::String(text) if text.contains("${") => {
             let help = Some("write the value out".into());

@@ -31,7 +31,7 @@ pub struct WantedImage {
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,
     /// Where it is written.
-    pub at: Place,
+    pub at: Location,
 }
 
 /// A wanted file.
@@ -46,7 +46,7 @@ pub struct WantedFile {
     /// Permission bits for exports, octal text such as `0755`.
     pub mode: Option<String>,
     /// Where it is written.
-    pub at: Place,
+    pub at: Location,
 }
 
 /// What a file is checked against. Shown as it stands in a lock.
@@ -80,7 +80,7 @@ pub struct Endpoint {
 
 /// A place in an input file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file as the user named it.
     pub file: String,
     /// Line, counted from 1.
@@ -89,7 +89,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }

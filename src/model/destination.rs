@@ -1,6 +1,6 @@
 //! Where an item goes: source name -> destination name(s), by the site's rules.
 
-use super::{Digest, ImageRef};
+use super::{Digest, ImageRef, is_repository};
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,16 +31,11 @@ impl FromStr for Target {
         let host_ok = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
         let port = registry.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map(|(_, port)| port);
         let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
-        if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_path(prefix)) {
+        if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_repository(prefix)) {
             return Err(TargetError(text.into()));
         }
         Ok(Target { registry: registry.to_ascii_lowercase(), prefix: prefix.into() })
     }
-}
-
-/// Whether it can be a repository's path, or the beginning of one.
-pub(crate) fn is_path(path: &str) -> bool {
-    format!("h.invalid/{path}").parse::<ImageRef>().is_ok_and(|reference| reference.repository == path)
 }
 
 impl fmt::Display for Target {

@@ -1,6 +1,7 @@
 //! The words of the trade as types: digest, reference, platform, descriptor, manifest, size, limits.
 //! No I/O happens here.
 
+mod date;
 mod descriptor;
 mod destination;
 mod digest;
@@ -13,11 +14,12 @@ mod reference;
 mod referrer;
 mod size;
 
+pub use date::today;
 pub use descriptor::Descriptor;
+pub(crate) use destination::host_component;
 pub use destination::{
     Destination, DestinationRules, Mapping, Target, TargetError, file_repository, file_tag,
 };
-pub(crate) use destination::{host_component, is_path};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};

@@ -1,11 +1,12 @@
 //! The pull: each digest once for the whole run, biggest first, with a lane for manifests.
 
-use crate::content::{Entry, Origin, Part};
-use crate::content::{IdleSlots, Sink, Source, StoreError, TransferError, fetch_parallel};
+use crate::content::{
+    Brought, Entry, IdleSlots, Local, LocalSink, Origin, Part, Source, Transfer, TransferError, WriteError,
+};
 use crate::http::ErrorKind;
 use crate::item::{each, entry};
 use crate::lockfile::{Accepted, Lock};
-use crate::model::{Descriptor, Digest, trim_index};
+use crate::model::{Descriptor, Digest, Limits, today, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 pub enum PullError {
     /// The store or the bundle cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Sink(#[from] WriteError),
 }
 
 /// Requests for manifests in flight beside the blobs.
@@ -32,16 +33,18 @@ const ORIGINS: usize = 4;
 pub async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
-    into: &Arc<dyn Sink>,
-    jobs: usize,
+    into: &Arc<dyn LocalSink>,
+    limits: Limits,
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
     let Plan { tasks, mut outcome, bytes } = Plan::new(lock, &**into, rehash)?;
     progress.begin("pull", outcome.open.len() as u64, bytes);
-    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(jobs)));
+    let (manifests, blobs) = (Arc::new(Semaphore::new(MANIFEST_LANE)), Arc::new(Semaphore::new(limits.jobs)));
     let (all_begun, begun) = tokio::sync::watch::channel(false);
-    let lanes = IdleSlots::new(blobs.clone(), begun);
+    let slots = IdleSlots::new(blobs.clone(), begun);
+    let sink = Arc::new(Local::new(into.clone(), limits, Some(slots)));
+    let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
     let mut running = JoinSet::new();
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (mut small, mut large) = tasks.into_iter().partition::<VecDeque<_>, _>(|task| task.is_manifest);
@@ -51,11 +54,10 @@ pub async fn pull(
                 && let Ok(slot) = lane.clone().try_acquire_owned()
                 && let Some(task) = queue.pop_front()
             {
-                let (source, into, progress, lanes) =
-                    (source.clone(), into.clone(), progress.clone(), lanes.clone());
+                let (transfer, into) = (transfer.clone(), into.clone());
                 let parts = outcome.origins(&task.digest);
                 running.spawn(async move {
-                    let result = fetch_any(&source, &into, &parts, &progress, &lanes).await;
+                    let result = bring_any(&transfer, &parts).await;
                     drop(slot);
                     if result.is_ok() {
                         into.settled(&task.digest);
@@ -85,7 +87,7 @@ pub async fn pull(
 /// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
 /// until a day.
 pub fn losses(lock: &Lock) -> Vec<Item> {
-    let today = crate::lock::today();
+    let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| Item {
         kind,
         name: name.into(),
@@ -118,12 +120,12 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(lock: &'a Lock, into: &dyn Sink, rehash: bool) -> Result<Plan<'a>, StoreError> {
+    fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Plan<'a>, WriteError> {
         for part in each(lock).flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
-            if let Origin::Computed(bytes) = &part.from {
+            if let Origin::Computed(bytes) = &part.origin {
                 into.take(&part.descriptor, bytes)?;
             }
         }
@@ -152,26 +154,17 @@ impl<'a> Plan<'a> {
 }
 
 /// Asks each place in turn; what is wrong at our own side is final.
-async fn fetch_any(
-    source: &Arc<dyn Source>,
-    into: &Arc<dyn Sink>,
-    parts: &[Part],
-    progress: &Arc<dyn Progress>,
-    lanes: &IdleSlots,
-) -> Result<u64, TransferError> {
+async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, TransferError> {
     let mut first = None;
     for part in parts {
-        match fetch_parallel(source, into, part, progress, lanes).await {
+        match transfer.bring(part).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }
             other => return other,
         }
     }
-    match first {
-        Some(error) => Err(error),
-        None => Ok(0),
-    }
+    first.map_or(Ok(Brought::There), Err)
 }
 
 /// What came of everything that was not there.
@@ -186,8 +179,8 @@ struct Outcome<'a> {
 struct Fetch {
     /// Who waits for it: entry, and part of it.
     wanted: Vec<(usize, usize)>,
-    /// The bytes that came, or why it failed. A task that panicked leaves nothing.
-    result: Option<Result<u64, Box<TransferError>>>,
+    /// How it came, or why it failed. A task that panicked leaves nothing.
+    result: Option<Result<Brought, Box<TransferError>>>,
 }
 
 impl Outcome<'_> {
@@ -196,14 +189,14 @@ impl Outcome<'_> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
         let mut parts: Vec<Part> =
             wanted.map(|(at, part)| entry(self.lock, *at).parts.swap_remove(*part)).collect();
-        parts.dedup_by(|a, b| a.from == b.from);
+        parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
     }
 
     fn settle(
         &mut self,
-        done: Result<(Digest, Result<u64, TransferError>), tokio::task::JoinError>,
+        done: Result<(Digest, Result<Brought, TransferError>), tokio::task::JoinError>,
         progress: &dyn Progress,
     ) {
         let Ok((digest, result)) = done else { return };
@@ -217,9 +210,9 @@ impl Outcome<'_> {
         }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Sink) {
+    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn LocalSink) {
         for part in &entry.parts {
-            if let Origin::Trimmed { of, keep } = &part.from {
+            if let Origin::Trimmed { of, keep } = &part.origin {
                 let digest = &part.descriptor.digest;
                 if into.holds(&part.descriptor, false).unwrap_or(false) {
                     continue;
@@ -243,11 +236,11 @@ impl Outcome<'_> {
         for part in &entry.parts {
             match self.parts.get(&part.descriptor.digest).map(|fetch| &fetch.result) {
                 None => {}
-                Some(Some(Ok(1..))) if status == Status::Present => status = Status::Done,
+                Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => status = Status::Done,
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(error))) => {
                     status = Status::Failed;
-                    reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                    reason.get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 Some(None) => {
                     status = Status::Failed;

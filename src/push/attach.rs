@@ -6,7 +6,7 @@ use crate::content::{AttachedReferrer, Entry, Part};
 use crate::content::{TransferError, read_part};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Digest, media_type, merge_referrers, referrers_tag, referring};
-use crate::registry::{Session, referrer_entries};
+use crate::registry::{Session, referrers_in};
 use crate::report::Side;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -129,8 +129,9 @@ pub(super) async fn all_attached(session: &Session, entry: &Entry, repository: &
             Some(listed) => listed,
             None => match session.referrers_list(repository, subject).await? {
                 Some(list) => {
-                    let entries = referrer_entries(&list.bytes);
-                    let entries = entries.map_err(|why| Error::new(ErrorKind::Invalid, why))?;
+                    let entries = referrers_in(&list.bytes);
+                    let entries =
+                        entries.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
                     entries.into_iter().map(|child| child.descriptor).collect()
                 }
                 None => Vec::new(),

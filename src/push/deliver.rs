@@ -2,13 +2,12 @@
 
 use super::names::project;
 use super::plan::trimmed;
-use super::refusals::{foreign_urls, may_be_immutable, refuses_children};
+use super::refusals::{foreign_urls, refuses_children};
 use crate::config::IndexPolicy;
-use crate::content::{Entry, Origin, Part};
-use crate::content::{Source, TransferError, checked, read_part};
-use crate::http::{ByteStream, Error, ErrorKind};
-use crate::model::{Digest, media_type, trim_index};
-use crate::registry::{Opener, Session, Uploaded, is_quota};
+use crate::content::{Brought, Entry, Origin, Part, Source, Transfer, TransferError, read_part};
+use crate::http::ErrorKind;
+use crate::model::{Digest, Limits, media_type, trim_index};
+use crate::registry::{RegistrySink, Session, is_immutable, is_quota};
 use crate::report::{Progress, Side};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -28,6 +27,8 @@ pub(super) struct Carrier {
     pub(super) session: Arc<Session>,
     pub(super) source: Arc<dyn Source>,
     pub(super) progress: Arc<dyn Progress>,
+    /// Attempts at each blob.
+    pub(super) limits: Limits,
     /// Blobs in flight.
     pub(super) lanes: Semaphore,
     /// What to do where an index with missing children is refused.
@@ -51,6 +52,7 @@ impl Carrier {
         session: Arc<Session>,
         source: Arc<dyn Source>,
         progress: Arc<dyn Progress>,
+        limits: Limits,
         jobs: usize,
         index: IndexPolicy,
     ) -> Carrier {
@@ -58,6 +60,7 @@ impl Carrier {
             session,
             source,
             progress,
+            limits,
             lanes: Semaphore::new(jobs),
             index,
             refuses_sparse: AtomicBool::new(false),
@@ -122,7 +125,7 @@ impl Carrier {
         let delivered = self.deliver_parts(entry, repository, tag).await;
         if let Err(error) = &delivered
             && error.side == Side::Destination
-            && is_quota(error.kind, &error.message)
+            && is_quota(error.why.kind, &error.why.codes)
         {
             let mut full = self.full.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             full.entry(project(repository).to_owned()).or_insert_with(|| entry.name.clone());
@@ -153,7 +156,7 @@ impl Carrier {
             .parts
             .iter()
             .filter(|part| part.is_manifest() && part.descriptor.digest != entry.top.digest)
-            .filter(|part| !matches!(part.from, Origin::Trimmed { .. }))
+            .filter(|part| !matches!(part.origin, Origin::Trimmed { .. }))
             .filter(|part| !entry.only_refers(&part.descriptor.digest))
             .collect();
         let (indexes, leaves): (Vec<&Part>, Vec<&Part>) =
@@ -227,7 +230,7 @@ impl Carrier {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
         };
-        if may_be_immutable(&error) {
+        if is_immutable(error.kind, &error.codes) {
             // the tag may have come to stand at this very digest meanwhile, and may not be written again
             let stands = self.session.head_manifest(repository, reference, true).await;
             if let Ok(Some(digest)) = stands
@@ -237,8 +240,10 @@ impl Carrier {
             }
         }
         if foreign_urls(&bytes) {
-            error.message += "; it names URLs of layers, which registries may refuse: docker-registry takes \
-                              those that validation.manifests.urls.allow of its configuration names";
+            error = error.hint(
+                "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
+                 validation.manifests.urls.allow of its configuration names",
+            );
         }
         Err(TransferError::destination(error))
     }
@@ -267,7 +272,7 @@ impl Carrier {
                 Err(error) => return Err(error),
             }
         }
-        let Origin::Trimmed { keep, .. } = &part.from else { return Ok(top.descriptor.digest.clone()) };
+        let Origin::Trimmed { keep, .. } = &part.origin else { return Ok(top.descriptor.digest.clone()) };
         let invalid = |message: String| TransferError::new(Side::Source, ErrorKind::Invalid, message);
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {
@@ -331,16 +336,11 @@ impl Carrier {
         }
         let _lane = self.lanes.acquire().await;
         self.has_room(repository)?;
-        let failure: Arc<Mutex<Option<Error>>> = Arc::default();
-        let open = self.opener(part, failure.clone());
-        let uploaded = self.session.upload(repository, &part.descriptor, from.as_deref(), open).await;
-        let of_source = failure.lock().ok().and_then(|failure| failure.clone());
-        match (uploaded, of_source) {
-            (Ok(Uploaded::There), _) => self.progress.bytes(size),
-            // counted when it was sent
-            (Ok(Uploaded::Mounted | Uploaded::Sent), _) => {}
-            (Err(_), Some(error)) => return Err(TransferError::source(error)),
-            (Err(error), None) => return Err(TransferError::destination(error)),
+        let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
+        let (source, progress) = (self.source.clone(), self.progress.clone());
+        let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
+        if transfer.bring(part).await? == Brought::There {
+            self.progress.bytes(size);
         }
         turn.push(repository.clone());
         Ok(())
@@ -353,54 +353,13 @@ impl Carrier {
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),
-            Err(error) if is_quota(error.kind, &error.message) => Err(TransferError::destination(error)),
+            Err(error) if is_quota(error.kind, &error.codes) => Err(TransferError::destination(error)),
             Ok(false) | Err(_) => {
                 self.refuses_mounts.store(true, Ordering::Relaxed);
                 Ok(false)
             }
         }
     }
-
-    /// The part's bytes, to be opened as often as needed. What fails at the source is left in `failure`.
-    fn opener(&self, part: &Part, failure: Arc<Mutex<Option<Error>>>) -> Opener {
-        let (source, progress, part) = (self.source.clone(), self.progress.clone(), part.clone());
-        Arc::new(move |offset| {
-            let (source, progress, part, failure) =
-                (source.clone(), progress.clone(), part.clone(), failure.clone());
-            let note = move |error: Error| {
-                if let Ok(mut slot) = failure.lock() {
-                    *slot = Some(error.clone());
-                }
-                error
-            };
-            let opening = async move {
-                let (start, stream) = source.open(&part, offset).await.map_err(&note)?;
-                // a chunk from the middle cannot be checked here: the registry checks the whole
-                let stream = match offset {
-                    0 if !source.is_checked() => checked(stream, &part.descriptor),
-                    _ => skip(stream, offset - start),
-                };
-                let counted = stream.map(move |bytes| {
-                    bytes.map_err(&note).inspect(|bytes| progress.bytes(bytes.len() as u64))
-                });
-                Ok(counted.boxed())
-            };
-            Box::pin(opening) as futures_util::future::BoxFuture<'static, _>
-        })
-    }
-}
-
-/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
-fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
-    let rest = move |next: Result<Bytes, Error>| {
-        let next = next.map(|mut piece| {
-            let passed = bytes.min(piece.len() as u64);
-            bytes -= passed;
-            piece.split_off(passed as usize)
-        });
-        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
-    };
-    stream.filter_map(rest).boxed()
 }
 
 fn top(entry: &Entry) -> &Part {

@@ -4,12 +4,11 @@
 use super::deliver::Carrier;
 use super::plan::Delivery;
 use super::preflight::{Problem, ProblemKind};
-use crate::content::Part;
-use crate::content::{Source, checked};
-use crate::http::{ByteStream, Error};
+use crate::content::{Opened, Part, Source};
+use crate::http::Error;
 use crate::item::entry;
 use crate::lockfile::Lock;
-use crate::model::{Descriptor, Digest, Limits, human_size};
+use crate::model::{Descriptor, Digest, human_size};
 use crate::registry::Session;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -145,27 +144,13 @@ struct ReadBack {
 }
 
 impl Source for ReadBack {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         let Some(repository) = self.places.get(&part.descriptor.digest) else {
             return self.inner.open(part, offset);
         };
         Box::pin(async move {
             let (start, stream) = self.session.blob_to_send(repository, &part.descriptor, offset).await?;
-            // what comes from the middle is checked by the registry, with the whole
-            let stream = if start == 0 { checked(stream, &part.descriptor) } else { stream };
-            Ok((start, stream))
+            Ok(Opened::unchecked(start, stream))
         })
-    }
-
-    fn is_checked(&self) -> bool {
-        self.inner.is_checked()
-    }
-
-    fn limits(&self) -> Limits {
-        self.inner.limits()
-    }
-
-    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
-        self.inner.distrust_ranges(part)
     }
 }

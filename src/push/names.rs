@@ -1,6 +1,6 @@
 //! Which repository names a registry can hold.
 
-use crate::model::Destination;
+use crate::model::{Destination, is_repository_component};
 
 /// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
 const LONGEST: usize = 255;
@@ -31,7 +31,7 @@ pub(super) fn fault(place: &Destination) -> Option<String> {
              registry.paths"
         ));
     }
-    let bad = place.repository.split('/').find(|component| !is_component(component));
+    let bad = place.repository.split('/').find(|component| !is_repository_component(component));
     if let Some(component) = bad {
         let why = match component {
             "" => "a component is empty".into(),
@@ -63,22 +63,6 @@ pub(super) fn harbor_fault(place: &Destination) -> Option<String> {
 pub(super) fn ecr_mend(registry: &str, repository: &str) -> String {
     let region = registry.split('.').nth(3).unwrap_or("REGION");
     format!("aws ecr create-repository --region {region} --repository-name {repository}")
-}
-
-/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*` of the distribution-spec.
-fn is_component(text: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let runs = text.as_bytes().chunk_by(|a, b| alphanumeric(*a) == alphanumeric(*b));
-    let mut last_good = false;
-    for (at, run) in runs.enumerate() {
-        let word = alphanumeric(run[0]);
-        let separator = matches!(run, b"." | b"_" | b"__") || run.iter().all(|byte| *byte == b'-');
-        if !word && (at == 0 || !separator) {
-            return false;
-        }
-        last_good = word;
-    }
-    last_good
 }
 
 #[cfg(test)]

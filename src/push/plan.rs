@@ -89,5 +89,5 @@ pub(super) async fn standings(
 
 /// The trimmed index of an entry, where it has one.
 pub(super) fn trimmed(entry: &Entry) -> Option<&Part> {
-    entry.parts.iter().find(|part| matches!(part.from, Origin::Trimmed { .. }))
+    entry.parts.iter().find(|part| matches!(part.origin, Origin::Trimmed { .. }))
 }

@@ -276,7 +276,7 @@ impl Preflight<'_> {
 
     fn refused(&self, repository: &str, error: &Error, stops: Vec<usize>) -> Problem {
         let host = self.carrier.session.host();
-        let unknown = error.codes.iter().any(|code| code == "NAME_UNKNOWN");
+        let unknown = error.has_code("NAME_UNKNOWN");
         let (kind, message) = match error.kind {
             ErrorKind::NotFound if is_ecr(host) => (
                 ProblemKind::Repository,

@@ -109,7 +109,8 @@ pub async fn push(
             return Err(PushError::Unreachable(error.clone()));
         }
     }
-    let mut carrier = Carrier::new(session, source, progress.clone(), options.jobs, options.index);
+    let limits = *sessions.transport().limits();
+    let mut carrier = Carrier::new(session, source, progress.clone(), limits, options.jobs, options.index);
     carrier.move_tags = options.move_tags;
     let mut run = Run::new(lock, &deliveries);
     let mut todo = run.settle_standing(&standings, &carrier, options.index).await;
@@ -278,7 +279,7 @@ impl<'a> Run<'a> {
                 }
                 Some(Err(error)) => {
                     item.status = Status::Failed;
-                    item.reason.get_or_insert_with(|| format!("{}: {}", error.side, error.message));
+                    item.reason.get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
                 None if item.status != Status::Failed => {
                     item.status = Status::Skipped;

@@ -1,7 +1,7 @@
-//! A session's questions about blobs, and their bytes.
+//! A session's blobs: their bytes, and whether the registry has them.
 
 use super::session::Session;
-use crate::http::{ByteStream, Error, ErrorKind, Request, Why, from_offset};
+use crate::http::{ByteStream, Error, ErrorKind, Purpose, Request, from_offset};
 use crate::model::{Descriptor, Digest};
 use reqwest::header::{CONTENT_LENGTH, RANGE};
 use reqwest::{Method, StatusCode};
@@ -22,8 +22,8 @@ impl Session {
         self.blob_by(repository, blob, offset, false).await
     }
 
-    /// As [`Session::blob`], for bytes that go back to this registry: this answer is not waited for by the
-    /// upload that needs it, and does not wait for that.
+    /// As [`Session::blob`], for bytes of an upload to this very registry: this request does not wait for the slot
+    /// that the upload holds.
     ///
     /// # Errors
     /// As [`Session::blob`].
@@ -46,7 +46,7 @@ impl Session {
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
-            let request = Request { feeds, ..Request::new(Method::GET, url.clone(), Why::Registry) };
+            let request = Request { feeds, ..Request::new(Method::GET, url.clone(), Purpose::Registry) };
             let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
             self.send(request, &scope)
         };
@@ -61,7 +61,7 @@ impl Session {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
-    /// Ranges of this registry's blobs gave wrong bytes: none is asked for again.
+    /// Remembers that ranges of this registry's blobs gave wrong bytes: landfall asks for none again.
     pub fn distrust_ranges(&self) {
         self.transport.distrust_ranges(&self.base);
     }
@@ -73,20 +73,20 @@ impl Session {
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, Error> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
-        let response = self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await?;
+        let response = self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await?;
         // 403 and other refusals mean "unknown": the upload will tell
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
-    /// Size in bytes of a blob of the repository, as the registry tells it. `None` where it has it not, this
-    /// account may not read there, or the size is not told.
+    /// Size in bytes of a blob of the repository. `None` where the registry lacks it, names no size, or does not let
+    /// this account read there.
     ///
     /// # Errors
     /// When it cannot be asked.
     pub async fn blob_size(&self, repository: &str, digest: &Digest) -> Result<Option<u64>, Error> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, false);
-        let response = match self.send(Request::new(Method::HEAD, url, Why::Registry), &scope).await {
+        let response = match self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await {
             Err(error) if error.kind == ErrorKind::Denied => return Ok(None),
             response => response?,
         };
@@ -95,8 +95,8 @@ impl Session {
                 Ok(response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()))
             }
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                let message = format!("blob {digest} of {}/{repository}: {status}", self.host());
-                Err(self.classify(status, &scope, message).await)
+                let error = self.refusal(status, &scope, status.to_string(), Vec::new()).await;
+                Err(error.at(&response.url).about(format!("blob {digest} of {}/{repository}", self.host())))
             }
             _ => Ok(None),
         }

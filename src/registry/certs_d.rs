@@ -1,4 +1,4 @@
-//! Trust by folder, as docker, podman and skopeo have it: `certs.d/<host[:port]>/` with `*.crt`
+//! Reads certificates by folder, as docker, podman and skopeo do: `certs.d/<host[:port]>/` with `*.crt`
 //! (certificate authorities) and `*.cert` beside `*.key` (a client certificate)
 //! (containers/image, `docs/containers-certs.d.5.md`).
 
@@ -6,7 +6,7 @@ use crate::http::TlsProfile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The folders that are looked into; the user's own first.
+/// The folders to read; the user's own first.
 pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let config = get("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
@@ -14,9 +14,9 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     own.into_iter().chain(["/etc/containers/certs.d".into(), "/etc/docker/certs.d".into()]).collect()
 }
 
-/// What the folders say, by host. Authorities add up; of several client certificates the first counts. A
-/// folder that is not there or may not be read is left out; a file that cannot be used is an error
-/// when its host is contacted, not before.
+/// The TLS settings of the folders, by host. Authorities add up; of several client certificates the first counts. A
+/// folder that is missing or may not be read counts as empty; a file that cannot be used is an error when landfall
+/// contacts its host, not before.
 pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {

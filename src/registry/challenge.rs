@@ -1,4 +1,4 @@
-//! `WWW-Authenticate` challenges, read (RFC 9110, 11.6.1; distribution token specification).
+//! Reads `WWW-Authenticate` challenges (RFC 9110, 11.6.1; distribution token specification).
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
@@ -18,35 +18,42 @@ pub enum Challenge {
     },
 }
 
-/// The challenge to answer, Bearer before Basic.
-///
-/// # Errors
-/// The schemes that were offered, where neither is among them.
-pub fn read(headers: &HeaderMap) -> Result<Challenge, Vec<String>> {
-    let mut offered = Vec::new();
-    let mut basic = false;
-    for value in headers.get_all(WWW_AUTHENTICATE) {
-        for (scheme, parameters) in split(&String::from_utf8_lossy(value.as_bytes())) {
-            let parameter = |name: &str| {
-                parameters
-                    .iter()
-                    .find(|(key, _)| key.eq_ignore_ascii_case(name))
-                    .map(|(_, value)| value.clone())
-            };
-            match (scheme.to_ascii_lowercase().as_str(), parameter("realm")) {
-                ("bearer", Some(realm)) => {
-                    return Ok(Challenge::Bearer {
-                        realm,
-                        service: parameter("service"),
-                        scope: parameter("scope"),
-                    });
+/// The schemes that a registry offers where landfall knows none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("offered: {}", if .0.is_empty() { "nothing".to_owned() } else { .0.join(", ") })]
+pub struct UnknownSchemes(pub Vec<String>);
+
+impl Challenge {
+    /// The challenge to answer, Bearer before Basic.
+    ///
+    /// # Errors
+    /// The schemes that were offered, where neither is among them.
+    pub fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
+        let mut offered = Vec::new();
+        let mut basic = false;
+        for value in headers.get_all(WWW_AUTHENTICATE) {
+            for (scheme, parameters) in split(&String::from_utf8_lossy(value.as_bytes())) {
+                let parameter = |name: &str| {
+                    parameters
+                        .iter()
+                        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                        .map(|(_, value)| value.clone())
+                };
+                match (scheme.to_ascii_lowercase().as_str(), parameter("realm")) {
+                    ("bearer", Some(realm)) => {
+                        return Ok(Challenge::Bearer {
+                            realm,
+                            service: parameter("service"),
+                            scope: parameter("scope"),
+                        });
+                    }
+                    ("basic", _) => basic = true,
+                    _ => offered.push(scheme),
                 }
-                ("basic", _) => basic = true,
-                _ => offered.push(scheme),
             }
         }
+        if basic { Ok(Challenge::Basic) } else { Err(UnknownSchemes(offered)) }
     }
-    if basic { Ok(Challenge::Basic) } else { Err(offered) }
 }
 
 type Parameters = Vec<(String, String)>;
@@ -92,12 +99,12 @@ fn pieces(value: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn of(values: &[&str]) -> Result<Challenge, Vec<String>> {
+    fn of(values: &[&str]) -> Result<Challenge, UnknownSchemes> {
         let mut headers = HeaderMap::new();
         values.iter().for_each(|value| {
             headers.append(WWW_AUTHENTICATE, value.parse().unwrap());
         });
-        read(&headers)
+        Challenge::read(&headers)
     }
 
     #[test]
@@ -116,7 +123,10 @@ mod tests {
     #[test]
     fn basic_and_unknown_schemes() {
         assert_eq!(of(&[r#"Basic realm="x, y""#]), Ok(Challenge::Basic));
-        assert_eq!(of(&["NTLM, Negotiate abc=="]), Err(vec!["NTLM".into(), "Negotiate".into()]));
-        assert_eq!(of(&[]), Err(vec![]));
+        assert_eq!(
+            of(&["NTLM, Negotiate abc=="]),
+            Err(UnknownSchemes(vec!["NTLM".into(), "Negotiate".into()]))
+        );
+        assert_eq!(of(&[]), Err(UnknownSchemes(vec![])));
     }
 }

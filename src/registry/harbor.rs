@@ -1,8 +1,8 @@
 //! Harbor's own API (goharbor/harbor, api/v2.0/swagger.yaml): projects and their quotas.
 
-use super::auth::Scope;
+use super::scope::Scope;
 use super::session::Session;
-use crate::http::{Body, Error, ErrorKind, Request, Response, Why};
+use crate::http::{Body, Error, ErrorKind, Purpose, Request, Response};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ impl Quota {
 }
 
 impl Session {
-    /// Whether a Harbor stands here: it answers `GET /api/v2.0/systeminfo` to anybody.
+    /// Whether the registry is a Harbor: a Harbor answers `GET /api/v2.0/systeminfo` to anybody.
     pub async fn is_harbor(&self) -> bool {
         let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else { return false };
         if response.status != StatusCode::OK {
@@ -51,14 +51,14 @@ impl Session {
         })
     }
 
-    /// Makes a private project. One that is there is left as it is.
+    /// Makes a private project, or leaves the one that is there.
     ///
     /// # Errors
     /// When Harbor refuses, with its own words.
     pub async fn create_project(&self, project: &str) -> Result<(), Error> {
         let url = self.harbor_url("projects", None)?;
         let mut request =
-            Request::new(Method::POST, url, Why::Registry).header(CONTENT_TYPE, "application/json");
+            Request::new(Method::POST, url, Purpose::Registry).header(CONTENT_TYPE, "application/json");
         let document = serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
         request.body = Body::Bytes(document.to_string().into());
         let response = self.signed(request, project).await?;
@@ -102,20 +102,22 @@ impl Session {
         project: &str,
     ) -> Result<Response, Error> {
         let url = self.harbor_url(path, query)?;
-        self.signed(Request::new(method, url, Why::Registry), project).await
+        self.signed(Request::new(method, url, Purpose::Registry), project).await
     }
 
     fn harbor_url(&self, path: &str, query: Option<(&str, &str)>) -> Result<url::Url, Error> {
-        let invalid = |_| Error::new(ErrorKind::Invalid, format!("'{path}' cannot stand in a URL"));
-        let mut url = self.base.join(&format!("/api/v2.0/{path}")).map_err(invalid)?;
+        let joined = self.base.join(&format!("/api/v2.0/{path}"));
+        let mut url = joined.map_err(|error| {
+            Error::new(ErrorKind::Invalid, format!("'{path}' cannot stand in a URL")).caused_by(error)
+        })?;
         if let Some((key, value)) = query {
             url.query_pairs_mut().append_pair(key, value);
         }
         Ok(url)
     }
 
-    /// The API takes Basic alone, none of the registry's tokens. What asks for no project is asked by
-    /// nobody.
+    /// Sends a request with the account for `project`, or anonymously where it names none: the API takes Basic alone,
+    /// none of the registry's tokens.
     async fn signed(&self, mut request: Request, project: &str) -> Result<Response, Error> {
         if !project.is_empty() {
             let scope = Scope { repository: project.into(), push: true, from: None };

@@ -1,22 +1,44 @@
-//! The OCI distribution protocol over [`crate::http`], one session a registry host.
+//! The OCI distribution protocol over [`crate::http`], one session per registry host.
 
+mod answer;
 mod auth;
+mod auth_file;
+mod base_url;
 mod blobs;
-mod body;
 mod certs_d;
 mod challenge;
-mod credentials;
+mod credential;
 mod harbor;
-mod referrers;
+mod host_rules;
+mod keychain;
+mod listing;
+mod manifests;
+mod proxy_settings;
+mod refusal;
+mod scope;
 mod session;
 mod sessions;
+mod setup_error;
+mod sink;
+mod site_secret;
+mod token;
+mod token_service;
 mod upload;
+mod upload_body;
+mod upload_session;
 
+pub use base_url::BaseUrl;
 pub use certs_d::{certs_d, certs_d_folders};
-pub use challenge::{Challenge, read as read_challenge};
-pub use credentials::{Credential, Keychain, Secret};
+pub use challenge::{Challenge, UnknownSchemes};
+pub use credential::{Credential, CredentialError, Secret};
 pub use harbor::Quota;
-pub use referrers::entries as referrer_entries;
-pub use session::{RawManifest, Session};
-pub use sessions::{Place, Sessions, SetupError, host_rules, proxy_rules};
-pub use upload::{Opener, Uploaded, is_quota};
+pub use host_rules::host_rules;
+pub use keychain::Keychain;
+pub use listing::{NoReferrersList, referrers_in};
+pub use manifests::RawManifest;
+pub use proxy_settings::proxy_rules;
+pub use refusal::{is_immutable, is_quota};
+pub use session::Session;
+pub use sessions::Sessions;
+pub use setup_error::{MirrorFault, SetupError};
+pub use sink::RegistrySink;

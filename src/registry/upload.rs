@@ -1,143 +1,21 @@
-//! Blob uploads: mounted where that helps, left where it is there, else one POST and its body.
+//! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
 
-use super::auth::Scope;
+use super::scope::Scope;
 use super::session::Session;
-use crate::http::{ByteStream, Error, ErrorKind, Request, Why};
-use crate::model::{Algorithm, Descriptor, Digest};
-use futures_util::future::BoxFuture;
+use super::upload_session::{UploadSession, upload_url};
+use crate::http::{Error, ErrorKind, Purpose, Request};
+use crate::model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use url::Url;
-
-/// How a blob came to be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uploaded {
-    /// Its bytes were sent.
-    Sent,
-    /// The registry linked it from another repository.
-    Mounted,
-    /// It was there already.
-    There,
-}
-
-/// Opens a blob's bytes from an offset on, as often as attempts need them.
-pub type Opener = Arc<dyn Fn(u64) -> BoxFuture<'static, Result<ByteStream, Error>> + Send + Sync>;
-
-/// Whether a mount of a blob from the very repository that it goes to tells that it is there. Where it does,
-/// the question and the begin of the upload are one request.
-#[derive(Debug, Default)]
-pub(super) struct OwnMounts(AtomicU8);
-
-impl OwnMounts {
-    const TELL: u8 = 1;
-    const TELL_NOTHING: u8 = 2;
-
-    fn tell(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::TELL
-    }
-
-    /// Whether the caller is the one to find out.
-    fn begin_to_learn(&self) -> bool {
-        self.0.compare_exchange(0, Self::TELL_NOTHING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// An upload that the registry has opened.
-pub(super) struct Opened {
-    /// Where it goes on.
-    pub(super) target: Url,
-    /// `OCI-Chunk-Min-Length` of the answer, in bytes.
-    pub(super) least_chunk: u64,
-}
-
-/// An attempt that failed, with the body that was in flight.
-pub(super) struct Failed {
-    pub(super) error: Error,
-    /// Bytes of the body that were handed over, where the connection was cut.
-    pub(super) cut: Option<u64>,
-    /// Length of the body.
-    pub(super) length: u64,
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Failed {
-        Failed { error, cut: None, length: 0 }
-    }
-}
 
 impl Session {
-    /// Puts a blob into `repository`: mounted from `from` where one is named and the registry agrees, left
-    /// where it is there, else sent. `open` gives its bytes.
-    ///
-    /// # Errors
-    /// The registry's refusal with its own words; an error of the source as it was.
-    pub async fn upload(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: Opener,
-    ) -> Result<Uploaded, Error> {
-        let attempts = self.transport.limits().attempts;
-        let (mut from, mut attempt, mut before) = (from, 1, None);
-        loop {
-            let failed = match self.upload_once(repository, blob, from, &open).await {
-                Ok(uploaded) => return Ok(uploaded),
-                Err(failed) => failed,
-            };
-            if from.is_some()
-                && refuses_mount(&failed.error)
-                && !is_quota(failed.error.kind, &failed.error.message)
-            {
-                from = None;
-            } else if self.smaller_bodies(&failed, before) {
-                (attempt, before) = (1, None);
-            } else if attempt < attempts && begins_again(&failed.error) {
-                // an upload session may be gone or broken: a new one is begun
-                self.transport.pause(attempt).await;
-                (attempt, before) = (attempt + 1, failed.cut);
-            } else {
-                return Err(failed.error);
-            }
-        }
-    }
-
-    async fn upload_once(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        from: Option<&str>,
-        open: &Opener,
-    ) -> Result<Uploaded, Failed> {
-        let asks_by_mount = from.is_none() && self.own_mounts.tell();
-        if from.is_none() && !asks_by_mount && self.has_blob(repository, &blob.digest).await? {
-            return Ok(Uploaded::There);
-        }
-        let mount = if asks_by_mount { Some(repository) } else { from };
-        let Some(opened) = self.begin(repository, Some(&blob.digest), mount).await? else {
-            return Ok(if asks_by_mount { Uploaded::There } else { Uploaded::Mounted });
-        };
-        if from.is_some() && self.has_blob(repository, &blob.digest).await? {
-            // an earlier run brought it; the session that was opened is given back
-            self.cancel(repository, opened).await;
-            return Ok(Uploaded::There);
-        }
-        self.send_body(repository, blob, opened, open).await?;
-        if self.own_mounts.begin_to_learn() {
-            self.learn_own_mounts(repository, &blob.digest).await;
-        }
-        Ok(Uploaded::Sent)
-    }
-
-    /// Begins an upload; `None` where the registry mounted the blob from the repository `mount`.
-    pub(super) async fn begin(
+    /// Opens an upload; `None` where the registry mounted the blob from the repository `mount`.
+    pub(super) async fn open_upload(
         &self,
         repository: &str,
         digest: Option<&Digest>,
         mount: Option<&str>,
-    ) -> Result<Option<Opened>, Error> {
+    ) -> Result<Option<UploadSession>, Error> {
         let what = || match digest {
             Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
             None => format!("an upload to {}/{repository}", self.host()),
@@ -155,21 +33,23 @@ impl Session {
             }
             _ => {}
         }
-        let response = self.send(Request::new(Method::POST, begin.clone(), Why::Registry), &scope).await?;
+        let response =
+            self.send(Request::new(Method::POST, begin.clone(), Purpose::Registry), &scope).await?;
         let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
         let response = self.expect(response, &scope, what, good).await?;
         if response.status == StatusCode::CREATED && mount.is_some() {
             response.discard().await;
             return Ok(None);
         }
-        let invalid = |why: &str| Error::new(ErrorKind::Invalid, format!("{}: {why}", what()));
+        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
         let location = response
             .header(LOCATION.as_str())
-            .ok_or_else(|| invalid("the registry opened an upload without a Location"))?;
-        let target = upload_url(&response.url, location).map_err(|why| invalid(&why))?;
+            .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
+        let target = upload_url(&response.url, location)
+            .map_err(|error| invalid(error.to_string()).caused_by(error))?;
         let least = response.header("oci-chunk-min-length").and_then(|length| length.trim().parse().ok());
         response.discard().await;
-        Ok(Some(Opened { target, least_chunk: least.unwrap_or(0) }))
+        Ok(Some(UploadSession { target, least_chunk: least.unwrap_or(0) }))
     }
 
     /// Whether the registry links a blob that `from` has into `repository`.
@@ -177,7 +57,7 @@ impl Session {
     /// # Errors
     /// The registry's refusal with its own words.
     pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<bool, Error> {
-        let opened = self.begin(repository, Some(digest), Some(from)).await?;
+        let opened = self.open_upload(repository, Some(digest), Some(from)).await?;
         let mounted = opened.is_none();
         if let Some(opened) = opened {
             self.cancel(repository, opened).await;
@@ -185,53 +65,47 @@ impl Session {
         Ok(mounted)
     }
 
-    /// Whether something may be pushed to `repository`: an upload is begun, and cancelled.
+    /// Checks that this account may push to `repository`: opens an upload, and cancels it.
     ///
     /// # Errors
     /// The registry's refusal with its own words.
     pub async fn may_push(&self, repository: &str) -> Result<(), Error> {
-        if let Some(opened) = self.begin(repository, None, None).await? {
+        if let Some(opened) = self.open_upload(repository, None, None).await? {
             self.cancel(repository, opened).await;
         }
         Ok(())
     }
 
-    /// Whether the registry has taken requests without a sign-in so far.
+    /// Whether the registry has asked for no sign-in so far.
     pub fn is_open(&self) -> bool {
-        self.auth.asks_nobody()
+        self.auth.is_anonymous()
     }
 
-    /// Gives an upload back, if the registry can.
-    pub(super) async fn cancel(&self, repository: &str, opened: Opened) {
-        let cancel = Request { retried: false, ..Request::new(Method::DELETE, opened.target, Why::Registry) };
+    /// Cancels an upload, if the registry can.
+    pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
+        let cancel =
+            Request { retried: false, ..Request::new(Method::DELETE, opened.target, Purpose::Registry) };
         if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
             response.discard().await;
         }
     }
 
-    /// Asks for a mount of a blob that was just sent, once in a run.
-    async fn learn_own_mounts(&self, repository: &str, digest: &Digest) {
-        match self.begin(repository, Some(digest), Some(repository)).await {
-            Ok(None) => self.own_mounts.0.store(OwnMounts::TELL, Ordering::Relaxed),
+    /// Asks once in a run for a mount of a blob that was just sent.
+    pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
+        if !self.self_mounts.begin_to_learn() {
+            return;
+        }
+        match self.open_upload(repository, Some(digest), Some(repository)).await {
+            Ok(None) => self.self_mounts.found_to_work(),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
             Err(_) => {}
         }
     }
 }
 
-/// Whether the registry has no room for more: a quota of the project, or its disk.
-pub fn is_quota(kind: ErrorKind, message: &str) -> bool {
-    let refused = match kind {
-        ErrorKind::Status(507) => return true,
-        ErrorKind::Status(status) => (400..500).contains(&status),
-        kind => kind == ErrorKind::Denied,
-    };
-    refused && message.to_ascii_lowercase().contains("quota")
-}
-
-/// 401 and 403 for lack of rights at the other repository, 404 for a repository that is not known, and
-/// whatever else a registry says that knows no mounts.
-fn refuses_mount(error: &Error) -> bool {
+/// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository, 404 for a repository
+/// that it does not know, and other refusals where it knows no mounts.
+pub(super) fn refuses_mount(error: &Error) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
         ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
@@ -239,53 +113,9 @@ fn refuses_mount(error: &Error) -> bool {
     }
 }
 
-fn begins_again(error: &Error) -> bool {
+/// Whether a new upload may succeed.
+pub(super) fn starts_anew(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
-        || error.codes.iter().any(|code| code.starts_with("BLOB_UPLOAD_"))
+        || error.codes.iter().any(|error| error.code.starts_with("BLOB_UPLOAD_"))
         || error.is_transient()
-}
-
-/// Where an upload goes on: relative, absolute, without a scheme, or with the scheme or port that a
-/// registry behind a TLS proxy believes it has; on the same host the connection's own are kept.
-pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, String> {
-    let mut target = request.join(location).map_err(|_| "the upload's Location is no URL".to_owned())?;
-    let same_host = target.host_str() == request.host_str();
-    // a Location without a port leaves it out by mistake as well
-    if same_host && (target.scheme() != request.scheme() || target.port().is_none()) {
-        let port = request.port();
-        let _ = target.set_scheme(request.scheme());
-        let _ = target.set_port(port);
-    }
-    if request.scheme() == "https" && target.scheme() != "https" {
-        return Err("the upload's Location leaves https".into());
-    }
-    Ok(target)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locations_in_all_their_forms() {
-        let request = Url::parse("https://r.test:5000/v2/a/blobs/uploads/").unwrap();
-        let target = |location: &str| upload_url(&request, location).map(|url| url.to_string());
-        assert_eq!(
-            target("/v2/a/blobs/uploads/1?_state=x"),
-            Ok("https://r.test:5000/v2/a/blobs/uploads/1?_state=x".into())
-        );
-        assert_eq!(target("http://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("https://r.test/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("//r.test:5000/v2/u/1"), Ok("https://r.test:5000/v2/u/1".into()));
-        assert_eq!(target("https://other.test/u"), Ok("https://other.test/u".into()));
-        assert!(target("http://other.test/u").is_err());
-    }
-
-    #[test]
-    fn a_quota_is_told_from_other_refusals() {
-        let quota = "Quota exceeded when processing the request of adding 1 MiB of storage resource";
-        assert!(is_quota(ErrorKind::Denied, quota) && is_quota(ErrorKind::Status(412), quota));
-        assert!(is_quota(ErrorKind::Status(507), ""));
-        assert!(!is_quota(ErrorKind::Denied, "may not write") && !is_quota(ErrorKind::Network, quota));
-    }
 }

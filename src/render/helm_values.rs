@@ -4,8 +4,10 @@
 //! document; what differs afterwards is the overlay.
 
 use crate::document::Diagnostic;
-use crate::rewrite::audit::{Finding, Inventory, Placed, Verdict, audit, dotted, in_chart};
-use crate::rewrite::{Chart, Kind, Meaning, Options, coalesce, complete, rewrite, values_of};
+use crate::rewrite::audit::{
+    Coverage, FileFinding, Finding, Inventory, audit, dotted, fill_template_defaults, in_chart,
+};
+use crate::rewrite::{Chart, Meaning, Options, Syntax, coalesce, rewrite, values_of};
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ pub struct Overlay {
     /// The same key by key.
     pub keys: Vec<Key>,
     /// Images that are not in the overlay: missing from the lock, or undecided.
-    pub open: Vec<Placed>,
+    pub open: Vec<FileFinding>,
     /// Locked items that the charts name.
     pub held: Vec<String>,
 }
@@ -110,10 +112,10 @@ fn overlay(
 ) -> Result<Overlay, RenderError> {
     let name = || chart.name.clone();
     let mut values = chart.effective(user);
-    let globals = complete(chart, &mut values, inventory);
+    let globals = fill_template_defaults(chart, &mut values, inventory);
     let text =
         serde_yaml::to_string(&values).map_err(|source| RenderError::Values { chart: name(), source })?;
-    let rewritten = rewrite(&text, Kind::Document, inventory.known(), Options::default());
+    let rewritten = rewrite(&text, Syntax::Document, inventory.index(), Options::default());
     let mut new = values_of(&chart.name, &rewritten.text)?;
     if new != values {
         for path in &globals {
@@ -123,7 +125,7 @@ fn overlay(
     let mut overlay = Overlay::default();
     overlay.values = differing(&values, &new, &mut Vec::new(), &mut overlay.keys);
     let left = |finding: &Finding| {
-        rewritten.findings.found.iter().find_map(|one| match &one.meaning {
+        rewritten.scan.found.iter().find_map(|one| match &one.meaning {
             Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
                 Some(why.clone())
             }
@@ -133,11 +135,11 @@ fn overlay(
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         let left = left(&finding);
         let mut placed = in_chart(chart, &values, finding);
-        if let (Verdict::Held { .. }, Some(why)) = (&placed.finding.verdict, left) {
-            placed.finding.verdict = Verdict::Undecided { why };
+        if let (Coverage::Held { .. }, Some(why)) = (&placed.finding.coverage, left) {
+            placed.finding.coverage = Coverage::Undecided { why };
         }
-        match &placed.finding.verdict {
-            Verdict::Held { item } => overlay.held.push(item.clone()),
+        match &placed.finding.coverage {
+            Coverage::Held { item } => overlay.held.push(item.clone()),
             // a URL of a file is nothing that a chart's images are made of
             _ if placed.finding.reference.contains("://") => {}
             _ => overlay.open.push(placed),

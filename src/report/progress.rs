@@ -1,14 +1,14 @@
 //! What the library says while it works. It prints nothing by itself.
 
-/// What the library tells whoever watches. Every method may be called from any thread.
+/// Hears how a run proceeds. Any thread may call any method.
 pub trait Progress: Send + Sync {
-    /// A phase begins: `what` (`pull`, `push`, …) over so many items and bytes. 0 bytes means unknown.
+    /// A phase (`pull`, `push`, …) begins, with so many items and bytes. 0 bytes means unknown.
     fn begin(&self, what: &str, items: u64, bytes: u64);
     /// So many more bytes are done.
     fn bytes(&self, count: u64);
     /// One more item is done; `name` is its name.
     fn item(&self, name: &str);
-    /// Something that people should read at once: a warning, a wait.
+    /// A line that people should read at once: a warning, a wait.
     fn note(&self, line: &str);
     /// The phase ends.
     fn end(&self);

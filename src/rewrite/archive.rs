@@ -1,12 +1,15 @@
 //! Helm charts as archives (`.tgz`): each text in them is rewritten, and the archive is made again so that the
 //! same content gives the same bytes. What changes nothing stays byte for byte.
 
+use super::error::ArchiveError;
+use super::gzip;
+use super::index::ReferenceIndex;
 use super::inputs::is_looked_at;
-use super::{Kind, Known, Options, Rewritten, rewrite};
+use super::options::Options;
+use super::scan::{Rewritten, rewrite};
+use super::syntax::Syntax;
 use crate::model::Limits;
-use flate2::read::MultiGzDecoder;
-use flate2::{Compression, GzBuilder};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 /// What became of an archive.
@@ -29,20 +32,6 @@ pub struct Member {
     pub new: Rewritten,
 }
 
-/// Why an archive cannot be rewritten.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// It is no gzipped tar.
-    #[error("not a gzipped tar: {0}")]
-    Unreadable(#[from] std::io::Error),
-    /// It is none of Helm's.
-    #[error("not a chart: it has no Chart.yaml")]
-    NoChart,
-    /// It unpacks to too much.
-    #[error("it unpacks to more than {0} bytes, which no chart does")]
-    Large(u64),
-}
-
 /// One header of a tar with the content that follows it.
 struct Raw {
     header: tar::Header,
@@ -55,13 +44,17 @@ struct Raw {
 ///
 /// # Errors
 /// When it is no chart that can be read.
-pub fn rewrite_chart(bytes: &[u8], known: &Known, options: Options) -> Result<Archived, ArchiveError> {
-    chart(bytes, known, options, &Limits::default(), 0)
+pub fn rewrite_chart(
+    bytes: &[u8],
+    index: &ReferenceIndex,
+    options: Options,
+) -> Result<Archived, ArchiveError> {
+    chart(bytes, index, options, &Limits::default(), 0)
 }
 
 fn chart(
     bytes: &[u8],
-    known: &Known,
+    index: &ReferenceIndex,
     options: Options,
     limits: &Limits,
     depth: usize,
@@ -76,7 +69,7 @@ fn chart(
     for raw in &mut entries {
         let Some(path) = raw.path.clone() else { continue };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
-            let Ok(inner) = chart(&raw.content, known, options, limits, depth + 1) else { continue };
+            let Ok(inner) = chart(&raw.content, index, options, limits, depth + 1) else { continue };
             members.extend(
                 inner
                     .members
@@ -89,7 +82,7 @@ fn chart(
             if !is_looked_at(Path::new(&path), old.as_bytes()) {
                 continue;
             }
-            let new = rewrite(old, Kind::of(Path::new(&path)), known, options);
+            let new = rewrite(old, Syntax::of(Path::new(&path)), index, options);
             let bytes = new.text.clone().into_bytes();
             members.push(Member { path, old: old.to_owned(), new });
             bytes
@@ -107,11 +100,8 @@ fn chart(
 
 /// Every header in order, those of long names and PAX records as entries of their own.
 fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
-    let mut tar = Vec::new();
-    MultiGzDecoder::new(bytes).take(limits.unpacked_bytes + 1).read_to_end(&mut tar)?;
-    if tar.len() as u64 > limits.unpacked_bytes {
-        return Err(ArchiveError::Large(limits.unpacked_bytes));
-    }
+    let most = limits.unpacked_bytes;
+    let tar = gzip::decompress(bytes, most)?.ok_or(ArchiveError::Large(most))?;
     let mut found = Vec::new();
     let mut long: Option<String> = None;
     let mut archive = tar::Archive::new(&tar[..]);
@@ -152,18 +142,11 @@ fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
         tar.resize(tar.len().next_multiple_of(BLOCK), 0);
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
-    Ok(zipped(&tar)?)
+    Ok(gzip::compress(&tar)?)
 }
 
 /// The size of a tar's blocks, in bytes.
 const BLOCK: usize = 512;
-
-/// `bytes` gzipped: the same result whenever and wherever it is done.
-pub(super) fn zipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
-    writer.write_all(bytes)?;
-    writer.finish()
-}
 
 #[cfg(test)]
 mod tests {
@@ -171,13 +154,15 @@ mod tests {
     use crate::lockfile::Lock;
     use crate::model::Digest;
     use crate::model::Mapping;
+    use flate2::{Compression, GzBuilder};
+    use std::io::Write;
 
-    fn known() -> Known {
+    fn known() -> ReferenceIndex {
         let digest = Digest::sha256(b"x");
         let lock = format!(
             "version: 1\nimages:\n- {{name: 'quay.io/a/b:v1', digest: {digest}, mediaType: m, size: 1}}\n"
         );
-        Known::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
+        ReferenceIndex::new(&Lock::parse("l", &lock).unwrap(), &Mapping::to("r:5".parse().unwrap()))
     }
 
     fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {

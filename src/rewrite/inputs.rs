@@ -1,6 +1,6 @@
 //! Files to rewrite: found, read, and written so that a killed run leaves the old or the new file.
 
-use super::RewriteError;
+use super::error::RewriteError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Write};

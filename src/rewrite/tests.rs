@@ -1,11 +1,10 @@
 //! Shapes of YAML, each with what is made of it.
 
-use super::{Kind, Known, Meaning, Options, rewrite};
+use super::{Meaning, Options, ReferenceIndex, Syntax, rewrite};
 use crate::lockfile::Lock;
-use crate::model::Digest;
-use crate::model::Mapping;
+use crate::model::{Digest, Mapping};
 
-fn known() -> Known {
+fn known() -> ReferenceIndex {
     let names = [
         "quay.io/a/b:v1",
         "docker.io/library/nginx:1.27",
@@ -16,13 +15,13 @@ fn known() -> Known {
         format!("- {{name: '{name}', digest: {}, mediaType: m, size: 1}}\n", Digest::sha256(name.as_bytes()))
     });
     let lock = Lock::parse("l", &format!("version: 1\nimages:\n{}", images.concat())).unwrap();
-    Known::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
+    ReferenceIndex::new(&lock, &Mapping::to("r:5/p".parse().unwrap()))
 }
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    let result = rewrite(source, Kind::Document, &known(), Options::default());
-    let left = result.findings.found.into_iter().filter_map(|finding| match finding.meaning {
+    let result = rewrite(source, Syntax::Document, &known(), Options::default());
+    let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
         Meaning::Left { why } => Some(why),
         _ => None,
     });
@@ -154,12 +153,12 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
     let site = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}");
     let site = crate::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
-    let known = Known::new(
+    let known = ReferenceIndex::new(
         &Lock::parse("l", &lock).unwrap(),
         &crate::config::mapping("r:5".parse().unwrap(), Some(&site)),
     );
-    let result = rewrite(source, Kind::Document, &known, Options::default());
-    let left = result.findings.found.into_iter().filter_map(|finding| match finding.meaning {
+    let result = rewrite(source, Syntax::Document, &known, Options::default());
+    let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
         Meaning::Left { why } => Some(why),
         _ => None,
     });
@@ -189,8 +188,8 @@ fn the_registry_of_a_cluster() {
 #[test]
 fn a_pin_is_the_locked_digest() {
     let pinned = |source: &str| {
-        let first = rewrite(source, Kind::Document, &known(), Options { pin: true, comments: false }).text;
-        let again = rewrite(&first, Kind::Document, &known(), Options { pin: true, comments: false }).text;
+        let first = rewrite(source, Syntax::Document, &known(), Options { pin: true, comments: false }).text;
+        let again = rewrite(&first, Syntax::Document, &known(), Options { pin: true, comments: false }).text;
         assert_eq!(first, again);
         first
     };
@@ -223,21 +222,24 @@ fn comments_where_they_are_asked_for() {
     let all = Options { comments: true, pin: false };
     let yaml = rewrite(
         "# quay.io/a/b:v1\na: 1 # nginx:1.27\nb: |\n  # nginx:1.27\n  x\n",
-        Kind::Document,
+        Syntax::Document,
         &known(),
         all,
     );
     let expected =
         "# r:5/p/a/b:v1\na: 1 # r:5/p/library/nginx:1.27\nb: |\n  # r:5/p/library/nginx:1.27\n  x\n";
     assert_eq!(yaml.text, expected);
-    assert_eq!(rewrite("# quay.io/a/b:v1\nFROM x", Kind::Text, &known(), all).text, "# r:5/p/a/b:v1\nFROM x");
+    assert_eq!(
+        rewrite("# quay.io/a/b:v1\nFROM x", Syntax::Text, &known(), all).text,
+        "# r:5/p/a/b:v1\nFROM x"
+    );
 }
 
 #[test]
 fn a_delivered_trimmed_index_has_its_digest_written() {
     let (old, new) = (Digest::sha256(b"quay.io/a/b:v1"), Digest::sha256(b"trimmed"));
     let known = known().with_replaced([(old.clone(), new.clone())]);
-    let done = |source: &str| rewrite(source, Kind::Document, &known, Options::default()).text;
+    let done = |source: &str| rewrite(source, Syntax::Document, &known, Options::default()).text;
     assert_eq!(done(&format!("a: quay.io/a/b:v1@{old}")), format!("a: r:5/p/a/b:v1@{new}"));
     assert_eq!(done(&format!("a: r:5/p/a/b@{old}")), format!("a: r:5/p/a/b@{new}"));
     assert_eq!(
@@ -290,7 +292,7 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
     assert_eq!(alias.0, "a: x/pause\n---\nimageRepository: r:5\n");
     // what is passed over need not be YAML
     becomes("a: [\n---\nb: nginx:1.27\n", "a: [\n---\nb: r:5/p/library/nginx:1.27\n");
-    let read_as = |text: &str| rewrite(text, Kind::Document, &known(), Options::default()).findings.read_as;
+    let read_as = |text: &str| rewrite(text, Syntax::Document, &known(), Options::default()).scan.read_as;
     assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
     assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
 }

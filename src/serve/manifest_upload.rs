@@ -151,11 +151,7 @@ fn foreign(bytes: &[u8]) -> BTreeSet<Digest> {
         urls: Vec<String>,
     }
     let layers = serde_json::from_slice::<Layers>(bytes).map(|found| found.layers).unwrap_or_default();
-    let elsewhere = |layer: &Layer| {
-        !layer.urls.is_empty()
-            || layer.media_type.contains(".nondistributable.")
-            || layer.media_type.contains(".foreign.")
-    };
+    let elsewhere = |layer: &Layer| !layer.urls.is_empty() || media_type::is_foreign(&layer.media_type);
     layers.into_iter().filter(elsewhere).map(|layer| layer.digest).collect()
 }
 

@@ -1,17 +1,14 @@
 //! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
 
+use super::error::{StoreError, io};
 use super::layout::LayoutIndex;
-use super::partial;
 use super::records::Records;
-use crate::content::Entry;
-use crate::content::Writer;
-use crate::content::{BlobRead, ByteRange, ContentError, Sink};
-use crate::content::{StoreError, io};
-use crate::model::{Descriptor, Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
+use crate::content::{Entry, WriteError};
+use crate::model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,7 +65,7 @@ impl Disk {
         let in_use = File::options().create(true).append(true).open(&path).map_err(io("open", &path))?;
         match lock(&in_use) {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
-            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error)),
+            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
             Ok(()) => {}
         }
         remove_abandoned(&dir.join(TEMPORARY));
@@ -101,7 +98,7 @@ impl Disk {
     ///
     /// # Errors
     /// When a file of the store cannot be read.
-    pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, StoreError> {
+    pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
         let metadata = match std::fs::metadata(&path) {
             Ok(metadata) => metadata,
@@ -118,12 +115,12 @@ impl Disk {
     ///
     /// # Errors
     /// When a file of the store cannot be read.
-    pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, StoreError> {
+    pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
         if path.exists() { self.check(digest, &path, size) } else { Ok(false) }
     }
 
-    fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, StoreError> {
+    fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, WriteError> {
         let mut file = File::open(path).map_err(io("open", path))?;
         let mut hasher = Hasher::new(digest.algorithm());
         let mut buffer = vec![0; 1 << 18];
@@ -149,39 +146,12 @@ impl Disk {
         Ok(false)
     }
 
-    /// Begins to write content, or goes on with what an earlier run left. Waits while another process
-    /// writes the same. `None` means that it came to be there meanwhile.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<Writer>, StoreError> {
-        Ok(partial::open(self, descriptor, false)?.map(|(writer, _)| writer))
-    }
-
-    /// Keeps a small piece of content.
-    ///
-    /// # Errors
-    /// When it has another digest or size, or the store cannot be written.
-    pub fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), StoreError> {
-        if self.has(&descriptor.digest, descriptor.size)? {
-            return Ok(());
-        }
-        match self.writer(descriptor)? {
-            Some(mut writer) => {
-                writer.restart()?;
-                writer.write(bytes)?;
-                writer.commit()
-            }
-            None => Ok(()),
-        }
-    }
-
     /// A file in the store's own folder for content whose digest is not known yet. It is locked: what a
     /// killed process leaves is seen to be nobody's, and removed when the store is opened again.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, StoreError> {
+    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, WriteError> {
         let folder = self.0.dir.join(TEMPORARY);
         loop {
             let file = tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))?;
@@ -197,7 +167,7 @@ impl Disk {
     ///
     /// # Errors
     /// When it cannot be brought to disk.
-    pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), StoreError> {
+    pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
         let path = self.path(digest);
         file.as_file().sync_all().map_err(io("write", &path))?;
         let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
@@ -216,7 +186,7 @@ impl Disk {
     /// Drops every name and every line of the journal that is not of `keep`.
     pub(super) fn forget(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
         self.edit_index(|index| index.retain(keep))?;
-        self.replace(&self.0.dir.join(VERIFIED), self.0.records.only(keep).as_bytes())
+        Ok(self.replace(&self.0.dir.join(VERIFIED), self.0.records.only(keep).as_bytes())?)
     }
 
     fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
@@ -229,10 +199,13 @@ impl Disk {
             .map_err(|error| StoreError::Index { path: path.clone(), why: error.to_string() })?;
         edit(&mut index);
         let new = index.to_bytes();
-        if new == old { Ok(()) } else { self.replace(&path, &new) }
+        if new != old {
+            self.replace(&path, &new)?;
+        }
+        Ok(())
     }
 
-    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
         file.persist(path).map(drop).map_err(|error| io("write", path)(error.error))
@@ -243,88 +216,9 @@ impl Disk {
     }
 }
 
-impl BlobRead for Disk {
-    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        match std::fs::metadata(self.path(digest)) {
-            Ok(metadata) => Ok(Some(metadata.len())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ContentError::Read { digest: digest.clone(), source }),
-        }
-    }
-
-    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let failed = |source| ContentError::Read { digest: digest.clone(), source };
-        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
-        let good = self.has(digest, size).map_err(|error| failed(std::io::Error::other(error)))?;
-        if !good {
-            return Err(ContentError::Damaged { digest: digest.clone() });
-        }
-        let mut file = File::open(self.path(digest)).map_err(failed)?;
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-        Ok(Box::new(file))
-    }
-}
-
-impl Sink for Disk {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
-        let Descriptor { digest, size, .. } = descriptor;
-        if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
-    }
-
-    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), StoreError> {
-        self.put(descriptor, bytes)
-    }
-
-    fn begin(
-        &self,
-        descriptor: &Descriptor,
-        wide: bool,
-    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
-        partial::open(self, descriptor, wide)
-    }
-
-    fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError> {
-        Disk::name(self, whole)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn blob(bytes: &[u8]) -> Descriptor {
-        Descriptor { digest: Digest::sha256(bytes), size: bytes.len() as u64, media_type: "x/y".into() }
-    }
-
-    #[test]
-    fn what_is_put_is_there_and_survives_reopening() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Disk::open(dir.path()).unwrap();
-        let hello = blob(b"hello");
-        assert!(!store.has(&hello.digest, 5).unwrap());
-        store.put(&hello, b"hello").unwrap();
-        let again = Disk::open(dir.path()).unwrap();
-        assert!(again.has(&hello.digest, 5).unwrap());
-        assert_eq!(again.read(&hello).unwrap(), b"hello");
-        let mut rest = String::new();
-        again.open(&hello.digest, 3).unwrap().read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "lo");
-    }
-
-    #[test]
-    fn a_file_that_changed_is_hashed_again_and_a_bad_one_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Disk::open(dir.path()).unwrap();
-        let hello = blob(b"hello");
-        store.put(&hello, b"hello").unwrap();
-        let path = store.path(&hello.digest);
-        std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, b"hellO").unwrap();
-        assert!(store.read(&hello).is_err());
-        assert!(!path.exists());
-        std::fs::write(&path, b"hello").unwrap();
-        assert!(store.has(&hello.digest, 5).unwrap());
-    }
 
     #[test]
     fn temporary_files_of_the_dead_go_and_those_of_the_living_stay() {
@@ -339,25 +233,5 @@ mod tests {
         store.adopt(mine, &Digest::sha256(b"")).unwrap();
         Disk::open(dir.path()).unwrap();
         assert!(store.path(&Digest::sha256(b"")).exists());
-    }
-
-    #[test]
-    fn a_partial_goes_on_and_wrong_bytes_leave_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Disk::open(dir.path()).unwrap();
-        let hello = blob(b"hello");
-        let mut writer = store.writer(&hello).unwrap().unwrap();
-        writer.write(b"hel").unwrap();
-        drop(writer);
-        let mut writer = store.writer(&hello).unwrap().unwrap();
-        assert_eq!(writer.offset(), 3);
-        writer.write(b"lo").unwrap();
-        writer.commit().unwrap();
-        assert!(store.writer(&hello).unwrap().is_none());
-        let other = blob(b"other");
-        let mut writer = store.writer(&other).unwrap().unwrap();
-        writer.write(b"wrong").unwrap();
-        assert!(matches!(writer.commit(), Err(StoreError::Digest { .. })));
-        assert_eq!(store.writer(&other).unwrap().unwrap().offset(), 0);
     }
 }

@@ -1,9 +1,8 @@
 //! Sweeping the store: what no lock needs any more.
 
 use super::disk::Disk;
+use super::error::{StoreError, io};
 use super::ranges;
-use crate::content::StoreError;
-use crate::content::io;
 use crate::model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -60,7 +59,7 @@ pub struct Swept {
 }
 
 /// Removes from the store at `dir` everything but `keep`, names in `index.json` and lines of the journal too;
-/// with `dry_run` only says what that would be. What is half there of `keep` stays, to be gone on with.
+/// with `dry_run` only says what that would be. What is half there of `keep` stays, to be resumed.
 ///
 /// # Errors
 /// When another process uses the store, or a file cannot be read or removed.
@@ -120,5 +119,5 @@ impl Swept {
 
 fn entries(folder: &Path) -> Result<Vec<DirEntry>, StoreError> {
     let read = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
-    read.map_err(io("read the folder", folder))
+    Ok(read.map_err(io("read the folder", folder))?)
 }

@@ -1,6 +1,8 @@
 //! KEEP IT. The store on disk: an OCI image layout that resumes what was cut off.
 
+mod content;
 mod disk;
+mod error;
 mod gc;
 mod layout;
 mod partial;
@@ -8,5 +10,6 @@ mod ranges;
 mod records;
 
 pub use disk::Disk;
+pub use error::StoreError;
 pub use gc::{Removed, Swept, Waste, gc};
 pub use layout::LayoutIndex;

@@ -2,11 +2,9 @@
 //! disk.
 
 use super::disk::Disk;
+use super::error::io;
 use super::ranges::{self, Journal};
-use crate::content::StoreError;
-use crate::content::Writer;
-use crate::content::io;
-use crate::content::{ByteRange, PartialBlob};
+use crate::content::{ByteRange, PartialBlob, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -30,7 +28,7 @@ pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,
     wide: bool,
-) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
+) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
     let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
     let path = disk.dir().join(".landfall/partial").join(name);
@@ -82,24 +80,24 @@ pub(super) fn open(
 }
 
 impl PartialBlob for Partial {
-    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
+    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         self.file.read_exact_at(buffer, at).map_err(io("read", &self.path))
     }
 
-    fn write(&self, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         self.file.write_all_at(bytes, at).map_err(io("write", &self.path))
     }
 
-    fn record(&self, island: ByteRange) -> std::io::Result<()> {
-        self.journal.iter().try_for_each(|journal| journal.add(island))
+    fn record(&self, range: ByteRange) -> std::io::Result<()> {
+        self.journal.iter().try_for_each(|journal| journal.add(range))
     }
 
-    fn clear(&self) -> Result<(), StoreError> {
+    fn clear(&self) -> Result<(), WriteError> {
         self.file.set_len(0).map_err(io("empty", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))
     }
 
-    fn keep(&self) -> Result<(), StoreError> {
+    fn keep(&self) -> Result<(), WriteError> {
         self.file.sync_all().map_err(io("write", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);

@@ -68,8 +68,8 @@ mod tests {
         let path = dir.path().join("sha256-aa");
         assert_eq!(read(&path, 100), None);
         let journal = Journal::open(&path).unwrap();
-        for island in [(0, 10), (40, 50), (50, 60), (10, 20), (80, 200)] {
-            journal.add(island).unwrap();
+        for range in [(0, 10), (40, 50), (50, 60), (10, 20), (80, 200)] {
+            journal.add(range).unwrap();
         }
         assert_eq!(read(&path, 100), Some((20, vec![(40, 60), (80, 100)])));
         assert_eq!(read(&path, 0), Some((0, vec![])));

@@ -2,7 +2,7 @@
 //! manifest names URLs for them.
 
 use crate::content::Part;
-use crate::http::{ByteStream, Error, ErrorKind, Request, Why, from_offset};
+use crate::http::{ByteStream, Error, ErrorKind, Purpose, Request, from_offset};
 use crate::model::{Descriptor, Digest};
 use crate::registry::{Session, Sessions};
 use reqwest::Method;
@@ -58,7 +58,7 @@ async fn open_url(
 ) -> Result<(u64, ByteStream), Error> {
     let (target, origin) = sessions.file_url(url)?;
     let send = |range: Option<String>| {
-        let mut request = Request::new(Method::GET, target.clone(), Why::File);
+        let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
         request.origin = origin.clone();
         let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }

@@ -1,11 +1,9 @@
 //! The connected side as a source: registries for images, web servers for files.
 
 use super::foreign;
-use crate::content::{Origin, Part};
-use crate::content::{Source, whole};
-use crate::http::{ByteStream, Error, ErrorKind, Request, Response, Why, from_offset, shown_url};
-use crate::model::Limits;
-use crate::registry::Sessions;
+use crate::content::{Opened, Origin, Part, Source};
+use crate::http::{ByteStream, Error, ErrorKind, Purpose, Request, Response, from_offset};
+use crate::registry::{Session, Sessions};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
@@ -16,21 +14,23 @@ use std::sync::Arc;
 pub struct Upstreams(pub Arc<Sessions>);
 
 impl Source for Upstreams {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
-            match &part.from {
+            match &part.origin {
                 Origin::Manifest { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
                     let manifest = session.manifest(repository, &part.descriptor.digest.to_string()).await?;
-                    Ok((0, whole(manifest.bytes)))
+                    Ok(Opened::whole(manifest.bytes))
                 }
                 Origin::Blob { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
-                    session.blob(repository, &part.descriptor, offset).await
+                    let blob = session.blob(repository, &part.descriptor, offset).await?;
+                    Ok(of_registry(session, blob))
                 }
                 Origin::Foreign { registry, repository, manifests } => {
                     let session = self.0.upstream(registry).await?;
-                    foreign::open(&self.0, &session, repository, manifests, part, offset).await
+                    let layer = foreign::open(&self.0, &session, repository, manifests, part, offset).await?;
+                    Ok(of_registry(session, layer))
                 }
                 Origin::Url(url) => {
                     let (target, _) = self.0.file_url(url)?;
@@ -43,9 +43,10 @@ impl Source for Upstreams {
                         true => response.stream(),
                         false => response.content(size - start, "the file").await?,
                     };
-                    Ok((start, stream))
+                    let transport = self.0.transport().clone();
+                    Ok(resumed(start, stream, move || transport.distrust_ranges(&target)))
                 }
-                Origin::Computed(bytes) => Ok((0, whole(bytes.clone().into()))),
+                Origin::Computed(bytes) => Ok(Opened::whole(bytes.clone().into())),
                 Origin::Trimmed { of, .. } => {
                     let message = format!("the trimmed index of {} is computed, not fetched", of.digest);
                     Err(Error::new(ErrorKind::Local, message))
@@ -53,32 +54,18 @@ impl Source for Upstreams {
             }
         })
     }
+}
 
-    fn is_checked(&self) -> bool {
-        false
-    }
+/// A registry's blob. If ranges of it gave wrong bytes, none is asked for again.
+fn of_registry(session: Arc<Session>, (start, stream): (u64, ByteStream)) -> Opened {
+    resumed(start, stream, move || session.distrust_ranges())
+}
 
-    fn limits(&self) -> Limits {
-        *self.0.transport().limits()
-    }
-
-    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            match &part.from {
-                Origin::Blob { registry, .. } | Origin::Foreign { registry, .. } => {
-                    if let Ok(session) = self.0.upstream(registry).await {
-                        session.distrust_ranges();
-                    }
-                }
-                Origin::Url(url) => {
-                    if let Ok((target, _)) = self.0.file_url(url) {
-                        self.0.transport().distrust_ranges(&target);
-                    }
-                }
-                Origin::Manifest { .. } | Origin::Computed(_) | Origin::Trimmed { .. } => {}
-            }
-        })
-    }
+/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the beginning or the rest
+/// was wrong, and the whole will tell.
+fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> Opened {
+    let opened = Opened::unchecked(start, stream);
+    if start > 0 { opened.on_wrong(distrust) } else { opened }
 }
 
 /// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: there
@@ -86,28 +73,17 @@ impl Source for Upstreams {
 pub struct UploadFeed(pub Upstreams);
 
 impl Source for UploadFeed {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<(u64, ByteStream), Error>> {
+    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
-            match &part.from {
+            match &part.origin {
                 Origin::Blob { registry, repository } => {
                     let session = self.0.0.upstream(registry).await?;
-                    session.blob_to_send(repository, &part.descriptor, offset).await
+                    let blob = session.blob_to_send(repository, &part.descriptor, offset).await?;
+                    Ok(of_registry(session, blob))
                 }
                 _ => self.0.open(part, offset).await,
             }
         })
-    }
-
-    fn is_checked(&self) -> bool {
-        self.0.is_checked()
-    }
-
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-
-    fn distrust_ranges<'a>(&'a self, part: &'a Part) -> BoxFuture<'a, ()> {
-        self.0.distrust_ranges(part)
     }
 }
 
@@ -124,13 +100,12 @@ pub async fn get(
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    let mut request = Request::new(method, target, Why::File);
+    let mut request = Request::new(method, target, Purpose::File);
     request.origin = origin;
     if let Some(range) = range {
         request = request.header(RANGE, &range);
     }
-    let account =
-        sessions.keychain().find(&host, "").await.map_err(|why| Error::new(ErrorKind::Local, why))?;
+    let account = sessions.keychain().find(&host, "").await?;
     if let Some(header) = account.and_then(|account| account.secret.basic_header())
         && request.url.scheme() == "https"
     {
@@ -162,5 +137,6 @@ fn answered(response: Response) -> Result<Response, Error> {
         401 | 403 => ErrorKind::Denied,
         code => ErrorKind::Status(code),
     };
-    Err(Error::new(kind, format!("{}: answered {}", shown_url(&response.url), response.status)))
+    let words = format!("answered {}", response.status);
+    Err(Error::new(kind, words).at(&response.url).answered(response.status))
 }

@@ -5,7 +5,7 @@ use super::state::State as Bundle;
 use crate::bundle::format::hash::Frame;
 use crate::bundle::format::stored::runs;
 use crate::bundle::format::stream::FrameStream;
-use crate::content::{ByteRange, PartialBlob, StoreError};
+use crate::content::{ByteRange, PartialBlob, WriteError};
 use crate::model::Descriptor;
 use std::fmt;
 use std::io;
@@ -44,9 +44,9 @@ impl StoredPartialBlob {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self) -> impl FnOnce(io::Error) -> StoreError {
+    fn failed(&self) -> impl FnOnce(io::Error) -> WriteError {
         let path = self.bundle.path.clone();
-        move |source| StoreError::Bundle { path, source }
+        move |source| WriteError::io("write", &path, source)
     }
 }
 
@@ -57,7 +57,7 @@ impl fmt::Debug for StoredPartialBlob {
 }
 
 impl PartialBlob for StoredPartialBlob {
-    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), StoreError> {
+    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         for (place, run) in runs(at, buffer.len()) {
             let piece = &mut buffer[run];
             self.bundle.file.read_exact_at(piece, self.start + place).map_err(self.failed())?;
@@ -65,14 +65,14 @@ impl PartialBlob for StoredPartialBlob {
         Ok(())
     }
 
-    fn write(&self, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         for (place, run) in runs(at, bytes.len()) {
             self.bundle.file.write_all_at(&bytes[run], self.start + place).map_err(self.failed())?;
         }
         Ok(())
     }
 
-    fn passed(&self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn passed(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let mut state = self.state();
         let closed = state.stream.push(bytes);
         for frame in &closed {
@@ -91,12 +91,12 @@ impl PartialBlob for StoredPartialBlob {
         self.bundle.journal.has(&self.descriptor.digest, island)
     }
 
-    fn clear(&self) -> Result<(), StoreError> {
+    fn clear(&self) -> Result<(), WriteError> {
         *self.state() = State::new(self.descriptor.size);
         self.bundle.journal.lost(&self.descriptor.digest).map_err(self.failed())
     }
 
-    fn keep(&self) -> Result<(), StoreError> {
+    fn keep(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
         let mut state = self.state();
         state.kept = true;

@@ -5,7 +5,7 @@ use super::state::{DirectBundle, State};
 use crate::bundle::format::header;
 use crate::bundle::format::stored::{stored_len, stored_place};
 use crate::bundle::plan::planned_entry::ContentSource;
-use crate::content::{BlobRead, ByteRange, ContentError, Entry, Sink, StoreError, Writer};
+use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use std::io::Read;
 use std::sync::PoisonError;
@@ -33,8 +33,8 @@ impl BlobRead for DirectBundle {
     }
 }
 
-impl Sink for DirectBundle {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, StoreError> {
+impl LocalSink for DirectBundle {
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         let state = &*self.0;
         if rehash {
@@ -63,7 +63,7 @@ impl Sink for DirectBundle {
         Ok(false)
     }
 
-    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), StoreError> {
+    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
         // what is not fetched follows from the plan
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Sink for DirectBundle {
         &self,
         descriptor: &Descriptor,
         wide: bool,
-    ) -> Result<Option<(Writer, Vec<ByteRange>)>, StoreError> {
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
         let state = &self.0;
         let Some(entry) = state.places.get(&descriptor.digest).filter(|place| **place < state.compressed)
         else {
@@ -106,7 +106,7 @@ impl Sink for DirectBundle {
         self.0.arrivals.1.notify_all();
     }
 
-    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), StoreError> {
+    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
         Ok(())
     }
 }

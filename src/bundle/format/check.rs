@@ -12,7 +12,7 @@ use super::locator::{self, Locator};
 use super::names::{CONTENTS, DELTA, LAYOUT, LOCATOR, LOCK};
 use super::stored::stored_len;
 use crate::model::Digest;
-use crate::model::is_path;
+use crate::model::is_repository;
 use std::collections::HashSet;
 
 impl Contents {
@@ -102,7 +102,7 @@ fn check_bases(contents: &Contents) -> Result<(), String> {
         BaseName::Receipt { repositories, .. } => Some(repositories.values()),
         BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
     });
-    match named.flatten().find(|repository| !is_path(repository)) {
+    match named.flatten().find(|repository| !is_repository(repository)) {
         Some(bad) => Err(format!("'{bad}' is no repository")),
         None => Ok(()),
     }

@@ -78,7 +78,7 @@ pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest
         if part.is_manifest() || !part.is_stored() {
             kept.insert(digest.clone());
         }
-        match &part.from {
+        match &part.origin {
             Origin::Url(_) => {
                 layers.insert(digest.clone());
             }

@@ -27,8 +27,8 @@ pub(crate) enum ContentSource {
     Trimmed { of: Descriptor, keep: BTreeSet<Digest> },
 }
 
-fn content(from: &Origin) -> ContentSource {
-    match from {
+fn content(origin: &Origin) -> ContentSource {
+    match origin {
         Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
         Origin::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
         Origin::Manifest { .. } | Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => {
@@ -52,7 +52,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
-        let url = if let Origin::Url(url) = &part.from { Some(url.as_str()) } else { None };
+        let url = if let Origin::Url(url) = &part.origin { Some(url.as_str()) } else { None };
         let form = Form::of(&part.descriptor.media_type, url);
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];
@@ -63,7 +63,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
                 entry.descriptor.media_type.clone_from(&part.descriptor.media_type);
             }
             if matches!(entry.content, ContentSource::Store) {
-                entry.content = content(&part.from);
+                entry.content = content(&part.origin);
             }
             continue;
         }
@@ -72,7 +72,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
             name: part.descriptor.digest.layout_path(),
             descriptor: part.descriptor,
             form,
-            content: content(&part.from),
+            content: content(&part.origin),
             item,
         });
     }

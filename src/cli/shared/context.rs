@@ -5,8 +5,8 @@ use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
 use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
-use crate::model::{Mapping, Target, is_path};
-use crate::registry::{Keychain, Sessions, certs_d, certs_d_folders, host_rules, proxy_rules};
+use crate::model::{Mapping, Target, is_repository};
+use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Item, Progress, Report, Side};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -76,7 +76,7 @@ impl Context {
         let paths =
             self.site.iter().filter_map(|site| site.registry.as_ref()).flat_map(|registry| &registry.paths);
         for (prefix, to) in paths {
-            if let Some(bad) = to.paths().iter().find(|path| !is_path(path.trim_matches('/'))) {
+            if let Some(bad) = to.paths().iter().find(|path| !is_repository(path.trim_matches('/'))) {
                 return Err(Failure::usage(format!(
                     "registry.paths of the site: '{prefix}' goes to '{bad}', which no repository can be called: lower-case \
                      letters and digits, single separators . _ __ - between them, and / between parts"
@@ -103,7 +103,7 @@ impl Context {
     pub(crate) fn sessions(&self) -> Result<Arc<Sessions>, Failure> {
         let site = self.site.as_ref();
         let get = |name: &str| std::env::var(name).ok();
-        let keychain = Keychain::load(site, get).map_err(Failure::usage)?;
+        let keychain = Keychain::load(site, get).map_err(SetupError::from)?;
         self.check_trust(&keychain)?;
         let trust = certs_d(&certs_d_folders(get));
         let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);

@@ -3,7 +3,7 @@
 use crate::bundle;
 use crate::cli::shared::{Global, OutputMode};
 use crate::config::SiteError;
-use crate::content::StoreError;
+use crate::content::WriteError;
 use crate::document::Diagnostic;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
@@ -14,6 +14,7 @@ use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
 use crate::sign;
+use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -227,10 +228,16 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        StoreError::from(error).into()
+    }
+}
+
 impl From<PullError> for Failure {
     fn from(error: PullError) -> Failure {
         match error {
-            PullError::Store(error) => error.into(),
+            PullError::Sink(error) => error.into(),
         }
     }
 }

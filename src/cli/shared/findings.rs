@@ -3,7 +3,7 @@
 use crate::cli::shared::{Context, Exit, Failure};
 use crate::manifest::{Wanting, Wish};
 use crate::report::{Side, escape};
-use crate::rewrite::audit::{Placed, Verdict, dotted};
+use crate::rewrite::audit::{Coverage, FileFinding, dotted};
 use std::path::Path;
 
 /// Writes `made` to `out`, and gives what is then told on stdout: `lines`, or where there is no such file, what was
@@ -29,11 +29,11 @@ pub(crate) fn hand_over(
 }
 
 /// One line: place, word, reference, why.
-pub(crate) fn shown(word: &str, placed: &Placed) -> String {
+pub(crate) fn shown(word: &str, placed: &FileFinding) -> String {
     let finding = &placed.finding;
-    let why = match &finding.verdict {
-        Verdict::Missing { why, .. } | Verdict::Undecided { why } => why,
-        Verdict::Held { item } => item,
+    let why = match &finding.coverage {
+        Coverage::Missing { why, .. } | Coverage::Undecided { why } => why,
+        Coverage::Held { item } => item,
     };
     let path = match finding.path.is_empty() {
         true => String::new(),
@@ -44,22 +44,22 @@ pub(crate) fn shown(word: &str, placed: &Placed) -> String {
 }
 
 /// What a draft is to hold of what was found: everything that is missing.
-pub(crate) fn wishes<'p>(found: impl Iterator<Item = &'p Placed>) -> Vec<Wish> {
+pub(crate) fn wishes<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<Wish> {
     found.filter_map(wish).collect()
 }
 
-fn wish(placed: &Placed) -> Option<Wish> {
+fn wish(placed: &FileFinding) -> Option<Wish> {
     let finding = &placed.finding;
     let at = format!("{}:{}", placed.file, finding.line);
     let written = || finding.reference.clone();
-    let what = match &finding.verdict {
-        Verdict::Held { .. } => return None,
-        Verdict::Missing { name: Some(name), .. } => Wanting::Image(name.clone()),
-        Verdict::Missing { url: Some(url), .. } => Wanting::Url(url.clone()),
-        Verdict::Missing { why, .. } => {
+    let what = match &finding.coverage {
+        Coverage::Held { .. } => return None,
+        Coverage::Missing { name: Some(name), .. } => Wanting::Image(name.clone()),
+        Coverage::Missing { url: Some(url), .. } => Wanting::Url(url.clone()),
+        Coverage::Missing { why, .. } => {
             Wanting::Unclear(written(), format!("{why}; write its name upstream"))
         }
-        Verdict::Undecided { why } => Wanting::Unclear(written(), why.clone()),
+        Coverage::Undecided { why } => Wanting::Unclear(written(), why.clone()),
     };
     Some(Wish { what, at })
 }

@@ -105,12 +105,12 @@ fn lines(text: &str) -> usize {
 /// The old text with the values of Secrets masked, and the edits of that. A value that changes has another mask in
 /// the new one.
 fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
-    let findings = &member.new.findings;
-    let mut secrets = findings.secrets.clone();
+    let scan = &member.new.scan;
+    let mut secrets = scan.secrets.clone();
     secrets.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let mut old = String::new();
     let mut edits = Vec::new();
-    let mut splices = findings.splices().into_iter().peekable();
+    let mut changes = scan.edits().into_iter().peekable();
     let mut done = 0;
     // an edit outside of what is masked, at its place in the masked text
     let shift = |range: &Range<usize>, old: &String, done: usize| {
@@ -121,23 +121,23 @@ fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
         if secret.start < done {
             continue;
         }
-        while let Some(splice) = splices.next_if(|splice| splice.span.start < secret.start) {
-            edits.push((shift(&splice.span, &old, done), splice.bytes.clone()));
+        while let Some(edit) = changes.next_if(|edit| edit.span.start < secret.start) {
+            edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
         }
         old.push_str(&member.old[done..secret.start]);
         // lines stay, so that those of the diff are the file's
         let breaks = "\n".repeat(lines(&member.old[secret.clone()]));
         let mask = old.len()..old.len() + MASK.len();
         let _ = write!(old, "{MASK}{breaks}");
-        if std::iter::from_fn(|| splices.next_if(|splice| splice.span.start < secret.end)).count() > 0 {
+        if std::iter::from_fn(|| changes.next_if(|edit| edit.span.start < secret.end)).count() > 0 {
             edits.push((mask, format!("{MASK} (changed)")));
         }
         done = secret.end;
     }
-    for splice in splices {
-        edits.push((shift(&splice.span, &old, done), splice.bytes.clone()));
+    for edit in changes {
+        edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
     }
-    if findings.secrets.is_empty() {
+    if scan.secrets.is_empty() {
         return (Cow::Borrowed(&member.old), edits);
     }
     old.push_str(&member.old[done..]);

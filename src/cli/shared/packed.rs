@@ -18,11 +18,6 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> 
     Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
 }
 
-/// The day by which accepted losses count.
-pub(crate) fn today() -> jiff::civil::Date {
-    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
-}
-
 /// What would be made, and how much room it needs; `more` lines about it.
 pub(crate) fn dry_run(plan: &PackPlan, out: &Path, mut report: Report, more: &str) -> Outcome {
     let needed = plan.needed_bytes();

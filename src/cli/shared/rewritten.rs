@@ -2,7 +2,7 @@
 
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
-use crate::rewrite::{Finding, Meaning, Member, Position, RewriteError};
+use crate::rewrite::{Meaning, Member, Occurrence, RewriteError, Role};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -39,13 +39,14 @@ pub(crate) fn outcome(
     mut text: String,
 ) -> Result<Outcome, Failure> {
     let members = || done.iter().filter_map(|done| done.result.as_ref().ok()).flatten();
-    let findings =
-        || members().flat_map(|member| member.new.findings.found.iter().map(move |found| (member, found)));
+    let occurrences =
+        || members().flat_map(|member| member.new.scan.found.iter().map(move |found| (member, found)));
     let failed = done.iter().filter(|done| done.result.is_err()).count();
-    let changes = findings().filter(|(_, finding)| finding.is_change()).count();
+    let changes = occurrences().filter(|(_, occurrence)| occurrence.is_change()).count();
     let settled =
-        findings().filter(|(_, finding)| matches!(finding.meaning, Meaning::Settled { .. })).count();
-    let left = findings().filter(|(_, finding)| matches!(finding.meaning, Meaning::Left { .. })).count();
+        occurrences().filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Settled { .. })).count();
+    let left =
+        occurrences().filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Left { .. })).count();
 
     let mut notes: Vec<String> =
         done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
@@ -62,16 +63,16 @@ pub(crate) fn outcome(
     notes.iter().for_each(|line| context.progress.note(line));
     let mut lines = Vec::new();
     if matches!(mode, Mode::Check | Mode::InPlace | Mode::Out(_)) {
-        lines.extend(findings().filter_map(|(member, finding)| change(&member.path, finding)));
+        lines.extend(occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)));
     }
-    lines.extend(findings().filter_map(|(member, finding)| leaving(&member.path, finding)));
+    lines.extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
     lines.push(match (changes, settled, left) {
         (0, 0, 0) => NOTHING_KNOWN.into(),
         _ => {
             let to_do = matches!(mode, Mode::Check | Mode::Diff | Mode::Kustomize);
             let verb = if to_do { "to rewrite" } else { "rewritten" };
             let files =
-                members().filter(|member| member.new.findings.found.iter().any(Finding::is_change)).count();
+                members().filter(|member| member.new.scan.found.iter().any(Occurrence::is_change)).count();
             let rest =
                 [(settled, "at their destination already"), (left, "left"), (failed, "files not rewritten")];
             let rest = rest.iter().filter(|(count, _)| *count > 0);
@@ -97,23 +98,23 @@ fn reason(name: &str, error: &RewriteError) -> String {
 }
 
 /// `file:line:column`, and where in that, if it is encoded.
-fn place(name: &str, finding: &Finding) -> String {
-    let inside = finding.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
-    format!("{name}:{}:{}{inside}", finding.line, finding.column)
+fn place(name: &str, occurrence: &Occurrence) -> String {
+    let inside = occurrence.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
+    format!("{name}:{}:{}{inside}", occurrence.line, occurrence.column)
 }
 
-fn change(name: &str, finding: &Finding) -> Option<String> {
-    let Meaning::Known { to, reaches, .. } = &finding.meaning else { return None };
+fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
+    let Meaning::Known { to, reaches, .. } = &occurrence.meaning else { return None };
     let reaches = match reaches.as_slice() {
         [] => String::new(),
         reaches => format!(" (a prefix; it can become {})", reaches.join(", ")),
     };
-    Some(format!("{}: {} -> {to}{reaches}", place(name, finding), finding.written))
+    Some(format!("{}: {} -> {to}{reaches}", place(name, occurrence), occurrence.written))
 }
 
-fn leaving(name: &str, finding: &Finding) -> Option<String> {
-    let Meaning::Left { why } = &finding.meaning else { return None };
-    Some(format!("{}: left {}: {why}", place(name, finding), finding.written))
+fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
+    let Meaning::Left { why } = &occurrence.meaning else { return None };
+    Some(format!("{}: left {}: {why}", place(name, occurrence), occurrence.written))
 }
 
 pub(crate) fn is_coloured(context: &Context) -> bool {
@@ -127,20 +128,20 @@ fn kustomize<'m>(members: impl Iterator<Item = &'m Member>, notes: &mut Vec<Stri
     let mut images: BTreeMap<String, String> = BTreeMap::new();
     let mut refused: BTreeSet<String> = BTreeSet::new();
     for member in members {
-        for finding in &member.new.findings.found {
-            let name = name_of(&finding.written);
-            match (&finding.meaning, finding.position) {
-                (Meaning::Known { to, .. }, Position::Container) => {
+        for occurrence in &member.new.scan.found {
+            let name = name_of(&occurrence.written);
+            match (&occurrence.meaning, occurrence.role) {
+                (Meaning::Known { to, .. }, Role::Container) => {
                     images.insert(name.to_owned(), name_of(to).to_owned());
                 }
                 (Meaning::Known { .. }, _) => {
                     notes.push(format!(
                         "{}: kustomize does not see {}",
-                        place(&member.path, finding),
-                        finding.written
+                        place(&member.path, occurrence),
+                        occurrence.written
                     ));
                 }
-                (Meaning::Left { .. } | Meaning::Unknown, Position::Container) => {
+                (Meaning::Left { .. } | Meaning::Unknown, Role::Container) => {
                     refused.insert(name.to_owned());
                 }
                 _ => {}
@@ -184,13 +185,13 @@ fn report(done: &[Done]) -> Report {
         };
         for Member { path, new, .. } in members {
             let (mut settled, before) = (0, changes.len());
-            for finding in &new.findings.found {
-                let Finding { line, column, inside, written, position, .. } = finding;
-                let mut entry = json!({"file": path, "line": line, "column": column, "position": position});
+            for occurrence in &new.scan.found {
+                let Occurrence { line, column, inside, written, role, .. } = occurrence;
+                let mut entry = json!({"file": path, "line": line, "column": column, "position": role});
                 if let Some(inside) = inside {
                     entry["inside"] = json!(inside);
                 }
-                match &finding.meaning {
+                match &occurrence.meaning {
                     Meaning::Known { item, to, reaches } => {
                         (entry["from"], entry["to"], entry["item"]) =
                             (json!(written), json!(to), json!(item));
@@ -209,7 +210,7 @@ fn report(done: &[Done]) -> Report {
             }
             let made = changes.len() - before;
             let status = if made == 0 { "unchanged" } else { "changed" };
-            let read_as = new.findings.read_as;
+            let read_as = new.scan.read_as;
             files.push(json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as}));
         }
     }

@@ -3,13 +3,12 @@
 use crate::cli::shared::findings::{shown, wishes};
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lock::today;
 use crate::lockfile::Lock;
 use crate::manifest;
-use crate::model::{Mapping, Target};
+use crate::model::{Mapping, Target, today};
 use crate::push::{Lacking, lacking};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
-use crate::rewrite::audit::{Audited, Inventory, Placed, Verdict, audit_text, audit_tree};
+use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -42,7 +41,7 @@ impl Audit {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = self.locked.load(context)?;
         let mapping = self.mapping(context)?;
-        let today = today();
+        let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
         let audited = self.read(context, &inventory)?;
@@ -152,7 +151,7 @@ impl Audit {
 
     fn write_missing(&self, path: &Path, audited: &Audited) -> Result<(), Failure> {
         let missing = audited.found.iter();
-        let missing = missing.filter(|placed| matches!(placed.finding.verdict, Verdict::Missing { .. }));
+        let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
         let title =
             "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
         let (text, _) = manifest::draft("missing", title, &wishes(missing));
@@ -164,13 +163,13 @@ impl Audit {
 }
 
 /// What is held, missing and undecided.
-fn sorted(audited: &Audited) -> [Vec<&Placed>; 3] {
-    let mut sorted: [Vec<&Placed>; 3] = Default::default();
+fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
+    let mut sorted: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {
-        sorted[match placed.finding.verdict {
-            Verdict::Held { .. } => 0,
-            Verdict::Missing { .. } => 1,
-            Verdict::Undecided { .. } => 2,
+        sorted[match placed.finding.coverage {
+            Coverage::Held { .. } => 0,
+            Coverage::Missing { .. } => 1,
+            Coverage::Undecided { .. } => 2,
         }]
         .push(placed);
     }
@@ -179,11 +178,11 @@ fn sorted(audited: &Audited) -> [Vec<&Placed>; 3] {
 
 /// One line for each reference that is told about, with its first place: a cluster runs many pods of one
 /// image.
-fn grouped(word: &str, found: &[&Placed]) -> Vec<String> {
-    let mut groups: BTreeMap<(&str, &Verdict), Vec<&Placed>> = BTreeMap::new();
+fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &Coverage), Vec<&FileFinding>> = BTreeMap::new();
     let mut order = Vec::new();
     for placed in found {
-        let key = (placed.finding.reference.as_str(), &placed.finding.verdict);
+        let key = (placed.finding.reference.as_str(), &placed.finding.coverage);
         let group = groups.entry(key).or_default();
         if group.is_empty() {
             order.push(key);
@@ -191,7 +190,7 @@ fn grouped(word: &str, found: &[&Placed]) -> Vec<String> {
         group.push(placed);
     }
     let line = |key| {
-        let group: &Vec<&Placed> = &groups[key];
+        let group: &Vec<&FileFinding> = &groups[key];
         let more = match group.len() {
             1 => String::new(),
             count => format!(" (and in {} more)", counted(count - 1, "place")),
@@ -206,11 +205,11 @@ fn counted(count: usize, word: &str) -> String {
 }
 
 /// One item for each locked item that is named, and for each name that is missing.
-fn items(held: &[&Placed], missing: &[&Placed]) -> Vec<Item> {
+fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
     let mut items: BTreeMap<(String, bool), Item> = BTreeMap::new();
     for placed in held.iter().chain(missing) {
-        let (name, reason) = match &placed.finding.verdict {
-            Verdict::Held { item } => (item.clone(), None),
+        let (name, reason) = match &placed.finding.coverage {
+            Coverage::Held { item } => (item.clone(), None),
             _ => (placed.finding.reference.clone(), Some(shown("missing", placed))),
         };
         let status = if reason.is_some() { Status::Missing } else { Status::Present };

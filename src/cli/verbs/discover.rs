@@ -2,11 +2,11 @@
 
 use crate::cli::shared::findings::{hand_over, shown, wishes};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lock::today;
 use crate::lockfile::Lock;
 use crate::manifest::{Wanting, draft};
+use crate::model::today;
 use crate::report::{Item, Kind, Report, Status};
-use crate::rewrite::audit::{Helm, Inventory, Verdict, discover};
+use crate::rewrite::audit::{Coverage, Helm, Inventory, discover};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ impl Discover {
             return Err(Failure::usage("there is no helm on PATH, and without it values are not read"));
         }
         // nothing is held: all that is found is wanted
-        let (nothing, today) = (Lock::default(), today());
+        let (nothing, today) = (Lock::default(), today().to_string());
         let inventory = Inventory::new(&nothing, None, None, &today);
         let found = discover(&self.paths, &inventory, &context.limits, helm.as_ref())?;
         if found.read == 0 && found.unread.is_empty() {
@@ -65,7 +65,7 @@ impl Discover {
 
         let undecided = found.found.iter();
         let undecided =
-            undecided.filter(|placed| matches!(placed.finding.verdict, Verdict::Undecided { .. }));
+            undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
         let mut lines: Vec<String> = undecided.clone().map(|placed| shown("undecided", placed)).collect();
         lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
         lines.push(format!("{entries} entries from {} files and charts", found.read));

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::doctor::{
-    Diagnosis, Finding, Target, Verdict, examine, lint_entries, lint_environment, targets_of,
+    CheckStatus, CheckTarget, Diagnosis, LintMessage, diagnose, lint_entries, lint_environment, targets_of,
 };
 use crate::report::escape;
 use clap::Args;
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 pub(crate) struct Doctor {
     /// URLs, or registries as they stand in references [default: all that the site names, else the proxies]
     #[arg(value_name = "URL|HOST")]
-    targets: Vec<Target>,
+    targets: Vec<CheckTarget>,
 }
 
 impl Doctor {
@@ -26,28 +26,28 @@ impl Doctor {
         let targets = match (&context.site, self.targets.is_empty()) {
             (_, false) => self.targets,
             (Some(site), true) => targets_of(site),
-            (None, true) => vec![Target::Proxies],
+            (None, true) => vec![CheckTarget::Proxies],
         };
-        let findings = lint(context);
+        let messages = lint(context);
         context.run(async {
             let sessions = context.sessions()?;
             let mut diagnoses = Vec::new();
             for target in &targets {
-                diagnoses.push(examine(&sessions, target).await);
+                diagnoses.push(diagnose(&sessions, target).await);
             }
             let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
-            let worst = worst.chain(findings.iter().map(|finding| finding.verdict)).max();
+            let worst = worst.chain(messages.iter().map(|message| message.verdict)).max();
             let mut report = context.report(&sessions, Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
-            report.extra.insert("lint".into(), json!(findings));
-            let exit = if worst == Some(Verdict::No) { Exit::Refused } else { Exit::Done };
-            Ok(Outcome { report, text: escape(&text(&diagnoses, &findings)), exit })
+            report.extra.insert("lint".into(), json!(messages));
+            let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };
+            Ok(Outcome { report, text: escape(&text(&diagnoses, &messages)), exit })
         })
     }
 }
 
 /// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
-fn lint(context: &Context) -> Vec<Finding> {
+fn lint(context: &Context) -> Vec<LintMessage> {
     match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
         None => lint_environment(|name| std::env::var(name).ok()),
         Some(proxy) => {
@@ -56,14 +56,14 @@ fn lint(context: &Context) -> Vec<Finding> {
                 [cluster.pod_cidr, cluster.service_cidr, cluster.domain, cluster.control_plane_endpoint];
             let cluster: Vec<String> = cluster.into_iter().flatten().collect();
             let installation = proxy.no_proxy.installation.join(",");
-            let mut findings = lint_entries(&installation, "proxy.noProxy.installation of the site");
-            findings.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
-            findings
+            let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
+            messages.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
+            messages
         }
     }
 }
 
-fn text(diagnoses: &[Diagnosis], findings: &[Finding]) -> String {
+fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
     let mut text = String::new();
     for diagnosis in diagnoses {
         let _ = writeln!(text, "{}", diagnosis.target);
@@ -72,19 +72,19 @@ fn text(diagnoses: &[Diagnosis], findings: &[Finding]) -> String {
         }
     }
     let mut source = "";
-    for finding in findings {
-        if source != finding.source {
-            source = &finding.source;
+    for message in messages {
+        if source != message.source {
+            source = &message.source;
             let _ = writeln!(text, "{source}");
         }
-        let instead = finding.instead.as_ref().map(|instead| format!("; instead: {instead}"));
+        let instead = message.instead.as_ref().map(|instead| format!("; instead: {instead}"));
         let _ = writeln!(
             text,
             "  {:4}  {}: {} {}{}",
-            finding.verdict,
-            finding.about,
-            finding.clients.join(", "),
-            finding.says,
+            message.verdict,
+            message.about,
+            message.clients.join(", "),
+            message.says,
             instead.unwrap_or_default()
         );
     }

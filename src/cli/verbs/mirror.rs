@@ -58,6 +58,7 @@ impl Mirror {
                 Arc::new(disk),
                 Arc::new(UploadFeed(Upstreams(sessions.clone()))),
                 keep,
+                context.limits,
             ));
             self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &LeftOut::default())).await
         })

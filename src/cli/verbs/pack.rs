@@ -4,12 +4,12 @@ use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, Volume
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::{count, count_of};
 use crate::cli::shared::packed::{
-    bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer, today,
+    bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
 };
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::cli::verbs::pack_volume::Like;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::human_size;
+use crate::model::{human_size, today};
 use crate::report::{Report, Status};
 use crate::sign::PublicKey;
 use crate::store::Disk;

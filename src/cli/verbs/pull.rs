@@ -4,10 +4,10 @@ use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Sta
 use crate::cli::shared::packed;
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::{LocalFirst, Sink};
+use crate::content::{LocalFirst, LocalSink};
 use crate::item::each;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Descriptor, LAYOUT_FILE, human_size};
+use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
 use crate::pull::{count_kinds, losses, pull};
 use crate::registry::Sessions;
 use crate::report::{Item, Report, Status};
@@ -57,10 +57,10 @@ impl Pull {
     fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
         context.run(async {
             let sessions = context.sessions()?;
-            let disk: Arc<dyn Sink> = Arc::new(Disk::open(dir)?);
+            let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(dir)?);
             let source = Arc::new(Upstreams(sessions.clone()));
             let progress = context.progress.clone();
-            let items = pull(lock, source, &disk, context.limits.jobs, self.rehash, progress).await?;
+            let items = pull(lock, source, &disk, context.limits, self.rehash, progress).await?;
             let report = context.report(&sessions, items);
             let text = text(&report, dir);
             Ok(Outcome::of(report, text))
@@ -68,7 +68,7 @@ impl Pull {
     }
 
     fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
-        let plan = Arc::new(PackPlan::wanted(lock, packed::today()));
+        let plan = Arc::new(PackPlan::wanted(lock, today()));
         if let Err(error) = plan.check_whole() {
             let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
             return Err(Failure { report, ..error.into() });
@@ -126,9 +126,9 @@ impl Pull {
         let compressor = bundle.clone();
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
-            let into: Arc<dyn Sink> = near;
+            let into: Arc<dyn LocalSink> = near;
             let progress = context.progress.clone();
-            let pulled = pull(lock, source, &into, context.limits.jobs, self.rehash, progress).await;
+            let pulled = pull(lock, source, &into, context.limits, self.rehash, progress).await;
             bundle.close();
             pulled.map_err(Failure::from)
         };

@@ -4,12 +4,10 @@ use crate::cli::shared::findings::{hand_over, shown};
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::collision;
-use crate::lock::today;
-use crate::model::Limits;
-use crate::model::Target;
+use crate::model::{Limits, Target, today};
 use crate::render::{Overlay, helm_values};
 use crate::report::{Item, Kind, Report, Side, Status, escape};
-use crate::rewrite::audit::{Inventory, Placed, Verdict};
+use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
 use crate::rewrite::{Chart, coalesce, values_of};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -68,7 +66,7 @@ impl HelmValues {
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let today = today();
+        let today = today().to_string();
         let inventory = Inventory::new(&lock, Some(&mapping), None, &today);
         let overlay = helm_values(&charts, &user, &inventory, &mapping.target().registry)?;
         self.outcome(context, &charts, &overlay, &mapping.target().to_string())
@@ -82,8 +80,8 @@ impl HelmValues {
         to: &str,
     ) -> Result<Outcome, Failure> {
         let values = document(charts, overlay, to)?;
-        let (missing, undecided): (Vec<&Placed>, Vec<&Placed>) =
-            overlay.open.iter().partition(|open| matches!(open.finding.verdict, Verdict::Missing { .. }));
+        let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) =
+            overlay.open.iter().partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
         let mut lines: Vec<String> = Vec::new();
         if self.out.is_some() {
             lines.extend(overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to)));
@@ -147,7 +145,7 @@ fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, Fai
     ))
 }
 
-fn items(overlay: &Overlay, missing: &[&Placed]) -> Vec<Item> {
+fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
     let item = |name: String, status, reason| Item {
         kind: Kind::Image,
         name,

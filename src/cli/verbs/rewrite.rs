@@ -6,7 +6,7 @@ use crate::item::collision;
 use crate::model::Digest;
 use crate::model::Target;
 use crate::push::Receipt;
-use crate::rewrite::{self, Content, Input, Kind, Known, Member, Options, RewriteError};
+use crate::rewrite::{self, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax};
 use clap::Args;
 use rewritten::{Done, Mode};
 use std::io::Read;
@@ -87,8 +87,11 @@ impl Rewrite {
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let mut known =
-            if self.reverse { Known::reverse(&lock, &mapping) } else { Known::new(&lock, &mapping) };
+        let mut known = if self.reverse {
+            ReferenceIndex::reverse(&lock, &mapping)
+        } else {
+            ReferenceIndex::new(&lock, &mapping)
+        };
         let files = self.files.as_ref().or(context.site.as_ref().and_then(|site| site.files.as_ref()));
         if let Some(base) = files {
             known = known.with_files(base);
@@ -147,7 +150,7 @@ impl Rewrite {
     fn one(
         &self,
         input: &Input,
-        known: &Known,
+        known: &ReferenceIndex,
         options: Options,
         coloured: bool,
         text: &mut String,
@@ -163,7 +166,7 @@ impl Rewrite {
             let mut members = match read(input)? {
                 Content::Other => return Ok(None),
                 Content::Text(old) => {
-                    let new = rewrite::rewrite(&old, Kind::of(&input.path), known, options);
+                    let new = rewrite::rewrite(&old, Syntax::of(&input.path), known, options);
                     write(old.as_bytes(), new.text.as_bytes())?;
                     vec![Member { path: name.clone(), old, new }]
                 }

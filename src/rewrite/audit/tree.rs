@@ -1,8 +1,14 @@
-//! An audit of files and folders: which of them are looked at, and charts read as charts.
+//! Audits files and folders: which files are read, and charts as charts.
 
-use super::super::{Chart, ChartError, Content, Input, RewriteError, complete, inputs, read};
-use super::{Finding, Helm, Inventory, Placed, Verdict, audit};
+use super::finding::{Coverage, FileFinding, Finding};
+use super::helm::{Helm, HelmError};
+use super::inventory::Inventory;
+use super::template_defaults::fill_template_defaults;
+use super::text::audit;
 use crate::model::Limits;
+use crate::rewrite::chart::{Chart, ChartError};
+use crate::rewrite::error::RewriteError;
+use crate::rewrite::inputs::{Content, Input, inputs, read};
 use serde::Serialize;
 use serde_yaml::Mapping;
 use std::path::{Path, PathBuf};
@@ -13,7 +19,7 @@ pub struct Audited {
     /// How many files and charts were read.
     pub read: usize,
     /// What they name, in their order.
-    pub found: Vec<Placed>,
+    pub found: Vec<FileFinding>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
@@ -25,6 +31,19 @@ pub struct Unread {
     pub file: String,
     /// Why.
     pub why: String,
+}
+
+/// Why a file is among what could not be read.
+#[derive(Debug, thiserror::Error)]
+enum UnreadError {
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+    #[error(transparent)]
+    File(#[from] RewriteError),
+    #[error(transparent)]
+    Values(#[from] serde_yaml::Error),
+    #[error("helm cannot render it, so that its defaults were read: {0}")]
+    Helm(HelmError),
 }
 
 /// Audits everything that `paths` name: files as they are, of folders what `rewrite` looks at.
@@ -56,7 +75,7 @@ pub fn discover(
     let mut audited = Audited::default();
     let mut rendered: Vec<&Path> = Vec::new();
     for path in &charts {
-        let result = Chart::load(path, limits).map_err(|error| error.to_string());
+        let result = Chart::load(path, limits).map_err(UnreadError::from);
         if let Ok(true) = result.as_ref().map(|_| audited.render(helm, path, inventory)) {
             rendered.push(path);
             continue;
@@ -77,9 +96,9 @@ pub fn discover(
                 Ok(chart) => of_chart(&chart, inventory),
                 // an archive of something else
                 Err(ChartError::NoChart(_)) if !input.named => continue,
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.into()),
             },
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         };
         audited.add(path, result);
     }
@@ -87,8 +106,8 @@ pub fn discover(
 }
 
 /// What `text`, the content of `file`, names.
-pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<Placed> {
-    let placed = |finding| Placed { file: file.to_owned(), finding };
+pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let placed = |finding| FileFinding { file: file.to_owned(), finding };
     audit(Path::new(file), text, inventory).into_iter().map(placed).collect()
 }
 
@@ -102,29 +121,32 @@ impl Audited {
                 true
             }
             Err(why) => {
-                let why = format!("helm cannot render it, so that its defaults were read: {why}");
-                self.unread.push(Unread { file: path.display().to_string(), why });
+                self.leave(path, &UnreadError::Helm(why));
                 false
             }
         }
     }
 
-    fn add(&mut self, path: &Path, result: Result<Vec<Placed>, String>) {
+    fn leave(&mut self, path: &Path, why: &UnreadError) {
+        self.unread.push(Unread { file: path.display().to_string(), why: why.to_string() });
+    }
+
+    fn add(&mut self, path: &Path, result: Result<Vec<FileFinding>, UnreadError>) {
         match result {
             Ok(found) => {
                 self.read += 1;
                 self.found.extend(found);
             }
-            Err(why) => self.unread.push(Unread { file: path.display().to_string(), why }),
+            Err(why) => self.leave(path, &why),
         }
     }
 }
 
 /// What the defaults and the other documents of a chart name.
-fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<Placed>, String> {
+fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
     let mut values = chart.effective(&Mapping::new());
-    complete(chart, &mut values, inventory);
-    let text = serde_yaml::to_string(&values).map_err(|error| error.to_string())?;
+    fill_template_defaults(chart, &mut values, inventory);
+    let text = serde_yaml::to_string(&values)?;
     let values = audit(Path::new("values.yaml"), &text, inventory)
         .into_iter()
         .map(|finding| in_chart(chart, &values, finding))
@@ -136,12 +158,13 @@ fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<Placed>, Str
 
 /// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to
 /// a subchart that is switched off is not missing.
-pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> Placed {
-    if let (Verdict::Missing { .. }, Some(condition)) = (&finding.verdict, chart.off(&finding.path, values)) {
-        finding.verdict = Verdict::Undecided { why: format!("its chart is switched off by {condition}") };
+pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
+    if let (Coverage::Missing { .. }, Some(condition)) = (&finding.coverage, chart.off(&finding.path, values))
+    {
+        finding.coverage = Coverage::Undecided { why: format!("its chart is switched off by {condition}") };
     }
     let (file, line, column) = chart.place(&finding.path);
-    Placed { file, finding: Finding { line, column, ..finding } }
+    FileFinding { file, finding: Finding { line, column, ..finding } }
 }
 
 fn is_archive(path: &Path) -> bool {

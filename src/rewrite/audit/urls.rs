@@ -1,23 +1,16 @@
 //! URLs of plain files: those that the lock has, and those that look like them.
 
-use super::{Finding, Inventory, Lines, Place, Verdict};
+use super::finding::{Coverage, Finding};
+use super::inventory::Inventory;
+use super::location::{LineIndex, Location};
 
 /// What ends a URL in a text.
 const ENDS: [char; 14] = ['"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$'];
 
 /// Every URL of `text` that has to do with a locked file. A URL of the same file in another version is
 /// missing; one whose end is put together elsewhere is undecided. Others are links, and none of ours.
-pub(super) fn urls(text: &str, lines: &Lines<'_>, inventory: &Inventory<'_>) -> Vec<Finding> {
-    let known: Vec<(&str, &str)> = inventory
-        .lock()
-        .files
-        .iter()
-        .flat_map(|file| {
-            let sidecars = file.sidecars.iter().map(|sidecar| &sidecar.url);
-            let urls = std::iter::once(&file.name).chain(&file.also).chain(sidecars);
-            urls.map(|url| (url.as_str(), file.name.as_str()))
-        })
-        .collect();
+pub(super) fn findings(text: &str, lines: &LineIndex<'_>, inventory: &Inventory<'_>) -> Vec<Finding> {
+    let known = inventory.urls();
     if known.is_empty() {
         return Vec::new();
     }
@@ -34,15 +27,15 @@ pub(super) fn urls(text: &str, lines: &Lines<'_>, inventory: &Inventory<'_>) -> 
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
         let written = if is_head { &text[start..end] } else { text[start..end].trim_end_matches(['.', ':']) };
-        let verdict = if is_head { head(written, &known) } else { whole(written, &known, inventory) }?;
-        let Place { line, column } = lines.place(start);
-        Some(Finding { line, column, path: Vec::new(), reference: written.into(), verdict })
+        let coverage = if is_head { head(written, known) } else { whole(written, known, inventory) }?;
+        let Location { line, column } = lines.location(start);
+        Some(Finding { line, column, path: Vec::new(), reference: written.into(), coverage })
     };
     starts.filter_map(finding).collect()
 }
 
 /// A URL that stands there as a whole.
-fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option<Verdict> {
+fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option<Coverage> {
     let upstream = inventory.file_at_site(url);
     let url = upstream.as_deref().unwrap_or(url);
     let without_scheme = |url: &str| url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
@@ -51,7 +44,7 @@ fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option
         false => known == url,
     };
     if let Some((_, item)) = known.iter().find(|(known, _)| same(known)) {
-        return Some(Verdict::Held { item: (*item).to_owned() });
+        return Some(Coverage::Held { item: (*item).to_owned() });
     }
     let shape = shape(&without_scheme(url));
     let near = known.iter().find(|(known, _)| self::shape(&without_scheme(known)) == shape);
@@ -60,15 +53,15 @@ fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option
         (None, true) => "no locked file goes to this URL".into(),
         (None, false) => return None,
     };
-    Some(Verdict::Missing { name: None, url: Some(url.to_owned()), why })
+    Some(Coverage::Missing { name: None, url: Some(url.to_owned()), why })
 }
 
 /// A URL of which only the beginning stands there.
-fn head(head: &str, known: &[(&str, &str)]) -> Option<Verdict> {
+fn head(head: &str, known: &[(&str, &str)]) -> Option<Coverage> {
     // a host alone says nothing
     let path = head.split_once("://")?.1.split_once('/')?.1;
     let reached = known.iter().filter(|(known, _)| known.starts_with(head)).count();
-    (reached > 0 && !path.is_empty()).then(|| Verdict::Undecided {
+    (reached > 0 && !path.is_empty()).then(|| Coverage::Undecided {
         why: format!("the rest of this URL is put together elsewhere; {reached} locked URLs begin so"),
     })
 }

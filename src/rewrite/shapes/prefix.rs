@@ -1,114 +1,131 @@
-//! Beginnings that several references have in common: kubeadm's `imageRepository`, `global.imageRegistry`,
-//! Istio's `hub`, `overwriteRegistry`.
+//! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`, Istio's `hub`,
+//! `overwriteRegistry`.
 
 use crate::model::Destination;
-use crate::rewrite::findings::{Finding, Meaning, Splice};
-use crate::rewrite::known::{Position, Verdict};
-use crate::rewrite::walk::{Context, Entries, Walk, value};
-use crate::rewrite::yaml::Scalar;
+use crate::rewrite::edit::Edit;
+use crate::rewrite::index::{Lookup, ReferenceIndex, Replacement};
+use crate::rewrite::occurrence::{Meaning, Occurrence};
+use crate::rewrite::role::Role;
+use crate::rewrite::walk::{Collector, Members, Shape};
+use crate::rewrite::yaml::{Entry, Scalar, value};
 
-/// What kubeadm puts after `imageRepository`; CoreDNS is told apart (kubernetes, cmd/kubeadm/app/images).
+/// What kubeadm appends to `imageRepository`, without CoreDNS, which is special (kubernetes, cmd/kubeadm/app/images).
 const KUBEADM: [&str; 6] =
     ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "pause", "etcd"];
 
-/// Deals with the prefixes of a mapping; gives the places of the entries that are prefixes.
-pub(in crate::rewrite) fn prefixes<'s>(
-    walk: &mut Walk<'_, 's>,
-    entries: &'s Entries<'s>,
-    context: Context<'s>,
-    taken: &[usize],
-) -> Vec<usize> {
-    let mut found = Vec::new();
-    for (at, (key, node)) in entries.iter().enumerate().filter(|(at, _)| !taken.contains(at)) {
-        let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else { continue };
-        let Some(text) = scalar.text().map(str::trim) else { continue };
-        let verdict = match &*key.value {
-            // kubeadm's DNS and etcd: `<imageRepository>/coredns:<imageTag>`
-            "imageRepository" if matches!(context.key, Some("dns" | "local")) => {
-                let name = if context.key == Some("dns") { "coredns" } else { "etcd" };
-                component(walk, text, name, value(entries, "imageTag"))
+pub(super) struct Prefix;
+
+impl Shape for Prefix {
+    fn references<'s>(
+        &self,
+        collector: &mut Collector<'_, 's>,
+        members: &Members<'s>,
+        taken: &[usize],
+    ) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (at, (key, node)) in members.entries.iter().enumerate().filter(|(at, _)| !taken.contains(at)) {
+            let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else { continue };
+            let Some(text) = scalar.text().map(str::trim) else { continue };
+            let lookup = lookup(collector.settings.index, members, &key.value, text);
+            if let Some(occurrence) = occurrence(scalar, text, lookup) {
+                add(collector, scalar, occurrence);
+                found.push(at);
             }
-            "imageRepository" if value(entries, "imageTag").is_none() => cluster(walk, text),
-            "imageRegistry" | "overwriteRegistry" | "hub" | "image-registry" | "imageHub"
-                if !has_repository(entries) =>
-            {
-                walk.engine.known.lookup_prefix(text, &[])
-            }
-            _ => continue,
-        };
-        let finding = |meaning| Finding::new(0, text, Position::Prefix, meaning);
-        let finding = match verdict {
-            Verdict::Unknown => continue,
-            Verdict::Settled(item) => finding(Meaning::Settled { item }),
-            Verdict::Left(why) => finding(Meaning::Left { why }),
-            Verdict::Known(meant) => {
-                let place = meant.to.as_ref().map(Destination::to_string).unwrap_or_default();
-                let slash = if text.ends_with('/') { "/" } else { "" };
-                let to = format!("{}{slash}", place.trim_end_matches('/'));
-                let start = scalar.value.len() - scalar.value.trim_start().len();
-                let splices = vec![Splice { span: start..start + text.len(), bytes: to.clone() }];
-                let meaning = Meaning::Known { item: meant.item, to, reaches: vec![] };
-                Finding { splices, ..finding(meaning) }
-            }
-        };
-        lift(walk, scalar, finding);
-        found.push(at);
+        }
+        found
     }
-    found
+}
+
+/// What the prefix `text` under `key` means; unknown where the key is not that of a prefix.
+fn lookup(index: &ReferenceIndex, members: &Members<'_>, key: &str, text: &str) -> Lookup {
+    let Members { entries, around, .. } = members;
+    match key {
+        // kubeadm's DNS and etcd: `<imageRepository>/coredns:<imageTag>`
+        "imageRepository" if matches!(around.key, Some("dns" | "local")) => {
+            let name = if around.key == Some("dns") { "coredns" } else { "etcd" };
+            component(index, text, name, value(entries, "imageTag"))
+        }
+        "imageRepository" if value(entries, "imageTag").is_none() => cluster(index, text),
+        "imageRegistry" | "overwriteRegistry" | "hub" | "image-registry" | "imageHub"
+            if !has_repository(entries) =>
+        {
+            index.lookup_prefix(text, &[])
+        }
+        _ => Lookup::Unknown,
+    }
+}
+
+/// The occurrence of the prefix `text`, the value of `scalar`; `None` where it is unknown.
+fn occurrence(scalar: &Scalar<'_>, text: &str, lookup: Lookup) -> Option<Occurrence> {
+    let occurrence = |meaning| Occurrence::new(0, text, Role::Prefix, meaning);
+    Some(match lookup {
+        Lookup::Unknown => return None,
+        Lookup::Settled(item) => occurrence(Meaning::Settled { item }),
+        Lookup::Left(why) => occurrence(Meaning::Left { why }),
+        Lookup::Known(replacement) => {
+            let slash = if text.ends_with('/') { "/" } else { "" };
+            let to = format!("{}{slash}", base(&replacement));
+            let start = scalar.value.len() - scalar.value.trim_start().len();
+            let edits = vec![Edit { span: start..start + text.len(), bytes: to.clone() }];
+            let meaning = Meaning::Known { item: replacement.item, to, reaches: vec![] };
+            Occurrence { edits, ..occurrence(meaning) }
+        }
+    })
+}
+
+fn add<'s>(collector: &mut Collector<'_, 's>, scalar: &'s Scalar<'s>, mut occurrence: Occurrence) {
+    if collector.document.is_shared(scalar) && occurrence.is_change() {
+        occurrence.leave("it is shared with other places by an anchor");
+    }
+    collector.add_in_value(scalar, vec![occurrence], None);
 }
 
 /// Whether a repository stands beside it, so that the two are a reference in parts.
-fn has_repository(entries: &Entries<'_>) -> bool {
-    let keys = entries.iter().filter_map(|(key, _)| key.scalar()).map(|key| key.value.to_ascii_lowercase());
-    keys.into_iter().any(|key| key.ends_with("repository") || key.ends_with("repo"))
+fn has_repository(entries: &[Entry<'_>]) -> bool {
+    let mut keys =
+        entries.iter().filter_map(|(key, _)| key.scalar()).map(|key| key.value.to_ascii_lowercase());
+    keys.any(|key| key.ends_with("repository") || key.ends_with("repo"))
 }
 
-fn lift<'s>(walk: &mut Walk<'_, 's>, scalar: &'s Scalar<'s>, mut finding: Finding) {
-    if walk.document.is_shared(scalar) && finding.is_change() {
-        finding.leave("it is shared with other places by an anchor");
-    }
-    walk.lift(scalar, vec![finding], None);
+/// The destination of `replacement`, without a slash at its end.
+fn base(replacement: &Replacement) -> String {
+    let to = replacement.to.as_ref().map(Destination::to_string).unwrap_or_default();
+    to.trim_end_matches('/').to_owned()
 }
 
 /// The registry of a whole cluster. kubeadm asks for `<registry>/coredns` where the registry is not its own.
-fn cluster(walk: &Walk<'_, '_>, text: &str) -> Verdict {
-    let known = walk.engine.known;
-    let verdict = match known.lookup_prefix(text, &KUBEADM) {
-        Verdict::Unknown => known.lookup_prefix(text, &[]),
-        verdict => verdict,
+fn cluster(index: &ReferenceIndex, text: &str) -> Lookup {
+    let lookup = match index.lookup_prefix(text, &KUBEADM) {
+        Lookup::Unknown => index.lookup_prefix(text, &[]),
+        lookup => lookup,
     };
-    let Verdict::Known(meant) = &verdict else { return verdict };
-    let place = meant.to.as_ref().map(Destination::to_string).unwrap_or_default();
-    let place = format!("{}/coredns", place.trim_end_matches('/'));
-    let source = format!("{}/coredns/coredns", meant.item);
-    match known.goes_to(&source, &place) {
-        Some(false) => Verdict::Left(format!(
-            "kubeadm will ask for {place}, and {source} does not go there; add `{source}: [coredns/coredns, coredns]` \
+    let Lookup::Known(replacement) = &lookup else { return lookup };
+    let to = format!("{}/coredns", base(replacement));
+    let source = format!("{}/coredns/coredns", replacement.item);
+    match index.goes_to(&source, &to) {
+        Some(false) => Lookup::Left(format!(
+            "kubeadm will ask for {to}, and {source} does not go there; add `{source}: [coredns/coredns, coredns]` \
              to registry.paths"
         )),
-        _ => verdict,
+        _ => lookup,
     }
 }
 
-/// The repository of one component, of which the last part of the name is fixed.
-fn component(walk: &Walk<'_, '_>, text: &str, name: &str, tag: Option<&str>) -> Verdict {
+/// The repository of one component, whose last path component is `name`.
+fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> Lookup {
     let whole = match tag {
         Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),
         _ => format!("{}/{name}", text.trim_end_matches('/')),
     };
-    match walk.engine.known.lookup(&whole, Position::Repository, false) {
-        Verdict::Known(mut meant) => {
-            let place = meant.to.as_ref().map(Destination::to_string).unwrap_or_default();
-            let Some(base) = place.strip_suffix(name).and_then(|base| base.strip_suffix('/')) else {
-                return Verdict::Left(format!(
-                    "{} goes to {place}, which does not end in /{name}",
-                    meant.item
-                ));
-            };
-            let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
-            meant.to = Some(Destination { registry: registry.into(), repository: repository.into() });
-            Verdict::Known(meant)
-        }
-        verdict => verdict,
-    }
+    let mut replacement = match index.lookup(&whole, Role::Repository, false) {
+        Lookup::Known(replacement) => replacement,
+        lookup => return lookup,
+    };
+    let to = replacement.to.as_ref().map(Destination::to_string).unwrap_or_default();
+    let Some(base) = to.strip_suffix(name).and_then(|base| base.strip_suffix('/')) else {
+        return Lookup::Left(format!("{} goes to {to}, which does not end in /{name}", replacement.item));
+    };
+    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
+    replacement.to = Some(Destination { registry: registry.into(), repository: repository.into() });
+    Lookup::Known(replacement)
 }

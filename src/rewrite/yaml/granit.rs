@@ -1,6 +1,6 @@
 //! All of YAML, by a parser of events.
 
-use super::{Document, Node, NotYaml, Scalar};
+use super::node::{Document, Entry, Node, NotYaml, Scalar};
 use granit_parser::{Event, Options, Parser, StrInput};
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) struct Granit<'a> {
 enum Open<'a> {
     Sequence(Vec<Node<'a>>, usize),
     /// With the key whose value is awaited.
-    Mapping(Vec<(Node<'a>, Node<'a>)>, Option<Node<'a>>, usize),
+    Mapping(Vec<Entry<'a>>, Option<Node<'a>>, usize),
 }
 
 impl<'a> Granit<'a> {

@@ -1,9 +1,10 @@
-//! The simple reader gives what the parser for all of YAML gives, or nothing; and a text that is cut at its markers
-//! reads as it does in one piece. LANDFALL_REWRITE_CORPUS names a folder of further files, MUTATIONS how many
+//! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that is cut at its markers
+//! reads as in one piece. LANDFALL_REWRITE_CORPUS names a folder of further files, MUTATIONS how many
 //! texts are made of each.
 
 use super::granit::Granit;
-use super::{Document, Node, NotYaml, documents, parts, simple};
+use super::node::NotYaml;
+use super::{Document, Node, documents, parts, simple};
 use crate::rewrite::{Content, inputs, read};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};

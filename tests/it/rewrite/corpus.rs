@@ -2,8 +2,8 @@
 //! folder named by LANDFALL_REWRITE_CORPUS.
 
 use crate::support::library::{
-    Content, Digest, ImageRef, Input, Known, Lock, Mapping, Meaning, ReadAs, RewriteOptions, Rewritten, Site,
-    TextKind, inputs, mapping, read, rewrite, scan,
+    Content, Digest, ImageRef, Input, Lock, Mapping, Meaning, ReadAs, ReferenceIndex, RewriteOptions,
+    Rewritten, Site, Syntax, inputs, mapping, read, rewrite, scan,
 };
 use crate::support::skip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ fn data() -> PathBuf {
 }
 
 struct Corpus {
-    there: Known,
-    back: Known,
+    there: ReferenceIndex,
+    back: ReferenceIndex,
 }
 
 impl Corpus {
@@ -33,22 +33,22 @@ impl Corpus {
 
     fn new(lock: &Lock, mapping: &Mapping, files: &str) -> Corpus {
         Corpus {
-            there: Known::new(lock, mapping).with_files(files),
-            back: Known::reverse(lock, mapping).with_files(files),
+            there: ReferenceIndex::new(lock, mapping).with_files(files),
+            back: ReferenceIndex::reverse(lock, mapping).with_files(files),
         }
     }
 }
 
 /// `text` rewritten, with what must hold for every text checked.
-fn checked(corpus: &Corpus, name: &str, kind: TextKind, text: &str) -> Rewritten {
+fn checked(corpus: &Corpus, name: &str, kind: Syntax, text: &str) -> Rewritten {
     let there = |text: &str| rewrite(text, kind, &corpus.there, RewriteOptions::default());
     let first = there(text);
     let (mut old, mut new) = (0, 0);
-    for splice in first.findings.splices() {
-        let kept = splice.span.start - old;
+    for edit in first.scan.edits() {
+        let kept = edit.span.start - old;
         assert_eq!(text[old..old + kept], first.text[new..new + kept], "{name}: bytes outside of the edits");
-        assert_eq!(first.text[new + kept..new + kept + splice.bytes.len()], splice.bytes, "{name}");
-        (old, new) = (splice.span.end, new + kept + splice.bytes.len());
+        assert_eq!(first.text[new + kept..new + kept + edit.bytes.len()], edit.bytes, "{name}");
+        (old, new) = (edit.span.end, new + kept + edit.bytes.len());
     }
     assert_eq!(text[old..], first.text[new..], "{name}: bytes outside of the edits");
     assert_eq!(there(&first.text).text, first.text, "{name}: a second run changes something");
@@ -64,13 +64,13 @@ fn every_shape_becomes_what_stands_beside_it() {
     for input in inputs(&[data().join("in")], None).unwrap() {
         let name = input.relative.display().to_string();
         let text = std::fs::read_to_string(&input.path).unwrap();
-        let kind = TextKind::of(&input.path);
+        let kind = Syntax::of(&input.path);
         let result = checked(&corpus, &name, kind, &text);
         let beside = |folder: &str| data().join(folder).join(&input.relative);
         let expected = std::fs::read_to_string(beside("out")).unwrap_or_else(|_| panic!("no out/{name}"));
         assert_eq!(result.text, expected, "{name}");
         let left: Vec<String> = result
-            .findings
+            .scan
             .found
             .iter()
             .filter_map(|finding| match &finding.meaning {
@@ -93,9 +93,9 @@ fn every_shape_becomes_what_stands_beside_it() {
 }
 
 /// A lock of two thirds of what `texts` have in image positions, and of the files they fetch.
-fn lock_of(texts: &[(String, TextKind, String)]) -> Lock {
+fn lock_of(texts: &[(String, Syntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
-    let nothing = Known::new(&nothing, &Mapping::to("r.invalid:5000".parse().unwrap()));
+    let nothing = ReferenceIndex::new(&nothing, &Mapping::to("r.invalid:5000".parse().unwrap()));
     let (mut images, mut files) = (BTreeSet::new(), BTreeSet::new());
     for (_, kind, text) in texts {
         for finding in scan(text, *kind, &nothing).found {
@@ -185,7 +185,7 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
     for input in inputs(&[PathBuf::from(folder)], None).unwrap() {
         let Input { path, relative, .. } = &input;
         if let Ok(Content::Text(text)) = read(&input) {
-            texts.push((relative.display().to_string(), TextKind::of(path), text));
+            texts.push((relative.display().to_string(), Syntax::of(path), text));
         }
     }
     let lock = lock_of(&texts);
@@ -205,10 +205,10 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
         }
         assert_eq!(checked(&corpus, name, *kind, text), result, "{name}");
         bytes += text.len();
-        *read_as.entry(format!("{:?}", result.findings.read_as)).or_default() += 1;
-        let edits = result.findings.found.iter().filter(|finding| finding.is_change()).count();
+        *read_as.entry(format!("{:?}", result.scan.read_as)).or_default() += 1;
+        let edits = result.scan.found.iter().filter(|finding| finding.is_change()).count();
         (changes, changed) = (changes + edits, changed + usize::from(edits > 0));
-        for finding in &result.findings.found {
+        for finding in &result.scan.found {
             if let Meaning::Left { why } = &finding.meaning {
                 let kind = why.split(['(', ':', ';']).next().unwrap_or_default();
                 let kind = kind.split(" only as ").next().unwrap_or_default().trim().to_owned();
@@ -216,7 +216,7 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
                 left.entry(kind).or_insert((0, place)).0 += 1;
             }
         }
-        if result.findings.read_as == ReadAs::Yaml
+        if result.scan.read_as == ReadAs::Yaml
             && edits > 0
             && let (Some(before), Some(after)) = (values(text), values(&result.text))
         {
@@ -225,9 +225,8 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
             after.iter().for_each(|value| leaves(value, &mut new));
             assert_eq!(old.len(), new.len(), "{name}");
             let unquoted = |text: &str| text.trim_matches(['"', '\'']).replace("\\/", "/");
-            let splices = result.findings.splices();
-            let pairs =
-                splices.iter().map(|s| (unquoted(&text[s.span.clone()]), unquoted(&s.bytes))).collect();
+            let edits = result.scan.edits();
+            let pairs = edits.iter().map(|s| (unquoted(&text[s.span.clone()]), unquoted(&s.bytes))).collect();
             for (old, new) in old.iter().zip(&new) {
                 assert!(is_mapped(old, new, &pairs), "{name}: {old} -> {new}");
             }

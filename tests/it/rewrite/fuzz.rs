@@ -1,7 +1,9 @@
 //! The scanner, the walker of texts within texts, and the text engine on documents that are cut, mixed and broken
 //! by a seeded generator. FUZZ_SECONDS makes each run that long; LANDFALL_FUZZ_SEED makes it another one.
 
-use crate::support::library::{Known, Lock, RewriteOptions, Site, TextKind, inputs, mapping, rewrite, scan};
+use crate::support::library::{
+    Lock, ReferenceIndex, RewriteOptions, Site, Syntax, inputs, mapping, rewrite, scan,
+};
 use base64::Engine as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -103,8 +105,8 @@ fn mutated(random: &mut Random, seeds: &[String]) -> String {
 }
 
 struct Target {
-    there: Known,
-    back: Known,
+    there: ReferenceIndex,
+    back: ReferenceIndex,
     seeds: Vec<String>,
 }
 
@@ -119,14 +121,14 @@ impl Target {
             inputs(&[data.join("in")], None).unwrap().into_iter().map(|input| input.path).collect();
         let base = site.files.as_ref().unwrap();
         Target {
-            there: Known::new(&lock, &mapping).with_files(base),
-            back: Known::reverse(&lock, &mapping).with_files(base),
+            there: ReferenceIndex::new(&lock, &mapping).with_files(base),
+            back: ReferenceIndex::reverse(&lock, &mapping).with_files(base),
             seeds: files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect(),
         }
     }
 
     /// Calls `make` on mutated texts, and checks what it makes of them.
-    fn run(&self, name: &str, kind: TextKind, make: impl Fn(&mut Random, String) -> String) {
+    fn run(&self, name: &str, kind: Syntax, make: impl Fn(&mut Random, String) -> String) {
         let seed = std::env::var("LANDFALL_FUZZ_SEED")
             .ok()
             .and_then(|seed| seed.parse().ok())
@@ -146,16 +148,16 @@ impl Target {
         assert!(changes > rounds / 4, "{name}: {changes} changes in {rounds} rounds");
     }
 
-    fn check(&self, name: &str, kind: TextKind, text: &str) -> usize {
+    fn check(&self, name: &str, kind: Syntax, text: &str) -> usize {
         for options in [RewriteOptions::default(), RewriteOptions { pin: true, comments: true }] {
             let there = |text: &str| rewrite(text, kind, &self.there, options);
             let first = there(text);
             let (mut old, mut new) = (0, 0);
-            for splice in first.findings.splices() {
-                assert!(splice.span.start >= old, "{name}: edits overlap in {text:?}");
-                let kept = splice.span.start - old;
+            for edit in first.scan.edits() {
+                assert!(edit.span.start >= old, "{name}: edits overlap in {text:?}");
+                let kept = edit.span.start - old;
                 assert_eq!(text[old..old + kept], first.text[new..new + kept], "{name}");
-                (old, new) = (splice.span.end, new + kept + splice.bytes.len());
+                (old, new) = (edit.span.end, new + kept + edit.bytes.len());
             }
             assert_eq!(text[old..], first.text[new..], "{name}");
             assert_eq!(
@@ -167,24 +169,24 @@ impl Target {
         let first = rewrite(text, kind, &self.there, RewriteOptions::default());
         rewrite(&first.text, kind, &self.back, RewriteOptions::default());
         let all = scan(text, kind, &self.there).found;
-        assert!(all.len() >= first.findings.found.len(), "{name}: {text:?}");
-        first.findings.found.iter().filter(|finding| finding.is_change()).count()
+        assert!(all.len() >= first.scan.found.len(), "{name}: {text:?}");
+        first.scan.found.iter().filter(|finding| finding.is_change()).count()
     }
 }
 
 #[test]
 fn documents() {
-    Target::new().run("documents", TextKind::Document, |_, text| text);
+    Target::new().run("documents", Syntax::Document, |_, text| text);
 }
 
 #[test]
 fn words() {
-    Target::new().run("words", TextKind::Text, |_, text| text);
+    Target::new().run("words", Syntax::Text, |_, text| text);
 }
 
 #[test]
 fn texts_within_texts() {
-    Target::new().run("texts within texts", TextKind::Document, |random, mut text| {
+    Target::new().run("texts within texts", Syntax::Document, |random, mut text| {
         for _ in 0..1 + random.below(3) {
             text = match random.below(5) {
                 0 => format!(

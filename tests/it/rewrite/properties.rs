@@ -2,23 +2,23 @@
 
 use super::{IMAGES, SITE, digest, lock};
 use crate::support::library;
-use crate::support::library::{Known, Lock, RewriteOptions, Rewritten, Site, TextKind, mapping};
+use crate::support::library::{Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, mapping};
 use proptest::prelude::*;
 use std::path::Path;
 
-fn rewrite(text: &str, known: &Known) -> Rewritten {
-    library::rewrite(text, TextKind::Document, known, RewriteOptions::default())
+fn rewrite(text: &str, known: &ReferenceIndex) -> Rewritten {
+    library::rewrite(text, Syntax::Document, known, RewriteOptions::default())
 }
 
 /// What is known on the way to the site, and on the way back.
-fn ways() -> [Known; 2] {
+fn ways() -> [ReferenceIndex; 2] {
     let site = Site::parse(Path::new("site.yaml"), SITE).unwrap();
     let mapping = mapping("172.20.0.2:5000".parse().unwrap(), Some(&site));
     let lock = Lock::parse("l", &lock(&IMAGES)).unwrap();
-    [Known::new(&lock, &mapping), Known::reverse(&lock, &mapping)]
+    [ReferenceIndex::new(&lock, &mapping), ReferenceIndex::reverse(&lock, &mapping)]
 }
 
-fn known() -> Known {
+fn known() -> ReferenceIndex {
     let [there, _] = ways();
     there
 }
@@ -99,8 +99,8 @@ fn stream(canonical: bool) -> impl Strategy<Value = String> {
 }
 
 /// Both engines.
-fn kinds() -> impl Strategy<Value = TextKind> {
-    proptest::sample::select(vec![TextKind::Document, TextKind::Document, TextKind::Text])
+fn kinds() -> impl Strategy<Value = Syntax> {
+    proptest::sample::select(vec![Syntax::Document, Syntax::Document, Syntax::Text])
 }
 
 /// Every scalar of every document, as an independent parser reads it.
@@ -130,7 +130,7 @@ proptest! {
         let known = known();
         let first = rewrite(&text, &known);
         let (mut old, mut new) = (0, 0);
-        for edit in first.findings.splices() {
+        for edit in first.scan.edits() {
             let kept = edit.span.start - old;
             prop_assert_eq!(&text[old..old + kept], &first.text[new..new + kept]);
             prop_assert_eq!(&first.text[new + kept..new + kept + edit.bytes.len()], &edit.bytes);
@@ -139,7 +139,7 @@ proptest! {
         prop_assert_eq!(&text[old..], &first.text[new..]);
 
         let second = rewrite(&first.text, &known);
-        prop_assert_eq!(second.findings.found.iter().filter(|finding| finding.is_change()).count(), 0);
+        prop_assert_eq!(second.scan.found.iter().filter(|finding| finding.is_change()).count(), 0);
         prop_assert_eq!(second.text, first.text);
     }
 
@@ -151,10 +151,10 @@ proptest! {
         values(&result.text).iter().for_each(|value| strings(value, &mut after));
         prop_assert_eq!(before.len(), after.len());
         let differing: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
-        let splices = result.findings.splices();
-        prop_assert_eq!(differing.len(), splices.len());
-        for ((old, new), splice) in differing.iter().zip(splices) {
-            prop_assert_eq!(&old.replacen(&text[splice.span.clone()], &splice.bytes, 1), *new);
+        let edits = result.scan.edits();
+        prop_assert_eq!(differing.len(), edits.len());
+        for ((old, new), edit) in differing.iter().zip(edits) {
+            prop_assert_eq!(&old.replacen(&text[edit.span.clone()], &edit.bytes, 1), *new);
         }
     }
 

@@ -2,7 +2,7 @@
 
 pub use landfall::bundle::{self, Bundle, DirectBundle, PackOptions, PackPlan, Start};
 pub use landfall::config::{Site, mapping};
-pub use landfall::content::{BlobRead, LocalFirst, LocalSource, Sink};
+pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 pub use landfall::item::entries;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};
@@ -16,7 +16,7 @@ pub use landfall::push::{LeftOut, Options as PushOptions, PushError, Pushed, pus
 pub use landfall::registry::{Keychain, Sessions};
 pub use landfall::report::{Item, Kind as ItemKind, Progress, Status};
 pub use landfall::rewrite::{
-    Content, Input, Kind as TextKind, Known, Meaning, Options as RewriteOptions, ReadAs, Rewritten, inputs,
+    Content, Input, Meaning, Options as RewriteOptions, ReadAs, ReferenceIndex, Rewritten, Syntax, inputs,
     read, rewrite, scan,
 };
 pub use landfall::store::Disk;

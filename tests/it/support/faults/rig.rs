@@ -7,10 +7,10 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Digest, DirectBundle, Disk, HostRule, Item, Keychain, LeftOut, Limits, LocalFirst, LocalSource, Lock,
-    Locked, Mapping, PackOptions, PackPlan, Pins, Progress, ProxyRules, PushError, PushOptions, Pushed,
-    Resolver, Sessions, Sink, Start, Status, Transport, TransportConfig, Upstreams, bundle, load, lock, pull,
-    push,
+    Digest, DirectBundle, Disk, HostRule, Item, Keychain, LeftOut, Limits, LocalFirst, LocalSink,
+    LocalSource, Lock, Locked, Mapping, PackOptions, PackPlan, Pins, Progress, ProxyRules, PushError,
+    PushOptions, Pushed, Resolver, Sessions, Start, Status, Transport, TransportConfig, Upstreams, bundle,
+    load, lock, pull, push,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ pub fn quick() -> Limits {
         idle: Duration::from_millis(500),
         upload_answer: Duration::from_millis(900),
         chunks: [6000, 2500],
+        jobs: 8,
         ..Limits::default()
     }
 }
@@ -164,9 +165,9 @@ impl Rig {
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk: Arc<dyn Sink> = Arc::new(Disk::open(&self.store(store)).unwrap());
+        let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(&self.store(store)).unwrap());
         let source = Arc::new(Upstreams(self.sessions()));
-        let pulling = pull(&self.lock, source, &disk, 8, false, self.notes.clone());
+        let pulling = pull(&self.lock, source, &disk, self.limits, false, self.notes.clone());
         self.runtime.block_on(pulling).unwrap()
     }
 
@@ -180,8 +181,8 @@ impl Rig {
         let compressing =
             std::thread::spawn(move || compressor.compress().map_err(|error| error.to_string()));
         let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
-        let into: Arc<dyn Sink> = near;
-        let pulling = pull(&self.lock, source, &into, 8, false, self.notes.clone());
+        let into: Arc<dyn LocalSink> = near;
+        let pulling = pull(&self.lock, source, &into, self.limits, false, self.notes.clone());
         let items = self.runtime.block_on(pulling).unwrap();
         bundle.close();
         compressing.join().unwrap().unwrap();

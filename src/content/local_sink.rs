@@ -1,0 +1,156 @@
+//! Sinks whose content lies in files here, and the way of one part into them.
+
+use super::blocking::blocking;
+use super::error::ended;
+use super::parallel::fetch_parallel;
+use super::{
+    BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Sink, TransferError, WriteError, Writer,
+};
+use crate::model::{Descriptor, Digest, Limits};
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A sink whose content lies in files here: a store, or a bundle that is made straight from upstream. It can be
+/// read from too, as far as content is there.
+pub trait LocalSink: BlobRead {
+    /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is hashed,
+    /// whatever was recorded when it came.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
+
+    /// Keeps a small piece of content that was not fetched.
+    ///
+    /// # Errors
+    /// When it has another digest or size, or cannot be written.
+    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
+
+    /// Begins to write content, or resumes what an earlier run left. `None` means that it came to be there
+    /// meanwhile. With `apart` the ranges that lie apart from the beginning are kept and returned: content that
+    /// several connections brought.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        apart: bool,
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError>;
+
+    /// The content with the lowest rank is fetched first: here, the biggest.
+    fn rank(&self, descriptor: &Descriptor) -> u64 {
+        u64::MAX - descriptor.size
+    }
+
+    /// This content has come.
+    fn settled(&self, _digest: &Digest) {}
+
+    /// These entries have all their parts.
+    ///
+    /// # Errors
+    /// When that cannot be recorded.
+    fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError>;
+}
+
+/// A [`LocalSink`] as a [`Sink`]. Big content is written over several connections where slots stand idle.
+pub struct Local {
+    sink: Arc<dyn LocalSink>,
+    limits: Limits,
+    /// Without slots everything comes in order.
+    slots: Option<IdleSlots>,
+}
+
+impl Local {
+    /// `sink`, with `slots` that may help while they stand idle.
+    pub fn new(sink: Arc<dyn LocalSink>, limits: Limits, slots: Option<IdleSlots>) -> Local {
+        Local { sink, limits, slots }
+    }
+}
+
+impl Sink for Local {
+    fn begin<'a>(
+        &'a self,
+        blob: &'a Descriptor,
+        in_order: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+        let slots = self.slots.clone().filter(|_| !in_order && blob.size >= self.limits.wide);
+        let (sink, descriptor, limits) = (self.sink.clone(), blob.clone(), self.limits);
+        Box::pin(async move {
+            let apart = slots.is_some();
+            let begun = blocking(move || sink.begin(&descriptor, apart)).await?;
+            Ok(begun.map(|(writer, ranges)| match slots {
+                Some(slots) => Box::new(Parallel { writer, ranges, limits, slots }) as Box<dyn BlobWrite>,
+                None => Box::new(InOrder(writer)),
+            }))
+        })
+    }
+}
+
+/// Content that comes over one connection.
+struct InOrder(Writer);
+
+impl BlobWrite for InOrder {
+    fn held(&self) -> u64 {
+        self.0.offset()
+    }
+
+    fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+        Box::pin(async move {
+            let mut writer = self.0;
+            let filled = pump(&mut writer, opener).await;
+            let held = writer.offset();
+            let done = match filled {
+                Ok(()) => blocking(move || writer.commit()).await.map_err(Failed::from),
+                Err(failed) => Err(failed),
+            };
+            done.map_err(|failed| failed.holding(held))
+        })
+    }
+}
+
+async fn pump(writer: &mut Writer, opener: &Opener) -> Result<(), Failed> {
+    let descriptor = &opener.part().descriptor;
+    if writer.offset() == descriptor.size && descriptor.size > 0 {
+        return Ok(());
+    }
+    let (start, mut stream, _) = opener.open(writer.offset()).await?;
+    if start != writer.offset() {
+        writer.restart()?;
+    }
+    while let Some(bytes) = stream.next().await {
+        let bytes = bytes.map_err(Failed::reading)?;
+        // written here and not on a blocking thread: a write into the page cache is shorter than a switch
+        writer.write(&bytes)?;
+        opener.came(bytes.len());
+    }
+    match writer.offset() < descriptor.size {
+        true => Err(Failed::reading(ended(descriptor, writer.offset()))),
+        false => Ok(()),
+    }
+}
+
+/// Content that several connections may bring.
+struct Parallel {
+    writer: Writer,
+    /// What lies behind the writer's offset.
+    ranges: Vec<ByteRange>,
+    limits: Limits,
+    slots: IdleSlots,
+}
+
+impl BlobWrite for Parallel {
+    fn held(&self) -> u64 {
+        self.writer.offset() + self.ranges.iter().map(|(from, to)| to - from).sum::<u64>()
+    }
+
+    fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+        Box::pin(async move {
+            let (held, before) = (self.held(), opener.received());
+            let Parallel { writer, ranges, limits, slots } = *self;
+            let fetched = fetch_parallel(opener, writer, ranges, &limits, &slots).await;
+            fetched.map_err(|failed| failed.holding(held + opener.received() - before))
+        })
+    }
+}

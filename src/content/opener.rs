@@ -1,0 +1,190 @@
+//! One part of a source, for a sink that reads it as often and from wherever its attempts need it.
+
+use super::error::ended;
+use super::retry::PartAttempts;
+use super::{Cause, Failed, OnWrong, Part, Source, checked};
+use crate::http::{ByteStream, Error, RetryPolicy};
+use crate::model::Limits;
+use crate::report::Progress;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One part of a source, while it is brought to a sink.
+pub struct Opener {
+    source: Arc<dyn Source>,
+    part: Part,
+    progress: Arc<dyn Progress>,
+    state: Mutex<State>,
+}
+
+struct State {
+    attempts: PartAttempts,
+    received: u64,
+    /// What failed at the source under a sink that sees no more than that a stream broke off.
+    failure: Option<Failed>,
+    /// What the source does if the bytes that it gave in this attempt turn out wrong.
+    on_wrong: Vec<OnWrong>,
+}
+
+impl Opener {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        part: &Part,
+        limits: &Limits,
+        progress: Arc<dyn Progress>,
+    ) -> Opener {
+        let state = State {
+            attempts: PartAttempts::new(RetryPolicy::new(limits)),
+            received: 0,
+            failure: None,
+            on_wrong: Vec::new(),
+        };
+        Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn part(&self) -> &Part {
+        &self.part
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.state().received
+    }
+
+    /// So many bytes came.
+    pub(super) fn came(&self, bytes: usize) {
+        self.state().received += bytes as u64;
+        self.progress.bytes(bytes as u64);
+    }
+
+    /// An attempt begins, where the sink holds so much.
+    pub(super) fn begin(&self, held: u64) {
+        let mut state = self.state();
+        state.attempts.begin(held);
+        (state.failure, state.on_wrong) = (None, Vec::new());
+    }
+
+    /// The pause before the next attempt; `None` where there is none.
+    pub(super) fn after(&self, failed: &Failed) -> Option<Duration> {
+        let mut state = self.state();
+        let mut cause = failed.cause;
+        if matches!(cause, Cause::Wrong | Cause::WrongOnce) {
+            for act in std::mem::take(&mut state.on_wrong) {
+                act();
+                cause = Cause::WrongOnce;
+            }
+        }
+        state.attempts.after(cause, failed.held)
+    }
+
+    /// Opens the part at `offset`. Returns where the stream really starts, and whether it was checked.
+    pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
+        let opened = self.source.open(&self.part, offset).await.map_err(Failed::opening)?;
+        self.state().on_wrong.extend(opened.on_wrong);
+        Ok((opened.start, opened.stream, opened.is_checked))
+    }
+
+    /// The part from `offset` on, for a sink that cannot resume what it takes: where the source breaks off, it is
+    /// opened again at that byte. From its beginning the content is checked, so that wrong bytes do not come to
+    /// their end; from the middle nobody but the sink can.
+    ///
+    /// # Errors
+    /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
+    pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
+        let (start, stream, is_checked) = self.open(offset).await.map_err(|failed| self.note(failed))?;
+        let state = (self.clone(), offset, skip(stream, offset - start));
+        let resuming = futures_util::stream::unfold(Some(state), |state| async move {
+            let (opener, mut at, mut stream) = state?;
+            loop {
+                let broken = match stream.next().await {
+                    Some(Ok(bytes)) => {
+                        at += bytes.len() as u64;
+                        opener.came(bytes.len());
+                        return Some((Ok(bytes), Some((opener, at, stream))));
+                    }
+                    None if at >= opener.part.descriptor.size => return None,
+                    None => ended(&opener.part.descriptor, at),
+                    Some(Err(error)) => error,
+                };
+                match opener.reopen(Failed::reading(broken).holding(at)).await {
+                    Ok(again) => stream = again,
+                    Err(error) => return Some((Err(error), None)),
+                }
+            }
+        });
+        match offset {
+            0 if !is_checked => Ok(self.noting(checked(resuming.boxed(), &self.part.descriptor))),
+            _ => Ok(resuming.boxed()),
+        }
+    }
+
+    /// The stream again, at the byte at which it broke off.
+    async fn reopen(&self, failed: Failed) -> Result<ByteStream, Error> {
+        let at = failed.held;
+        if failed.cause != Cause::Source {
+            return Err(self.note(failed));
+        }
+        let pause = self.state().attempts.after(Cause::Source, at);
+        let Some(pause) = pause else { return Err(self.note(Failed { cause: Cause::Final, ..failed })) };
+        wait(pause).await;
+        let (start, stream, _) = self.open(at).await.map_err(|failed| self.note(failed))?;
+        Ok(skip(stream, at - start))
+    }
+
+    /// The stream, with its failures noted.
+    fn noting(self: &Arc<Self>, stream: ByteStream) -> ByteStream {
+        let opener = self.clone();
+        let noted = stream.map(move |next| {
+            next.inspect_err(|error| {
+                if opener.state().failure.is_none() {
+                    opener.note(Failed::reading(error.clone()));
+                }
+            })
+        });
+        noted.boxed()
+    }
+
+    fn note(&self, failed: Failed) -> Error {
+        let error = failed.error.why.clone();
+        self.state().failure = Some(failed);
+        error
+    }
+
+    /// Whether the source failed in this attempt.
+    pub fn has_failed(&self) -> bool {
+        self.state().failure.is_some()
+    }
+
+    /// What failed at the source in this attempt.
+    pub fn failure(&self) -> Option<Failed> {
+        self.state().failure.take()
+    }
+}
+
+/// Waits so long; not at all where that is nothing.
+pub(super) async fn wait(pause: Duration) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The stream without its first bytes: a source that cannot start elsewhere starts at its beginning.
+fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
+    if bytes == 0 {
+        return stream;
+    }
+    let rest = move |next: Result<Bytes, Error>| {
+        let next = next.map(|mut piece| {
+            let passed = bytes.min(piece.len() as u64);
+            bytes -= passed;
+            piece.split_off(passed as usize)
+        });
+        std::future::ready(Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())))
+    };
+    stream.filter_map(rest).boxed()
+}

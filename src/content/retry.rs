@@ -1,0 +1,165 @@
+//! The one place that decides whether a part is tried again, and after which pause.
+//!
+//! Requests that fail before their answer are tried again by the transport ([`crate::http`]). What fails there
+//! is final here. Here only what broke after that is counted: streams that ended early, bodies that a sink
+//! refused, and bytes with another digest.
+
+use super::{TransferError, WriteError};
+use crate::http::{Attempts, Error, ErrorKind, RetryPolicy};
+use crate::report::Side;
+use std::time::Duration;
+
+/// An attempt that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// What is told if no other attempt follows.
+    pub error: TransferError,
+    /// What broke.
+    pub cause: Cause,
+    /// How many bytes the sink holds, for the next attempt to resume at.
+    pub held: u64,
+}
+
+/// What broke in an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Something that no other attempt mends.
+    Final,
+    /// The source's stream broke off. Attempts count only while nothing new comes.
+    Source,
+    /// The sink broke off what it was taking.
+    Sink,
+    /// The sink found out how to take it: its attempts count anew.
+    SinkLearned,
+    /// The bytes are not the content. Once may be a bad link or cache; twice is what the source has.
+    Wrong,
+    /// The bytes are not the content, and the next attempt reads it in another way.
+    WrongOnce,
+}
+
+impl Failed {
+    /// A failure of this cause; nothing is held.
+    pub fn new(error: TransferError, cause: Cause) -> Failed {
+        Failed { error, cause, held: 0 }
+    }
+
+    /// A source that could not be opened.
+    pub(super) fn opening(error: Error) -> Failed {
+        Failed::new(TransferError::source(error), Cause::Final)
+    }
+
+    /// A stream of the source that broke off.
+    pub(super) fn reading(error: Error) -> Failed {
+        let cause = match error.kind {
+            ErrorKind::Network => Cause::Source,
+            ErrorKind::Invalid => Cause::Wrong,
+            _ => Cause::Final,
+        };
+        Failed::new(TransferError::source(error), cause)
+    }
+
+    /// The same, where the sink holds so much.
+    pub(super) fn holding(self, held: u64) -> Failed {
+        Failed { held, ..self }
+    }
+}
+
+/// A write that failed: wrong bytes are the source's, all else is final.
+impl From<TransferError> for Failed {
+    fn from(error: TransferError) -> Failed {
+        let wrong = error.side == Side::Source && error.why.kind == ErrorKind::Invalid;
+        Failed::new(error, if wrong { Cause::Wrong } else { Cause::Final })
+    }
+}
+
+impl From<WriteError> for Failed {
+    fn from(error: WriteError) -> Failed {
+        TransferError::from(error).into()
+    }
+}
+
+/// What is counted over the attempts at one part.
+#[derive(Debug)]
+pub(super) struct PartAttempts {
+    /// Those at which the source failed since something new came.
+    source: Attempts,
+    /// Those at which the sink failed.
+    sink: Attempts,
+    /// How often the bytes were wrong.
+    wrong: u32,
+    /// How far the content came.
+    farthest: u64,
+}
+
+impl PartAttempts {
+    pub(super) fn new(policy: RetryPolicy) -> PartAttempts {
+        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0, farthest: 0 }
+    }
+
+    /// An attempt begins where so much is held.
+    pub(super) fn begin(&mut self, held: u64) {
+        self.farthest = self.farthest.max(held);
+    }
+
+    /// The pause before the next attempt; `None` where there is none.
+    pub(super) fn after(&mut self, cause: Cause, held: u64) -> Option<Duration> {
+        match cause {
+            Cause::Final => None,
+            Cause::SinkLearned => {
+                self.sink.reset();
+                Some(Duration::ZERO)
+            }
+            Cause::Sink => self.sink.fail(),
+            Cause::Source | Cause::Wrong | Cause::WrongOnce => {
+                self.wrong += u32::from(cause == Cause::Wrong);
+                let progressed = held > self.farthest;
+                self.farthest = if cause == Cause::Source { self.farthest.max(held) } else { 0 };
+                let pause = match progressed {
+                    // what gets on is not slowed down
+                    true => {
+                        self.source.reset();
+                        Some(Duration::ZERO)
+                    }
+                    false => self.source.fail(),
+                };
+                pause.filter(|_| self.wrong < 2)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Limits;
+
+    fn attempts() -> PartAttempts {
+        PartAttempts::new(RetryPolicy::new(&Limits { attempts: 3, ..Limits::default() }))
+    }
+
+    #[test]
+    fn a_source_may_break_as_often_as_something_new_comes() {
+        let mut tried = attempts();
+        assert!((1..100).all(|held| tried.after(Cause::Source, held) == Some(Duration::ZERO)));
+        assert!(tried.after(Cause::Source, 99).is_some_and(|pause| pause > Duration::ZERO));
+        assert!(tried.after(Cause::Source, 50).is_some() && tried.after(Cause::Source, 99).is_none());
+    }
+
+    #[test]
+    fn wrong_bytes_are_final_the_second_time() {
+        let mut tried = attempts();
+        tried.begin(10);
+        assert!(tried.after(Cause::WrongOnce, 20).is_some());
+        assert!(tried.after(Cause::Wrong, 20).is_some() && tried.after(Cause::Wrong, 20).is_none());
+    }
+
+    #[test]
+    fn a_sink_has_attempts_of_its_own_and_new_ones_when_it_learned() {
+        let mut tried = attempts();
+        assert!(tried.after(Cause::Sink, 0).is_some() && tried.after(Cause::Sink, 0).is_some());
+        assert_eq!(tried.after(Cause::SinkLearned, 0), Some(Duration::ZERO));
+        assert!(tried.after(Cause::Sink, 0).is_some() && tried.after(Cause::Sink, 0).is_some());
+        assert_eq!(tried.after(Cause::Sink, 0), None);
+        assert_eq!(attempts().after(Cause::Final, 1), None);
+    }
+}

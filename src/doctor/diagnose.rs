@@ -1,0 +1,287 @@
+//! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
+
+use super::{CheckStatus, CheckTarget};
+use crate::http::{Certificate, Inspection, Purpose, Request, Response, Transport, shown_url};
+use crate::registry::{Challenge, Credential, CredentialError, Sessions};
+use jiff::{Timestamp, ToSpan};
+use reqwest::header::RANGE;
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use url::Url;
+
+/// The steps to one target.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    /// The target as the user named it.
+    pub target: String,
+    /// Its steps, up to the first that fails.
+    pub checks: Vec<Step>,
+}
+
+/// One step.
+#[derive(Debug, Serialize)]
+pub struct Step {
+    /// `name`, `proxy`, `connection`, `tls`, `answer`, `sign-in` or `redirects`.
+    pub check: &'static str,
+    /// The result.
+    pub verdict: CheckStatus,
+    /// The result in words.
+    pub says: String,
+    /// Facts for programs.
+    #[serde(flatten)]
+    pub facts: Map<String, Value>,
+}
+
+/// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
+pub async fn diagnose(sessions: &Sessions, target: &CheckTarget) -> Diagnosis {
+    let mut check = Checker { sessions, steps: Vec::new() };
+    match target {
+        CheckTarget::Proxies => check.proxies().await,
+        CheckTarget::Url(url) => check.url(url).await,
+        CheckTarget::Registry(host, repository) => check.registry(host, repository).await,
+    }
+    Diagnosis { target: target.to_string(), checks: check.steps }
+}
+
+struct Checker<'a> {
+    sessions: &'a Sessions,
+    steps: Vec<Step>,
+}
+
+impl Checker<'_> {
+    fn add(&mut self, check: &'static str, verdict: CheckStatus, says: impl Into<String>, facts: Value) {
+        let facts = match facts {
+            Value::Object(facts) => facts,
+            _ => Map::new(),
+        };
+        self.steps.push(Step { check, verdict, says: says.into(), facts });
+    }
+
+    fn transport(&self) -> &Transport {
+        self.sessions.transport()
+    }
+
+    async fn proxies(&mut self) {
+        let transport = self.transport().clone();
+        let all = transport.proxies().proxies();
+        if all.is_empty() {
+            self.add("proxy", CheckStatus::Ok, "none is named", json!({"via": null}));
+        }
+        for proxy in all {
+            let name = proxy.shown();
+            let account =
+                proxy.account.as_ref().map(|account| format!(", with {account}")).unwrap_or_default();
+            let facts = json!({"via": name, "source": proxy.source});
+            match transport.reach_proxy(proxy).await {
+                Ok(()) => {
+                    let says = format!("{name} answers (from {}{account})", proxy.source);
+                    self.add("proxy", CheckStatus::Ok, says, facts);
+                }
+                Err(why) => {
+                    let says = format!("cannot connect to {name} (from {}): {why}", proxy.source);
+                    self.add("proxy", CheckStatus::No, says, facts);
+                }
+            }
+        }
+    }
+
+    async fn url(&mut self, written: &Url) {
+        let (url, origin) = match self.sessions.file_url(written.as_str()) {
+            Ok(found) => found,
+            Err(error) => return self.add("name", CheckStatus::No, error.to_string(), Value::Null),
+        };
+        if !self.open(&url, origin.as_deref(), Purpose::File).await {
+            return;
+        }
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let mut request = Request::new(Method::GET, url, Purpose::File).header(RANGE, "bytes=0-0");
+        request.origin = origin;
+        self.ask(request, &host, "", true).await;
+    }
+
+    async fn registry(&mut self, host: &str, repository: &str) {
+        let found = match self.sessions.base_url(host).await {
+            Ok(found) => found,
+            Err(error) => return self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
+        };
+        if !self.open(&found.url, found.origin.as_deref(), Purpose::Registry).await {
+            return;
+        }
+        if found.url.scheme() == "http" {
+            let (verdict, says) = match found.trusted {
+                true => (CheckStatus::Ok, "plain http, as it is told to"),
+                false => (
+                    CheckStatus::Note,
+                    "plain http, found by probing: no credentials are sent (--plain-http allows that)",
+                ),
+            };
+            self.add("tls", verdict, says, json!({"plainHTTP": true}));
+        }
+        let Ok(url) = found.url.join("/v2/") else { return };
+        let account = match &found.origin {
+            Some(_) => {
+                url.host_str().map(|host| url.port().map_or(host.into(), |port| format!("{host}:{port}")))
+            }
+            None => Some(host.to_owned()),
+        };
+        let mut request = Request::new(Method::GET, url, Purpose::Registry);
+        request.origin = found.origin;
+        self.ask(request, &account.unwrap_or_default(), repository, found.trusted).await;
+    }
+
+    /// Name, proxy, connection and certificate. Whether there is somebody to ask.
+    async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: Purpose) -> bool {
+        let Inspection { addresses, via, account, rule, connection, tls } =
+            self.transport().inspect(url, purpose).await;
+        let host = url.host_str().unwrap_or_default();
+        let stands_in = origin.map(|origin| format!(" (the mirror of {origin})")).unwrap_or_default();
+        match addresses {
+            Ok(list) => {
+                let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+                let says = format!("{host}{stands_in} is {}", list.join(", "));
+                self.add("name", CheckStatus::Ok, says, json!({"addresses": list}));
+            }
+            Err(why) if via.is_some() => {
+                let says = format!("{host}{stands_in} is not known here ({why}); the proxy may know it");
+                self.add("name", CheckStatus::Note, says, json!({"addresses": []}));
+            }
+            Err(why) => {
+                let says = format!("{host}{stands_in} is not known here: {why}");
+                self.add("name", CheckStatus::No, says, json!({"addresses": []}));
+            }
+        }
+        let says = match (&via, &account) {
+            (Some(via), Some(account)) => format!("through {via} with {account}, by {rule}"),
+            (Some(via), None) => format!("through {via}, by {rule}"),
+            (None, _) => format!("directly: {rule}"),
+        };
+        self.add("proxy", CheckStatus::Ok, says, json!({"via": via, "rule": rule}));
+        match (&connection, &via) {
+            (Err(error), _) => self.add("connection", CheckStatus::No, error.to_string(), Value::Null),
+            (Ok(()), Some(via)) if url.scheme() == "https" => {
+                self.add(
+                    "connection",
+                    CheckStatus::Ok,
+                    format!("{via} opens a way there (CONNECT)"),
+                    Value::Null,
+                );
+            }
+            (Ok(()), Some(via)) => {
+                self.add("connection", CheckStatus::Ok, format!("{via} is there"), Value::Null)
+            }
+            (Ok(()), None) => self.add("connection", CheckStatus::Ok, "open", Value::Null),
+        }
+        match tls {
+            None => connection.is_ok(),
+            Some(Err(error)) => {
+                self.add("tls", CheckStatus::No, error.to_string(), Value::Null);
+                false
+            }
+            Some(Ok(shaken)) => {
+                let own = shaken.chain.first();
+                let (verdict, until) =
+                    own.map_or((CheckStatus::Ok, String::new()), |own| lifetime(own, Timestamp::now()));
+                let issuer = shaken.chain.last().map_or("?", |last| last.issuer.as_str());
+                let says = format!(
+                    "{}; issued by '{issuer}'{until}; trusted by {}",
+                    shaken.version, shaken.trusted_by
+                );
+                let verdict = if shaken.skipped { CheckStatus::Note } else { verdict };
+                let facts = json!({
+                    "subject": own.map(|own| &own.subject), "issuer": issuer,
+                    "until": own.map(|own| own.until.to_string()), "trustedBy": shaken.trusted_by,
+                });
+                self.add("tls", verdict, says, facts);
+                true
+            }
+        }
+    }
+
+    /// Sends `request`, and checks the response, the sign-in and the redirects.
+    async fn ask(&mut self, mut request: Request, host: &str, repository: &str, trusted: bool) {
+        request.retried = false;
+        let before = self.redirects();
+        let answer = self.transport().send(&request).await;
+        let account = self.sessions.keychain().find(host, repository).await;
+        match &answer {
+            Err(error) => self.add("answer", CheckStatus::No, error.to_string(), Value::Null),
+            Ok(response) => self.answered(response, &account, trusted),
+        }
+        let hosts: Vec<String> = self
+            .redirects()
+            .into_iter()
+            .filter(|(host, count)| before.get(host) != Some(count))
+            .map(|(host, _)| host)
+            .collect();
+        if !hosts.is_empty() {
+            let says = format!("it sends on to {}; allow these too", hosts.join(", "));
+            self.add("redirects", CheckStatus::Note, says, json!({"hosts": hosts}));
+        }
+    }
+
+    fn answered(
+        &mut self,
+        response: &Response,
+        account: &Result<Option<Credential>, CredentialError>,
+        trusted: bool,
+    ) {
+        let status = response.status;
+        let from = shown_url(&response.url);
+        let verdict = match status.as_u16() {
+            200..=399 | 401 | 416 => CheckStatus::Ok,
+            404 | 405 => CheckStatus::Note,
+            // a file server may well keep its list of files to itself
+            403 if response.url.path() == "/" => CheckStatus::Note,
+            _ => CheckStatus::No,
+        };
+        self.add("answer", verdict, format!("{status} from {from}"), json!({"status": status.as_u16()}));
+        let (known, whose) = match account {
+            Ok(Some(account)) if trusted => (true, account.to_string()),
+            Ok(Some(account)) => {
+                (false, format!("{account} is not sent over http that was found by probing"))
+            }
+            Ok(None) => (false, "no account is known for it".into()),
+            Err(error) => (false, error.to_string()),
+        };
+        if account.is_err() {
+            self.add("sign-in", CheckStatus::No, &*whose, json!({"account": null}));
+        } else if status == StatusCode::UNAUTHORIZED {
+            let facts = |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
+            match Challenge::read(&response.headers) {
+                Ok(Challenge::Basic) => {
+                    let verdict = if known { CheckStatus::Ok } else { CheckStatus::Note };
+                    self.add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
+                }
+                Ok(Challenge::Bearer { realm, .. }) => {
+                    let shown = response.url.join(&realm).map_or("no URL".into(), |realm| shown_url(&realm));
+                    let says = format!("Bearer tokens of {shown}; {whose}");
+                    self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
+                }
+                Err(unknown) => {
+                    let says = format!("it offers nothing that landfall can do ({})", unknown.0.join(", "));
+                    self.add("sign-in", CheckStatus::No, says, facts(None));
+                }
+            }
+        } else {
+            let says = format!("none is asked for; {whose}");
+            self.add("sign-in", CheckStatus::Ok, says, json!({"account": known.then_some(&whose)}));
+        }
+    }
+
+    /// The number of requests to each host of a redirect.
+    fn redirects(&self) -> BTreeMap<String, u64> {
+        let hosts = self.transport().ledger().hosts();
+        let redirected = hosts.into_iter().filter(|host| host.why.contains("redirect"));
+        redirected.map(|host| (format!("{}:{}", host.host, host.port), host.requests)).collect()
+    }
+}
+
+/// The end of a certificate; a note where it is near.
+fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
+    let soon = now.checked_add((24 * 30).hours()).is_ok_and(|soon| certificate.until < soon);
+    let verdict = if soon { CheckStatus::Note } else { CheckStatus::Ok };
+    (verdict, format!(", until {}{}", certificate.until, if soon { " (soon)" } else { "" }))
+}

@@ -1,0 +1,313 @@
+//! A lint of NO_PROXY: entries without effect, and entries that programs read differently.
+//!
+//! Measured with curl 7.88, wget 1.21, apt 2.6, requests 2.34, urllib of Python 3.11 and Java 17.
+
+use super::lint::GO;
+use super::{CheckStatus, LintMessage};
+use std::net::IpAddr;
+
+/// Messages about the comma-separated entries of the setting `source`.
+pub fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
+    let entries: Vec<&str> = list.split(',').collect();
+    let alone = entries.iter().filter(|entry| !entry.trim().is_empty()).count() == 1;
+    let mut messages = Vec::new();
+    let mut java = (Vec::new(), Vec::new());
+    for raw in entries {
+        let entry = raw.trim();
+        if entry.is_empty() {
+            continue;
+        }
+        let mut found = |verdict, clients: &[&'static str], says: &str, instead: Option<String>| {
+            messages.push(LintMessage {
+                about: entry.into(),
+                source: source.into(),
+                verdict,
+                clients: clients.to_vec(),
+                says: says.into(),
+                instead,
+            });
+        };
+        let shape = Shape::of(entry);
+        match &shape {
+            Shape::Dead(why, instead) => found(CheckStatus::No, &GO, why, instead.clone()),
+            _ => {
+                let (before, after) =
+                    (raw.starts_with(char::is_whitespace), raw.ends_with(char::is_whitespace));
+                match (before, after) {
+                    (_, true) => found(
+                        CheckStatus::Note,
+                        &["wget", "apt"],
+                        "ignore it for the blank after it",
+                        Some(entry.into()),
+                    ),
+                    (true, false) => found(
+                        CheckStatus::Note,
+                        &["apt"],
+                        "ignores it for the blank before it",
+                        Some(entry.into()),
+                    ),
+                    _ => {}
+                }
+                for (clients, says, instead) in shape.elsewhere(entry, alone) {
+                    found(CheckStatus::Note, clients, says, instead);
+                }
+            }
+        }
+        match shape.java(entry) {
+            Some(words) => java.0.extend(words),
+            None => java.1.push(entry.to_owned()),
+        }
+    }
+    if !(java.0.is_empty() && java.1.is_empty()) {
+        let mut says = "reads no variable; it has -Dhttp.nonProxyHosts".to_owned();
+        if !java.1.is_empty() {
+            says += &format!(", which has no way to say {}", java.1.join(", "));
+        }
+        messages.push(LintMessage {
+            about: source.into(),
+            source: source.into(),
+            verdict: CheckStatus::Note,
+            clients: vec!["Java"],
+            says,
+            instead: (!java.0.is_empty()).then(|| format!("-Dhttp.nonProxyHosts='{}'", java.0.join("|"))),
+        });
+    }
+    messages
+}
+
+/// The form of an entry.
+enum Shape {
+    /// By Go's rules it matches nothing: why, and what to write.
+    Dead(String, Option<String>),
+    All,
+    Address(IpAddr),
+    Range(IpAddr, u8),
+    /// Address or name with a port.
+    Port(bool),
+    Name,
+    /// `.name`
+    Below,
+    /// `*.name`
+    Star,
+}
+
+impl Shape {
+    fn of(entry: &str) -> Shape {
+        let dead = |why: &str, instead: Option<String>| Shape::Dead(why.into(), instead);
+        if entry == "*" {
+            return Shape::All;
+        }
+        if entry.contains("://") {
+            let host = entry.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
+            return dead("ignore it: it is a URL, not a host", Some(host.into()));
+        }
+        if entry.contains(char::is_whitespace) || entry.contains([';', '|']) {
+            return dead("ignore it: entries are separated by commas", None);
+        }
+        if let Some((address, bits)) = entry.split_once('/') {
+            return match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
+                (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => {
+                    Shape::Range(address, bits)
+                }
+                (Ok(IpAddr::V4(address)), Err(_)) => {
+                    let instead = bits
+                        .parse::<std::net::Ipv4Addr>()
+                        .ok()
+                        .map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
+                    dead("ignore it: a range is written with the number of its bits", instead)
+                }
+                _ => dead("ignore it: it is no range of addresses", None),
+            };
+        }
+        if let Ok(address) = entry.parse::<IpAddr>() {
+            return Shape::Address(address);
+        }
+        if entry.ends_with(']') {
+            return dead(
+                "ignore it: an IPv6 address stands without brackets",
+                Some(entry.trim_matches(['[', ']']).into()),
+            );
+        }
+        let (host, port) = match entry.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (entry, None),
+        };
+        if host.is_empty() || port.is_some_and(|port| port.is_empty() || port.parse::<u16>().is_err()) {
+            return dead("ignore it: a port is a number, after a host", None);
+        }
+        if host.contains('*') && !(host.starts_with("*.") && host.matches('*').count() == 1) {
+            return dead("ignore it: * stands alone, or as *. before a name", None);
+        }
+        if host.ends_with('.') {
+            let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
+            if digits.len() < 4 && digits.iter().all(|part| part.parse::<u8>().is_ok()) {
+                let zeros = vec!["0"; 4 - digits.len()];
+                let range = format!("{}/{}", [digits.clone(), zeros].concat().join("."), digits.len() * 8);
+                return dead("ignore it: the beginning of an address covers nothing", Some(range));
+            }
+            return dead(
+                "compare its last dot too, which names in URLs do not have",
+                Some(host.trim_end_matches('.').into()),
+            );
+        }
+        match (port, host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()) {
+            (Some(_), is_address) => Shape::Port(is_address),
+            _ if host.starts_with("*.") => Shape::Star,
+            _ if host.starts_with('.') => Shape::Below,
+            _ => Shape::Name,
+        }
+    }
+
+    /// The programs that differ from Go, what they do, and what to write instead.
+    fn elsewhere(
+        &self,
+        entry: &str,
+        alone: bool,
+    ) -> Vec<(&'static [&'static str], &'static str, Option<String>)> {
+        let bare = entry.trim_start_matches('*').trim_start_matches('.').to_owned();
+        match self {
+            Shape::Dead(..) => vec![],
+            Shape::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
+            Shape::All => vec![(
+                &["curl", "wget", "apt", "requests", "urllib"],
+                "ignore it beside other entries",
+                Some("* alone".into()),
+            )],
+            Shape::Address(IpAddr::V6(_)) => vec![(&["urllib"], "ignores IPv6 addresses", None)],
+            Shape::Address(_) => vec![],
+            Shape::Range(_, 0) => vec![(
+                &["curl", "wget", "apt", "requests", "urllib"],
+                "ignore a range of 0 bits",
+                Some("*".into()),
+            )],
+            Shape::Range(IpAddr::V4(_), _) => {
+                vec![(&["wget", "apt", "urllib"], "ignore ranges: list the addresses too", None)]
+            }
+            Shape::Range(IpAddr::V6(_), _) => vec![(
+                &["curl", "wget", "apt", "requests", "urllib"],
+                "ignore ranges of IPv6 (newest curl and requests apart): list the addresses too",
+                None,
+            )],
+            Shape::Port(is_address) => {
+                let without =
+                    entry.rsplit_once(':').map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
+                match is_address {
+                    true => {
+                        vec![(&["curl", "wget", "apt", "requests"], "ignore entries with a port", without)]
+                    }
+                    false => vec![(&["curl", "wget", "apt"], "ignore entries with a port", without)],
+                }
+            }
+            Shape::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
+            Shape::Name => {
+                vec![(&["apt"], "takes every name that ends so, without a dot before it too", None)]
+            }
+            Shape::Below => vec![(
+                &["curl", "requests", "urllib"],
+                "take the name itself too; the others only names below it",
+                Some(format!("{bare},.{bare}")),
+            )],
+            Shape::Star => {
+                vec![(&["curl", "wget", "apt", "requests", "urllib"], "ignore it", Some(format!(".{bare}")))]
+            }
+        }
+    }
+
+    /// The entry in the syntax of `http.nonProxyHosts`, where that can express it.
+    fn java(&self, entry: &str) -> Option<Vec<String>> {
+        let lower = entry.to_ascii_lowercase();
+        match self {
+            Shape::Dead(..) => Some(vec![]),
+            Shape::All => Some(vec!["*".into()]),
+            Shape::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
+            Shape::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
+            Shape::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
+                let octets = address.octets();
+                let kept: Vec<String> =
+                    octets.iter().take(usize::from(bits / 8)).map(u8::to_string).collect();
+                Some(vec![format!("{}.*", kept.join("."))])
+            }
+            Shape::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
+            Shape::Range(..) => None,
+            Shape::Port(_) => {
+                Some(vec![lower.rsplit_once(':').map_or(lower.clone(), |(host, _)| host.into())])
+            }
+            Shape::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
+            Shape::Below => Some(vec![format!("*{lower}")]),
+            Shape::Star => Some(vec![lower]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(list: &str) -> Vec<(String, CheckStatus, String)> {
+        let messages = lint_entries(list, "NO_PROXY");
+        messages
+            .into_iter()
+            .map(|f| (f.about, f.verdict, f.clients.join(" ")))
+            .filter(|f| f.2 != "Java")
+            .collect()
+    }
+
+    #[test]
+    fn entries_that_differ_by_the_measured_table() {
+        for (list, clients) in [
+            ("172.20.0.2", ""),
+            ("localhost", ""),
+            ("172.20.0.2:5000", "curl wget apt requests"),
+            ("172.20.0.0/16", "wget apt urllib"),
+            ("0.0.0.0/0", "curl wget apt requests urllib"),
+            ("fd00::/8", "curl wget apt requests urllib"),
+            ("::1", "urllib"),
+            ("*", "wget apt"),
+            ("corp.test", "apt"),
+            (".corp.test", "curl requests urllib"),
+            ("*.corp.test", "curl wget apt requests urllib"),
+            ("registry.corp.test:5000", "curl wget apt"),
+            ("10.0.0.1, 172.20.0.2", "apt"),
+            ("10.0.0.1 ,172.20.0.2", "wget apt"),
+        ] {
+            let found = of(list);
+            assert!(found.iter().all(|(_, verdict, _)| *verdict == CheckStatus::Note), "{list}: {found:?}");
+            let said: Vec<&str> = found.iter().map(|(_, _, clients)| clients.as_str()).collect();
+            assert_eq!(said.join("; "), clients, "{list}");
+        }
+    }
+
+    /// An entry without effect by Go's rules is a No, and what is proposed instead has an effect.
+    #[test]
+    fn dead_entries_come_with_a_fix() {
+        for (entry, instead) in [
+            ("172.20.", Some("172.20.0.0/16")),
+            ("172.20.0.0/255.255.0.0", Some("172.20.0.0/16")),
+            ("[fd00::2]", Some("fd00::2")),
+            ("corp.test.", Some("corp.test")),
+            ("https://corp.test/x", Some("corp.test")),
+            ("10.0.0.1 172.20.0.2", None),
+            ("172.20.0.*", None),
+            ("172.20.0.0/33", None),
+            ("corp.test:https", None),
+            (":5000", None),
+        ] {
+            let messages = lint_entries(entry, "NO_PROXY");
+            assert_eq!(messages[0].verdict, CheckStatus::No, "{entry}");
+            assert_eq!(messages[0].instead.as_deref(), instead, "{entry}");
+            assert!(
+                instead.is_none_or(|fix| of(fix).iter().all(|found| found.1 != CheckStatus::No)),
+                "{entry}"
+            );
+        }
+    }
+
+    #[test]
+    fn java_is_told_what_it_can_be_told() {
+        let messages = lint_entries(".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1", "NO_PROXY");
+        let java = messages.last().unwrap();
+        assert!(java.clients == ["Java"] && java.says.ends_with("no way to say 172.16.0.0/12"), "{java:?}");
+        let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1'";
+        assert_eq!(java.instead.as_deref(), Some(expected));
+    }
+}

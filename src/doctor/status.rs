@@ -1,0 +1,26 @@
+//! The result of a check.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The result of a check, better ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// As it should be.
+    Ok,
+    /// Worth knowing; landfall works.
+    Note,
+    /// landfall, or any program that follows Go's rules, does not do what is meant.
+    No,
+}
+
+impl fmt::Display for CheckStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            CheckStatus::Ok => "ok",
+            CheckStatus::Note => "note",
+            CheckStatus::No => "NO",
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The targets of a diagnosis: URLs, registries, proxies.
+
+use crate::config::Site;
+use crate::http::shown_url;
+use std::fmt;
+use std::str::FromStr;
+use url::Url;
+
+/// What to diagnose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckTarget {
+    /// A URL.
+    Url(Url),
+    /// A registry as references name it, and a repository, which may be empty.
+    Registry(String, String),
+    /// The proxies of the site or the environment.
+    Proxies,
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Neither a URL nor a registry.
+    #[error("that is neither a URL nor HOST[:PORT][/REPOSITORY]")]
+    Form,
+    /// A URL with a user name or password.
+    #[error("a URL with a user name is refused; accounts come from auth files or the site")]
+    UserName,
+    /// A URL that is neither http nor https.
+    #[error("that is no http or https URL")]
+    Scheme,
+}
+
+impl FromStr for CheckTarget {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<CheckTarget, TargetError> {
+        if !text.contains("://") {
+            let (host, repository) = text.split_once('/').unwrap_or((text, ""));
+            let host = host.to_ascii_lowercase();
+            return match Url::parse(&format!("https://{host}/")) {
+                Ok(url) if url.path() == "/" && url.username().is_empty() && !host.is_empty() => {
+                    Ok(CheckTarget::Registry(host, repository.trim_end_matches('/').into()))
+                }
+                _ => Err(TargetError::Form),
+            };
+        }
+        match Url::parse(text) {
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => Err(TargetError::UserName),
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(CheckTarget::Url(url)),
+            _ => Err(TargetError::Scheme),
+        }
+    }
+}
+
+impl fmt::Display for CheckTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckTarget::Url(url) => f.write_str(&shown_url(url)),
+            CheckTarget::Registry(host, repository) if repository.is_empty() => f.write_str(host),
+            CheckTarget::Registry(host, repository) => write!(f, "{host}/{repository}"),
+            CheckTarget::Proxies => f.write_str("proxy"),
+        }
+    }
+}
+
+/// The targets in a site: its proxies, registry, file server and upstreams.
+pub fn targets_of(site: &Site) -> Vec<CheckTarget> {
+    let registry = site.registry.as_ref().and_then(|registry| {
+        let target = registry.address.parse::<crate::model::Target>().ok()?;
+        Some(CheckTarget::Registry(target.registry, String::new()))
+    });
+    let files = site.files.as_ref().and_then(|files| Some(CheckTarget::Url(Url::parse(files).ok()?)));
+    let upstreams = site.upstreams.keys().map(|host| CheckTarget::Registry(host.clone(), String::new()));
+    std::iter::once(CheckTarget::Proxies).chain(registry).chain(files).chain(upstreams).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_as_people_write_them() {
+        let read = |text: &str| text.parse::<CheckTarget>().map(|target| target.to_string());
+        assert_eq!(read("Quay.io"), Ok("quay.io".into()));
+        assert_eq!(read("172.20.0.2:5000/team/app/"), Ok("172.20.0.2:5000/team/app".into()));
+        assert_eq!(read("https://dl.k8s.io/x?token=hush"), Ok("https://dl.k8s.io/x?…".into()));
+        assert_eq!(read("https://u:p@dl.k8s.io/"), Err(TargetError::UserName));
+        assert!(read("ftp://x/").is_err() && read("").is_err() && read("a b").is_err());
+    }
+}

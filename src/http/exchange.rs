@@ -1,0 +1,153 @@
+//! Sends a request once, and follows redirects hop by hop.
+
+use super::body::{Body, Response};
+use super::error::{Error, ErrorKind, shown_url};
+use super::explain;
+use super::ledger::Purpose;
+use super::proxy::ProxyUrl;
+use super::proxy_sign_in::Turn;
+use super::request::Request;
+use super::transport::Transport;
+use super::upload_watch::watched;
+use futures_util::StreamExt;
+use reqwest::Method;
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, LOCATION};
+use url::Url;
+
+impl Transport {
+    /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method (307 and
+    /// 308) of all.
+    pub(super) async fn follow(&self, request: &Request) -> Result<Response, Error> {
+        let mut hop = request.clone();
+        for _ in 0..=self.limits().redirects {
+            let response = self.once(&hop).await?;
+            let keeps = matches!(response.status.as_u16(), 307 | 308);
+            let reads = matches!(hop.method, Method::GET | Method::HEAD);
+            let follows = response.status.is_redirection() && (keeps || reads);
+            let Some(location) = response.header(LOCATION.as_str()).filter(|_| follows) else {
+                return Ok(response);
+            };
+            let invalid = |words: String| Error::new(ErrorKind::Invalid, words).at(&hop.url);
+            let target = hop
+                .url
+                .join(location)
+                .map_err(|error| invalid("redirect to something that is no URL".into()).caused_by(error))?;
+            if hop.url.scheme() == "https" && target.scheme() != "https" {
+                let (shown, scheme) = (shown_url(&target), target.scheme());
+                return Err(invalid(format!("it redirects to {shown}, from https to {scheme}; refused")));
+            }
+            if target.origin() != hop.url.origin() {
+                hop.headers.remove(AUTHORIZATION);
+                hop.purpose = Purpose::Redirect;
+            }
+            hop.url = target;
+            response.discard().await;
+        }
+        let words = format!("more than {} redirects", self.limits().redirects);
+        Err(Error::new(ErrorKind::Invalid, words).at(&request.url))
+    }
+
+    async fn once(&self, request: &Request) -> Result<Response, Error> {
+        let url = &request.url;
+        let route = self.proxies().proxy_for(url);
+        let client = self.client(url, route)?;
+        // opened before the slot is taken: a source at the same host needs a slot of its own
+        let stream = match &request.body {
+            Body::Stream { open, .. } => Some(open().await?),
+            _ => None,
+        };
+        let turn = match route {
+            Some(proxy) => self.proxy_sign_in(proxy).enter(proxy, url).await?,
+            None => None,
+        };
+        let limiter = self.limiter_of(url, request.feeds);
+        let slot = limiter.slot().await;
+        if let Some(error) = limiter.refusal(request.metered) {
+            return Err(error);
+        }
+        let asked = tokio::time::Instant::now();
+        let port = url.port_or_known_default().unwrap_or(0);
+        let host = url.host_str().unwrap_or("?");
+        let entry = self.0.ledger.request(
+            host,
+            port,
+            request.origin.clone(),
+            route.map(ProxyUrl::shown),
+            request.purpose,
+        );
+        let mut builder = client
+            .request(request.method.clone(), url.clone())
+            .headers(request.headers.clone())
+            .header(ACCEPT_ENCODING, "identity");
+        let limits = self.limits();
+        let limit = if route.is_some() { limits.first_byte_proxied } else { limits.first_byte };
+        let sent = match &request.body {
+            Body::Empty => {
+                if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+                    builder = builder.header(CONTENT_LENGTH, 0);
+                }
+                tokio::time::timeout(limit, builder.send()).await
+            }
+            Body::Bytes(bytes) => {
+                self.0.ledger.bytes(&entry, bytes.len() as u64);
+                tokio::time::timeout(limit, builder.body(bytes.clone()).send()).await
+            }
+            Body::Stream { length, .. } => {
+                let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
+                let (body, watch) = watched(stream, *length, self.0.ledger.clone(), entry.clone());
+                let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
+                tokio::select! {
+                    sent = sending => match watch.failure() {
+                        Some(error) => return Err(error),
+                        None => Ok(sent),
+                    },
+                    () = watch.stalled(limits.idle, limits.upload_answer) => {
+                        return Err(Error::new(ErrorKind::Network, "the upload stalled").at(url));
+                    }
+                }
+            }
+        };
+        let inner = match sent {
+            Ok(Ok(inner)) => Ok(inner),
+            Ok(Err(error)) => Err(explain::failure(url, route, &self.tls_profile(url, route), error).await),
+            Err(_) => {
+                let words = format!("nothing was answered for {} s", limit.as_secs());
+                Err(Error::new(ErrorKind::Network, words).at(url))
+            }
+        };
+        let inner = match route {
+            Some(proxy) => self.from_proxy(proxy, url, turn, inner)?,
+            None => inner?,
+        };
+        Ok(Response {
+            method: request.method.clone(),
+            via: route.map(ProxyUrl::shown),
+            asked,
+            status: inner.status(),
+            headers: inner.headers().clone(),
+            url: url.clone(),
+            inner,
+            ledger: self.0.ledger.clone(),
+            entry,
+            idle: limits.idle,
+            // a HEAD has no body to wait for
+            slot: (request.method != Method::HEAD).then_some(slot),
+        })
+    }
+
+    /// An answer through a proxy: the proxy's own refusals are errors, and its sign-in learns from all of them.
+    fn from_proxy(
+        &self,
+        proxy: &ProxyUrl,
+        url: &Url,
+        turn: Option<Turn>,
+        answer: Result<reqwest::Response, Error>,
+    ) -> Result<reqwest::Response, Error> {
+        let answer = answer.and_then(|inner| {
+            let refusal = explain::refusal_in_answer(url, proxy, inner.status(), inner.headers());
+            refusal.map_or(Ok(inner), Err)
+        });
+        self.proxy_sign_in(proxy).learn(proxy, turn.is_some(), answer.as_ref().map(|_| ()));
+        answer
+    }
+}

@@ -1,0 +1,166 @@
+//! Limits the requests to one host, for all workers together: how many run at once, a pause when the host asks for
+//! one, and an end when the host asks for a longer wait than allowed.
+
+use super::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// The limit of one host. It falls to half when the host says "too many", and grows by one for each round of good
+/// answers (additive increase, multiplicative decrease), up to the configured number.
+#[derive(Debug)]
+pub(super) struct HostLimiter {
+    slots: Arc<Semaphore>,
+    most: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many slots there should be; only whole ones count.
+    limit: f64,
+    /// Slots in use that are dropped when they are returned.
+    owed: usize,
+    lowered: Option<Instant>,
+    paused_until: Option<Instant>,
+    /// The answer that every request gets until then: for all requests, for metered ones.
+    refusals: [Option<(Instant, Error)>; 2],
+}
+
+/// The right to one request, returned when dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    limiter: Arc<HostLimiter>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl HostLimiter {
+    pub(super) fn new(slots: usize) -> HostLimiter {
+        let most = slots.max(1);
+        let state = State { limit: most as f64, ..State::default() };
+        HostLimiter { slots: Arc::new(Semaphore::new(most)), most, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Waits for a slot, and until the host's pause is over.
+    pub(super) async fn slot(self: &Arc<Self>) -> Slot {
+        let permit = self.slots.clone().acquire_owned().await;
+        // the semaphore is never closed
+        let permit = permit.unwrap_or_else(|_| unreachable!("a limiter's semaphore stays open"));
+        let slot = Slot { limiter: self.clone(), permit: Some(permit) };
+        loop {
+            let until = self.state().paused_until;
+            match until {
+                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                _ => return slot,
+            }
+        }
+    }
+
+    /// Gives out no slot for this long. Returns whether that is news: the pause was not known before.
+    pub(super) fn pause_for(&self, pause: Duration) -> bool {
+        const SAME: Duration = Duration::from_secs(1);
+        let mut state = self.state();
+        let until = Instant::now() + pause;
+        let news = state.paused_until.is_none_or(|old| old + SAME < until);
+        state.paused_until = Some(state.paused_until.map_or(until, |old| old.max(until)));
+        news
+    }
+
+    /// Halves the limit: the host said "too many" to a request that was sent at `sent`. Answers to one burst count
+    /// once.
+    pub(super) fn lower(&self, sent: Instant) {
+        let mut state = self.state();
+        if state.lowered.is_some_and(|last| sent < last) {
+            return;
+        }
+        state.lowered = Some(Instant::now());
+        self.resize(&mut state, |limit| limit / 2.0);
+    }
+
+    /// Raises the limit: the host answered well.
+    pub(super) fn raise(&self) {
+        self.resize(&mut self.state(), |limit| limit + 1.0 / limit);
+    }
+
+    fn resize(&self, state: &mut State, new: impl FnOnce(f64) -> f64) {
+        let had = state.limit as usize;
+        state.limit = new(state.limit).clamp(1.0, self.most as f64);
+        let has = state.limit as usize;
+        if has < had {
+            let lost = had - has;
+            state.owed += lost - self.slots.forget_permits(lost);
+        } else {
+            let forgiven = state.owed.min(has - had);
+            state.owed -= forgiven;
+            self.slots.add_permits(has - had - forgiven);
+        }
+    }
+
+    /// Answers requests of this kind with `error` for this long: the host asked to come back later.
+    pub(super) fn refuse(&self, metered: bool, wait: Duration, error: Error) {
+        self.state().refusals[usize::from(metered)] = Some((Instant::now() + wait, error));
+    }
+
+    /// The error that a request of this kind gets without being sent.
+    pub(super) fn refusal(&self, metered: bool) -> Option<Error> {
+        let state = self.state();
+        let all = &state.refusals[0];
+        let mine = all.iter().chain(state.refusals[1].iter().filter(|_| metered));
+        mine.filter(|(until, _)| *until > Instant::now()).map(|(_, error)| error.clone()).next()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut state = self.limiter.state();
+        if state.owed > 0
+            && let Some(permit) = self.permit.take()
+        {
+            state.owed -= 1;
+            permit.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(limiter: &HostLimiter) -> usize {
+        limiter.slots.available_permits()
+    }
+
+    #[tokio::test]
+    async fn falls_to_half_once_a_burst_and_grows_again() {
+        let limiter = Arc::new(HostLimiter::new(8));
+        let sent = Instant::now();
+        let mut inside = Vec::new();
+        for _ in 0..6 {
+            inside.push(limiter.slot().await);
+        }
+        limiter.lower(sent);
+        limiter.lower(sent); // the same burst
+        assert_eq!((free(&limiter), limiter.state().owed), (0, 2));
+        inside.clear();
+        assert_eq!((free(&limiter), limiter.state().owed), (4, 0));
+        (0..4).for_each(|_| limiter.lower(Instant::now()));
+        assert_eq!(free(&limiter), 1, "one slot always stays");
+        (0..100).for_each(|_| limiter.raise());
+        assert_eq!(free(&limiter), 8, "and no more than there were");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_of_metered_requests_leaves_the_others() {
+        let limiter = HostLimiter::new(1);
+        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_secs(60)), "later");
+        limiter.refuse(true, Duration::from_secs(60), error.clone());
+        assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_none());
+        limiter.refuse(false, Duration::from_secs(60), error);
+        assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_some());
+    }
+}

@@ -1,0 +1,56 @@
+//! One request, as the transport takes it.
+
+use super::body::Body;
+use super::ledger::Purpose;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+/// One request.
+#[derive(Clone)]
+pub struct Request {
+    /// Method.
+    pub method: Method,
+    /// URL.
+    pub url: Url,
+    /// Headers, `Authorization` included; a redirect to another host drops that one.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Body,
+    /// What the host is contacted for, for the ledger.
+    pub purpose: Purpose,
+    /// Whether the transport tries again. The sender of an upload starts it anew itself.
+    pub retried: bool,
+    /// Registries with a rate limit count it: they count manifests that are fetched.
+    pub metered: bool,
+    /// Its answer is the body of an upload to the same host. The upload holds a slot of the host while it waits
+    /// for these bytes, so they get their slot from a limiter of their own.
+    pub feeds: bool,
+    /// The origin that a mirror replaces.
+    pub origin: Option<String>,
+}
+
+impl Request {
+    /// A request without headers and body.
+    pub fn new(method: Method, url: Url, purpose: Purpose) -> Request {
+        Request {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Body::Empty,
+            purpose,
+            retried: true,
+            metered: false,
+            feeds: false,
+            origin: None,
+        }
+    }
+
+    /// The same with a header.
+    pub fn header(mut self, name: HeaderName, value: &str) -> Request {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}

@@ -1,0 +1,45 @@
+//! `images-txt`: one reference a line, as the image lists of RKE2 and others have it.
+
+use super::format::{Format, Listed};
+use super::lines::lines;
+use crate::manifest::source_text::{SourceSpan, SourceText};
+use std::rc::Rc;
+
+pub(super) const FORMAT: Format = Format {
+    name: "images-txt",
+    about: "One reference a line; `#` begins a comment.",
+    references: |text| Ok(references(text)),
+    if_empty: ("there is no image in this list", "write one reference a line"),
+};
+
+/// A `#` at the start of a line or after a blank begins a comment.
+fn references(text: &Rc<SourceText>) -> Listed {
+    let reference = |(start, line): (usize, &str)| {
+        let comment = line.match_indices('#').map(|(at, _)| at);
+        let mut comment = comment.filter(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
+        let line = line[..comment.next().unwrap_or(line.len())].trim_end();
+        (!line.is_empty()).then(|| (line.to_owned(), SourceSpan::new(text, start..start + line.len())))
+    };
+    lines(&text.text).filter_map(reference).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read_text;
+    use super::*;
+
+    #[test]
+    fn one_reference_a_line() {
+        let text = "\u{feff}# RKE2\r\n\r\n  docker.io/rancher/a:v1\r\nb:1 # why\n#c:1\nd@sha256:00#x";
+        assert_eq!(
+            read_text(&FORMAT, text).unwrap(),
+            [
+                "3:3 docker.io/rancher/a:v1 [docker.io/rancher/a:v1]",
+                "4:1 b:1 [b:1]",
+                "6:1 d@sha256:00#x [d@sha256:00#x]"
+            ]
+        );
+        let empty = read_text(&FORMAT, "# nothing\n").unwrap_err();
+        assert!(empty.starts_with("list:1:1: error: there is no image in this list"), "{empty}");
+    }
+}

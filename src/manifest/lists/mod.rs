@@ -1,0 +1,12 @@
+//! Lists of images that other tools wrote. Each format is a file here and a row of the [table](table).
+
+mod format;
+mod images_txt;
+mod kkp;
+mod lines;
+mod table;
+#[cfg(test)]
+mod testing;
+
+pub(super) use format::Format;
+pub(super) use table::FORMATS;

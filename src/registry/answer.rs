@@ -1,0 +1,131 @@
+//! A registry's answers: which are good, what a refusal means, and when a broken one is asked for again.
+
+use super::refusal::is_quota;
+use super::scope::Scope;
+use super::session::{Session, host_of};
+use crate::http::{ApiError, Error, ErrorKind, Response, looks_like_page, title};
+use reqwest::StatusCode;
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why an answer that is read as a whole is missing.
+pub(super) enum AnswerError {
+    /// The answer is none, or a refusal: the transport has tried often enough.
+    Refused(Error),
+    /// The body of a good answer broke off, or is not what was asked for.
+    Body(Error),
+}
+
+impl Session {
+    /// Runs `work`, and again where the body of its answer broke off.
+    pub(super) async fn again<T>(&self, work: impl AsyncFn() -> Result<T, AnswerError>) -> Result<T, Error> {
+        let mut attempts = self.transport.retries().start();
+        loop {
+            match work().await {
+                Ok(found) => return Ok(found),
+                Err(AnswerError::Body(error)) if error.is_transient() && attempts.again().await => {}
+                Err(AnswerError::Body(error) | AnswerError::Refused(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// The answer if it is a good one and no HTML page; else an error with the registry's own words.
+    pub(super) async fn expect(
+        &self,
+        response: Response,
+        scope: &Scope,
+        what: impl Fn() -> String,
+        good: impl FnOnce(StatusCode) -> bool,
+    ) -> Result<Response, Error> {
+        let response = self.answered(response, scope, &what, good).await?;
+        if response.is_page() { Err(response.page(&what()).await) } else { Ok(response) }
+    }
+
+    /// The answer if it is a good one; else an error with the registry's own words.
+    pub(super) async fn answered(
+        &self,
+        response: Response,
+        scope: &Scope,
+        what: impl FnOnce() -> String,
+        good: impl FnOnce(StatusCode) -> bool,
+    ) -> Result<Response, Error> {
+        let status = response.status;
+        if good(status) {
+            return Ok(response);
+        }
+        let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        let url = response.url.clone();
+        let body = response.bytes(64 << 10).await.unwrap_or_default();
+        let words =
+            format!("{} answered {status}{}", host_of(&url), describe(&body, content_type.as_deref()));
+        Err(self.refusal(status, scope, words, api_errors(&body)).await.at(&url).about(what()))
+    }
+
+    /// The error for a refusal with this status and these error objects.
+    pub(super) async fn refusal(
+        &self,
+        status: StatusCode,
+        scope: &Scope,
+        words: String,
+        codes: Vec<ApiError>,
+    ) -> Error {
+        let mut error = match status.as_u16() {
+            404 => Error::new(ErrorKind::NotFound, words),
+            403 if is_quota(ErrorKind::Denied, &codes) => Error::new(ErrorKind::Denied, words),
+            401 | 403 => {
+                let why = self.auth.denied(scope, status).await;
+                Error::new(ErrorKind::Denied, format!("{words}; {why}"))
+            }
+            code => Error::new(ErrorKind::Status(code), words),
+        };
+        error.codes = codes;
+        error.answered(status)
+    }
+}
+
+/// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
+fn api_errors(body: &[u8]) -> Vec<ApiError> {
+    #[derive(Deserialize)]
+    struct Document {
+        errors: Vec<Value>,
+    }
+    let document: Option<Document> = serde_json::from_slice(body).ok();
+    let text =
+        |error: &Value, key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let error = |error: &Value| ApiError {
+        code: text(error, "code"),
+        message: text(error, "message"),
+        detail: error.get("detail").cloned().unwrap_or_default(),
+    };
+    document.iter().flat_map(|document| &document.errors).map(error).collect()
+}
+
+/// What an unexpected body says: the errors of the distribution API, an HTML page's title, or nothing.
+pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
+    let errors = api_errors(body);
+    let words = errors.iter().map(|error| format!("{} {}", error.code, error.message).trim().to_owned());
+    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
+    if !words.is_empty() {
+        return format!(": {}", words.join("; "));
+    }
+    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || looks_like_page(body) {
+        let titled = title(body).map(|title| format!(", titled '{title}'")).unwrap_or_default();
+        return format!(" (an HTML page{titled}: from a proxy?)");
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_described_in_their_own_words() {
+        let body = br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
+        assert_eq!(describe(body, None), ": MANIFEST_UNKNOWN manifest unknown");
+        let page = b"<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
+        assert!(describe(page, Some("text/html")).contains("titled 'Blocked'"));
+        assert_eq!(describe(b"", None), "");
+    }
+}

@@ -1,0 +1,214 @@
+//! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
+//! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
+
+use super::answer::AnswerError;
+use super::manifests::RawManifest;
+use super::session::Session;
+use crate::http::{Error, ErrorKind, Purpose, Request, Response};
+use crate::model::{Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag};
+use reqwest::header::{ACCEPT, LINK};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use url::Url;
+
+/// How many tags are asked for at a time.
+const PAGE: usize = 1000;
+
+#[derive(Deserialize)]
+struct Page {
+    tags: Option<Vec<String>>,
+}
+
+impl Session {
+    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come in more, and where
+    /// the registry does not list them, or does not say whether these are all.
+    ///
+    /// # Errors
+    /// When the registry cannot be reached.
+    pub async fn tags(&self, repository: &str, pages: usize) -> Result<Option<BTreeSet<String>>, Error> {
+        let scope = self.scope(repository, false);
+        let mut url = self.url(repository, "tags/list")?;
+        url.query_pairs_mut().append_pair("n", &PAGE.to_string());
+        let mut tags = BTreeSet::new();
+        for _ in 0..pages {
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let asking = self.again(async || {
+                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
+                if response.status != StatusCode::OK || response.is_page() {
+                    response.discard().await;
+                    return Ok(None);
+                }
+                let next = next_page(&url, &response);
+                let bytes = response.bytes(self.transport.limits().document_bytes).await;
+                Ok(Some((next, bytes.map_err(AnswerError::Body)?)))
+            });
+            let (next, bytes) = match asking.await {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind == ErrorKind::Invalid => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
+            let found = page.tags.unwrap_or_default();
+            // cut off without a word of how to go on
+            let cut = next.is_none() && found.len() == PAGE;
+            tags.extend(found);
+            match next {
+                Some(next) => url = next,
+                None => return Ok((!cut).then_some(tags)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. `push`
+    /// says that the account also writes there.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub async fn referrers(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<Option<Vec<Descriptor>>, Error> {
+        if self.lists_no_referrers(repository) {
+            return Ok(None);
+        }
+        let scope = self.scope(repository, push);
+        let mut url = self.url(repository, &format!("referrers/{subject}"))?;
+        let what = || format!("referrers of {}/{repository}@{subject}", self.host());
+        let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
+        let (limits, mut found) = (*self.transport.limits(), Vec::new());
+        for page in 0..limits.pages {
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
+            let request = request.header(ACCEPT, media_type::OCI_INDEX);
+            let asking = self.again(async || {
+                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
+                if page == 0 && is_unknown(response.status) {
+                    response.discard().await;
+                    return Ok(None);
+                }
+                let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
+                let response = response.map_err(AnswerError::Refused)?;
+                let next = next_page(&url, &response);
+                Ok(Some((next, response.bytes(limits.manifest_bytes).await.map_err(AnswerError::Body)?)))
+            });
+            let Some((next, bytes)) = asking.await? else {
+                self.listed_no_referrers(repository);
+                return Ok(None);
+            };
+            let entries =
+                referrers_in(&bytes).map_err(|error| invalid(error.to_string()).caused_by(error))?;
+            found.extend(entries.into_iter().map(|child| child.descriptor));
+            match next {
+                Some(next) => url = next,
+                None => return Ok(Some(found)),
+            }
+        }
+        Err(invalid(format!("they come in more than {} answers", limits.pages)))
+    }
+
+    /// The list of referrers that clients keep under a tag where the registry has no referrers API. `None` where
+    /// there is none. GitLab answers that tag with the subject itself, which is no list.
+    ///
+    /// # Errors
+    /// When the registry cannot say, or something else stands there.
+    pub async fn referrers_list(
+        &self,
+        repository: &str,
+        subject: &Digest,
+    ) -> Result<Option<RawManifest>, Error> {
+        let tag = referrers_tag(subject);
+        let raw = match self.manifest(repository, &tag).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        if subject.matches(&raw.bytes) {
+            return Ok(None);
+        }
+        match Manifest::parse(&raw.bytes, raw.content_type.as_deref()) {
+            Ok((Manifest::Index(_), kind)) if kind == media_type::OCI_INDEX => Ok(Some(raw)),
+            _ => {
+                let words = "what stands there is no OCI index, so it is no list of referrers";
+                let error = Error::new(ErrorKind::Invalid, words);
+                Err(error.about(format!("{}/{repository}:{tag}", self.host())))
+            }
+        }
+    }
+}
+
+/// Why bytes are no list of referrers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoReferrersList {
+    /// They are a manifest of another kind.
+    #[error("the answer is no index")]
+    Other,
+    /// They are no manifest.
+    #[error("the answer is no index: {0}")]
+    Unreadable(#[from] ManifestError),
+}
+
+/// The entries of a list of referrers.
+///
+/// # Errors
+/// When the bytes are no index.
+pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
+    match Manifest::parse(bytes, None)? {
+        (Manifest::Index(children), _) => Ok(children),
+        _ => Err(NoReferrersList::Other),
+    }
+}
+
+/// Answers by which registries say that they have no referrers API: the spec has 404, others are met.
+fn is_unknown(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
+}
+
+/// Where a list goes on (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and
+/// port a registry behind a proxy believes it has.
+fn next_page(asked: &Url, response: &Response) -> Option<Url> {
+    next_link(asked, response.header(LINK.as_str())?)
+}
+
+fn next_link(asked: &Url, header: &str) -> Option<Url> {
+    let is_next = |rest: &str| {
+        rest.split(',').next().unwrap_or(rest).split(';').any(|parameter| {
+            let mut words = parameter.splitn(2, '=').map(|word| word.trim().trim_matches('"'));
+            words.next().is_some_and(|name| name.eq_ignore_ascii_case("rel")) && words.next() == Some("next")
+        })
+    };
+    let links = header.split('<').skip(1).filter_map(|link| link.split_once('>'));
+    let target = links.filter(|(_, rest)| is_next(rest)).map(|(target, _)| target).next()?;
+    let joined = asked.join(target).ok()?;
+    let mut next = asked.clone();
+    next.set_path(joined.path());
+    next.set_query(joined.query());
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_asked_for_where_the_first_was() {
+        let asked = Url::parse("https://r.test:5000/v2/a/tags/list?n=2").unwrap();
+        let next = |header: &str| next_link(&asked, header).map(|url| url.to_string());
+        let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
+        assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
+        assert_eq!(next(r#"<?last=b&n=2>;rel=next"#), second);
+        assert_eq!(next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#), second);
+        assert_eq!(next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#), second);
+        assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);
+        assert_eq!(next("nonsense"), None);
+    }
+
+    #[test]
+    fn a_list_is_an_index_and_nothing_else() {
+        assert_eq!(referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#), Ok(vec![]));
+        assert!(referrers_in(b"<html>").is_err());
+        assert!(referrers_in(br#"{"errors":[]}"#).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! A session's manifests: get, head, put.
+
+use super::answer::{AnswerError, describe};
+use super::session::Session;
+use crate::http::{Body, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page};
+use crate::model::{Algorithm, Digest, media_type};
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Method, StatusCode};
+
+/// A manifest as it came, byte for byte.
+#[derive(Debug, Clone)]
+pub struct RawManifest {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// `Content-Type` of the answer.
+    pub content_type: Option<String>,
+    /// The digest, computed here.
+    pub digest: Digest,
+}
+
+impl Session {
+    /// The manifest at a tag or digest, at most [`crate::model::Limits::manifest_bytes`] long. A manifest by digest
+    /// has that digest. Where the body breaks off, or has other bytes, landfall asks again.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
+    pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
+        let (mut attempts, mut wrong) = (self.transport.retries().start(), 0);
+        loop {
+            let error = match self.manifest_once(repository, reference).await {
+                Ok((manifest, None)) => return Ok(manifest),
+                Ok((manifest, Some(named))) if named == manifest.digest => return Ok(manifest),
+                // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
+                Ok((manifest, Some(named))) => {
+                    let digest = manifest.digest.to_string();
+                    match self.manifest_once(repository, &digest).await {
+                        Ok((same, _)) => return Ok(same),
+                        Err(_) => self.is_another(repository, reference, &named, &digest),
+                    }
+                }
+                Err(AnswerError::Refused(error)) => return Err(error),
+                Err(AnswerError::Body(error)) => error,
+            };
+            // wrong bytes once may be a bad link or cache; twice is what the registry has
+            wrong += u32::from(error.kind == ErrorKind::Invalid);
+            if wrong > 1 || !attempts.again().await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// A manifest's name in messages.
+    fn manifest_name(&self, repository: &str, reference: &str) -> String {
+        format!("manifest {}/{repository} {reference}", self.host())
+    }
+
+    fn is_another(&self, repository: &str, reference: &str, named: &Digest, found: &str) -> Error {
+        let words = format!(
+            "the answer says that it is {named}, its bytes are {found}, which the registry does not have"
+        );
+        Error::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
+    }
+
+    /// One answer, and the digest that it says to have.
+    async fn manifest_once(
+        &self,
+        repository: &str,
+        reference: &str,
+    ) -> Result<(RawManifest, Option<Digest>), AnswerError> {
+        let url = self.url(repository, &format!("manifests/{reference}")).map_err(AnswerError::Refused)?;
+        let mut request = accept_manifests(Request::new(Method::GET, url, Purpose::Registry));
+        request.metered = true;
+        let scope = self.scope(repository, false);
+        let response = self.send(request, &scope).await.map_err(AnswerError::Refused)?;
+        let what = || self.manifest_name(repository, reference);
+        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
+        let response = response.map_err(AnswerError::Refused)?;
+        let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        let named = response.header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
+        let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
+        let url = response.url.clone();
+        let compressed = response.compressed(&what());
+        let bytes =
+            response.bytes(self.transport.limits().manifest_bytes).await.map_err(AnswerError::Body)?;
+        if looks_like_page(&bytes) {
+            return Err(AnswerError::Refused(came_instead(&url, None, &what(), &bytes)));
+        }
+        let digest = match reference.parse::<Digest>() {
+            Ok(wanted) if wanted.matches(&bytes) => {
+                return Ok((RawManifest { bytes, content_type, digest: wanted }, None));
+            }
+            wanted => wanted,
+        };
+        match (compressed, digest) {
+            (Some(error), _) => Err(AnswerError::Refused(error)),
+            (None, Ok(wanted)) => {
+                let looks = describe(&bytes, content_type.as_deref());
+                let words = format!("the answer is not {wanted}{looks}");
+                Err(AnswerError::Body(Error::new(ErrorKind::Invalid, words).at(&url)))
+            }
+            (None, Err(_)) => {
+                let digest = Digest::sha256(&bytes);
+                Ok((RawManifest { bytes, content_type, digest }, named))
+            }
+        }
+    }
+
+    /// The digest that a tag or digest stands at, or `None` where there is nothing. One HEAD; a GET where
+    /// the registry does not name the digest.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub async fn head_manifest(
+        &self,
+        repository: &str,
+        reference: &str,
+        push: bool,
+    ) -> Result<Option<Digest>, Error> {
+        let url = self.url(repository, &format!("manifests/{reference}"))?;
+        let request = accept_manifests(Request::new(Method::HEAD, url, Purpose::Registry));
+        let scope = self.scope(repository, push);
+        let response = self.send(request, &scope).await?;
+        match response.status {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::OK if response.is_page() => {
+                Err(response.page(&format!("what stands at {}/{repository}:{reference}", self.host())).await)
+            }
+            StatusCode::OK => {
+                match response.header("docker-content-digest").and_then(|text| text.parse().ok()) {
+                    Some(digest) => Ok(Some(digest)),
+                    None => self.get_digest(repository, reference).await,
+                }
+            }
+            StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference).await,
+            // some registries say 403 for what is not there; the push will tell
+            StatusCode::FORBIDDEN if push => Ok(None),
+            status => {
+                let error = self.refusal(status, &scope, status.to_string(), Vec::new()).await;
+                Err(error.at(&response.url).about(format!("{}/{repository}:{reference}", self.host())))
+            }
+        }
+    }
+
+    async fn get_digest(&self, repository: &str, reference: &str) -> Result<Option<Digest>, Error> {
+        match self.manifest(repository, reference).await {
+            Ok(manifest) => Ok(Some(manifest.digest)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts a manifest at a tag or digest. Returns whether the registry lists it among its subject's referrers.
+    ///
+    /// # Errors
+    /// The registry's refusal with its own words.
+    pub async fn put_manifest(
+        &self,
+        repository: &str,
+        reference: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<bool, Error> {
+        let url = self.url(repository, &format!("manifests/{reference}"))?;
+        let mut request = Request::new(Method::PUT, url, Purpose::Registry).header(CONTENT_TYPE, media_type);
+        request.body = Body::Bytes(bytes);
+        let scope = self.scope(repository, true);
+        let response = self.send(request, &scope).await?;
+        let what = || self.manifest_name(repository, reference);
+        let response = self.expect(response, &scope, what, |status| status.is_success()).await?;
+        let listed = response.headers.contains_key("oci-subject");
+        response.discard().await;
+        Ok(listed)
+    }
+}
+
+fn accept_manifests(mut request: Request) -> Request {
+    let kinds = [
+        media_type::OCI_INDEX,
+        media_type::DOCKER_LIST,
+        media_type::OCI_MANIFEST,
+        media_type::DOCKER_MANIFEST,
+        media_type::DOCKER_SCHEMA1_SIGNED,
+        media_type::DOCKER_SCHEMA1,
+        "*/*",
+    ];
+    request = request.header(ACCEPT, &kinds.join(", "));
+    request
+}

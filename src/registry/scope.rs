@@ -1,0 +1,22 @@
+//! What a request wants to do in a repository, as token services are told.
+
+/// What a request wants to do in a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    /// The repository.
+    pub(super) repository: String,
+    /// Whether it writes.
+    pub(super) push: bool,
+    /// A repository that a blob is mounted from.
+    pub(super) from: Option<String>,
+}
+
+impl Scope {
+    /// The scopes of the token that the request needs (distribution token specification).
+    pub(super) fn words(&self) -> Vec<String> {
+        let actions = if self.push { "pull,push" } else { "pull" };
+        let own = format!("repository:{}:{actions}", self.repository);
+        let other = self.from.as_ref().map(|from| format!("repository:{from}:pull"));
+        std::iter::once(own).chain(other).collect()
+    }
+}

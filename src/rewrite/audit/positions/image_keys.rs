@@ -1,0 +1,26 @@
+//! Keys that are named after an image.
+
+use super::claim::Claim;
+use super::enclosing::Enclosing;
+use super::position::Position;
+use crate::rewrite::audit::inventory::Inventory;
+
+pub(super) struct ImageKeys;
+
+impl Position for ImageKeys {
+    fn scalar<'t>(
+        &self,
+        text: &'t str,
+        around: &Enclosing<'_>,
+        _inventory: &Inventory<'_>,
+    ) -> Option<Claim<'t>> {
+        let (sure, in_container) = (around.container, around.container);
+        around.key.is_some_and(is_image_name).then_some(Claim { written: text, sure, in_container })
+    }
+}
+
+/// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`, `RELATED_IMAGE_X`.
+pub(super) fn is_image_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("image") || name.starts_with("related_image_") || name.contains("_image_ref")
+}

@@ -1,0 +1,46 @@
+//! The table of positions: where images are named in YAML and JSON documents, whether a lock knows them or not. Each
+//! position is one file and one row.
+
+mod claim;
+mod containers;
+mod enclosing;
+mod flags;
+mod full_names;
+mod image_keys;
+mod kustomize;
+mod pod_status;
+mod position;
+mod reader;
+mod split;
+mod variables;
+mod walker;
+
+use super::candidate::Candidate;
+use super::inventory::Inventory;
+use super::location::LineIndex;
+use crate::rewrite::yaml::Document;
+use position::Position;
+
+/// Every position. Where several claim the entries of a mapping, or a value, the first one gets them.
+const POSITIONS: &[&dyn Position] = &[
+    &pod_status::PodStatus,
+    &kustomize::Kustomize,
+    &split::Split,
+    &containers::Containers,
+    &variables::Variables,
+    &flags::FlagValues,
+    &image_keys::ImageKeys,
+    &flags::ImageFlags,
+    &full_names::FullNames,
+];
+
+/// Every value of `documents` that names an image, or may, in the order of the text. `depth` is how many more levels
+/// of texts within texts are read.
+pub(super) fn candidates(
+    documents: &[Document<'_>],
+    lines: &LineIndex<'_>,
+    inventory: &Inventory<'_>,
+    depth: usize,
+) -> Vec<Candidate> {
+    walker::candidates(POSITIONS, documents, lines, inventory, depth)
+}

@@ -1,0 +1,98 @@
+//! A chart with its subcharts: their effective values, and where a value is written.
+
+use super::values::coalesce;
+use crate::document::{Node, line_column};
+use serde_yaml::{Mapping, Value};
+
+/// A chart with its subcharts.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// Its name in Chart.yaml.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `appVersion`: what most charts take as the tag where their values name none.
+    pub app_version: Option<String>,
+    /// The key of its values in its parent's: its alias, or its name.
+    pub key: String,
+    /// The `condition` of the dependency: paths in the parent's values, comma-separated.
+    pub(super) condition: Option<String>,
+    /// The file of its defaults, for messages.
+    pub(super) values_file: String,
+    /// The text of its defaults.
+    pub(super) values_text: String,
+    pub(super) values: Mapping,
+    /// Its other documents, where it is an archive: name and text. In a folder they are files of their own.
+    pub(super) documents: Vec<(String, String)>,
+    /// Its subcharts, in the order of their keys.
+    pub subcharts: Vec<Chart>,
+}
+
+impl Chart {
+    /// Its defaults with those of its subcharts under their keys, as Helm puts them together, and with
+    /// `over` laid over them.
+    pub fn effective(&self, over: &Mapping) -> Mapping {
+        let mut values = over.clone();
+        coalesce(&mut values, &self.values);
+        for chart in &self.subcharts {
+            let mut own = match values.get(&chart.key) {
+                Some(Value::Mapping(own)) => own.clone(),
+                None | Some(Value::Null) => Mapping::new(),
+                // Helm refuses this; what it says about images is nothing
+                Some(_) => continue,
+            };
+            own = chart.effective(&own);
+            values.insert(chart.key.as_str().into(), own.into());
+        }
+        values
+    }
+
+    /// The condition by which `values`, its effective ones, switch off the subchart that `path` leads into.
+    pub fn off(&self, path: &[String], values: &Mapping) -> Option<&str> {
+        let (first, rest) = path.split_first()?;
+        let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
+        chart.is_off(values).or_else(|| chart.off(rest, values.get(first)?.as_mapping()?))
+    }
+
+    /// The condition that the values of its parent make `false`: the first that they have counts.
+    fn is_off(&self, parent: &Mapping) -> Option<&str> {
+        let at = |path: &str| {
+            let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+            let rest = rest.split('.').filter(|key| !key.is_empty());
+            rest.fold(parent.get(first), |value, key| value?.get(key))?.as_bool()
+        };
+        let conditions = self.condition.as_deref()?.split(',').map(str::trim);
+        conditions
+            .filter_map(|path| Some((path, at(path)?)))
+            .next()
+            .filter(|(_, on)| !on)
+            .map(|(path, _)| path)
+    }
+
+    /// Its documents and those of its subcharts that are not values, where they are in archives.
+    pub fn documents(&self) -> Vec<&(String, String)> {
+        let below = self.subcharts.iter().flat_map(Chart::documents);
+        self.documents.iter().chain(below).collect()
+    }
+
+    /// Where the values file, or that of a subchart, says what stands at `path`: file, line and column.
+    /// Where it does not stand in so many words, the place of what it would stand in.
+    pub fn place(&self, path: &[String]) -> (String, usize, usize) {
+        let root = Node::parse(&self.values_text).unwrap_or_default();
+        let (mut node, mut depth) = (&root, 0);
+        for key in path {
+            if node.key_span(key).is_none() {
+                break;
+            }
+            (node, depth) = (node.get(key), depth + 1);
+        }
+        let below = path.split_first().and_then(|(first, rest)| {
+            let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
+            (depth < path.len()).then(|| chart.place(rest))
+        });
+        below.unwrap_or_else(|| {
+            let (line, column) = line_column(&self.values_text, node.span().start);
+            (self.values_file.clone(), line, column)
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! Values of charts: read, and laid over each other as Helm does.
+
+use crate::document::{self, Diagnostic};
+use serde_yaml::{Mapping, Value};
+
+/// Lays `over` over `under`, as Helm does: mappings are merged, a null takes the default away.
+pub fn coalesce(over: &mut Mapping, under: &Mapping) {
+    for (key, default) in under {
+        match (over.get_mut(key), default) {
+            (None, _) => drop(over.insert(key.clone(), default.clone())),
+            (Some(Value::Mapping(over)), Value::Mapping(under)) => coalesce(over, under),
+            _ => {}
+        }
+    }
+}
+
+/// The values in `text`, with merge keys applied.
+pub fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
+    let fault = |message: String| Diagnostic {
+        file: file.into(),
+        text: text.into(),
+        span: 0..0,
+        message,
+        help: Some("values are one YAML mapping".into()),
+    };
+    let mut values: Value = document::read(file, text)?;
+    values.apply_merge().map_err(|error| fault(error.to_string()))?;
+    match values {
+        Value::Mapping(values) => Ok(values),
+        Value::Null => Ok(Mapping::new()),
+        _ => Err(Box::new(fault("these are no values of a chart".into()))),
+    }
+}
+
+/// The text of a scalar; `None` for null and what is no scalar.
+pub(in crate::rewrite) fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! The reference index: which locked item a written reference means, and what replaces it.
+
+mod aliases;
+mod answer;
+mod basenames;
+mod file_urls;
+mod listing;
+mod locked;
+mod lookup;
+mod prefix;
+mod reference_index;
+mod repository;
+#[cfg(test)]
+mod tests;
+mod url_lookup;
+mod words;
+
+pub(crate) use aliases::{names_of, other_hosts};
+pub(crate) use answer::{Lookup, Replacement};
+pub(crate) use listing::listed;
+pub(crate) use locked::{Found, LockedImage, LossCause, losses, names};
+pub use reference_index::ReferenceIndex;
+pub(crate) use url_lookup::{UrlLookup, UrlPattern};

@@ -1,0 +1,117 @@
+//! Looks up URLs: whole ones, and those with placeholders in them.
+
+use super::reference_index::ReferenceIndex;
+
+/// A URL that may have placeholders, which are filled in when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UrlPattern<'t> {
+    /// Up to the first placeholder.
+    pub(crate) head: &'t str,
+    /// The literal parts between placeholders, and after the last one.
+    pub(crate) rest: Vec<&'t str>,
+}
+
+/// What the index says about a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UrlLookup {
+    /// The lock has nothing like it.
+    Unknown,
+    /// It is right as it is; the item that it means, where that is certain.
+    Settled(Option<String>),
+    /// It concerns something locked, but must not be changed; why.
+    Left(String),
+    /// It means locked URLs and is to be written differently.
+    Known {
+        /// The locked URL, or the head of the pattern.
+        item: String,
+        /// What replaces the head.
+        to: String,
+        /// The locked URLs that it can become, where it has placeholders.
+        reaches: Vec<String>,
+    },
+}
+
+impl ReferenceIndex {
+    /// What `url` means.
+    pub(crate) fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
+        let urls = &self.urls;
+        let whole = url.rest.is_empty();
+        let Some((local, there)) = urls.parts(url.head) else { return UrlLookup::Unknown };
+        // a placeholder within the host decides where it goes
+        if !whole && !local.contains('/') {
+            return UrlLookup::Unknown;
+        }
+        let is_same = |locked: &str| there || same_scheme(locked, url.head);
+        let mut reaches = Vec::new();
+        let item = match whole {
+            true => urls.urls.get(&local).filter(|locked| is_same(locked)).cloned(),
+            false => {
+                let known =
+                    || urls.urls.range(local.clone()..).take_while(|(name, _)| name.starts_with(&local));
+                let fitting =
+                    known().filter(|(name, locked)| is_same(locked) && fits(&name[local.len()..], &url.rest));
+                reaches.extend(fitting.map(|(_, locked)| locked.clone()));
+                if reaches.is_empty() && known().next().is_some() {
+                    let why = "the lock has URLs that begin so, but none that this can become";
+                    return if there { UrlLookup::Settled(None) } else { UrlLookup::Left(why.into()) };
+                }
+                reaches.first().map(|_| url.head.to_owned())
+            }
+        };
+        let Some(item) = item else {
+            let is_folder =
+                whole && local.contains('/') && urls.folders.contains(local.trim_end_matches('/'));
+            return match (there, is_folder) {
+                (true, _) => UrlLookup::Settled(None),
+                (false, true) => {
+                    let why = "locked files stand in this folder; what is put after it is not seen";
+                    UrlLookup::Left(why.into())
+                }
+                (false, false) => UrlLookup::Unknown,
+            };
+        };
+        if there != urls.reverse {
+            return UrlLookup::Settled(Some(item));
+        }
+        match self.moved(&local, there) {
+            Some(to) => UrlLookup::Known { item, to, reaches },
+            None => {
+                let why = "the site names no file server: add `files: http://…` to it, or --files URL";
+                UrlLookup::Left(why.into())
+            }
+        }
+    }
+
+    /// The URL of `local` at the other end: upstream for one at the file server, which `there` says. `None` where
+    /// there is no file server.
+    fn moved(&self, local: &str, there: bool) -> Option<String> {
+        if !there {
+            return self.urls.base.as_ref().map(|base| format!("{base}/{local}"));
+        }
+        let locked = self.urls.urls.range(local.to_owned()..).next().map(|(_, locked)| locked.as_str());
+        let scheme = locked.and_then(|url| url.split_once("://")).map_or("https", |(scheme, _)| scheme);
+        Some(format!("{scheme}://{local}"))
+    }
+
+    /// Whether `url` names a host that the lock has files of, or the file server.
+    pub(crate) fn has_host(&self, url: &str) -> bool {
+        self.urls.has_host(url)
+    }
+}
+
+/// Whether what follows a head can be `rest`: its literal parts in their order, with anything between them and
+/// after them.
+fn fits(mut text: &str, rest: &[&str]) -> bool {
+    rest.iter().all(|part| match text.find(part) {
+        Some(at) => {
+            text = &text[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+fn same_scheme(one: &str, other: &str) -> bool {
+    let scheme = |url: &str| url.split("://").next().map(str::to_ascii_lowercase);
+    scheme(one) == scheme(other)
+}

@@ -1,0 +1,90 @@
+//! The grammar of keys that name a part of a reference: `registry`, `repository`, `tag` and `digest`, also with a
+//! shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
+
+use super::yaml::{Document, Entry, Node};
+use std::collections::BTreeMap;
+
+/// A part of a reference, by the end of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::rewrite) enum Part {
+    Registry,
+    Repository,
+    Tag,
+    Digest,
+}
+
+const ENDINGS: [(&str, Part); 9] = [
+    // kustomize: what replaces the image that `name` says; before the `tag` that it ends in
+    ("newname", Part::Repository),
+    ("newtag", Part::Tag),
+    ("registry", Part::Registry),
+    ("repository", Part::Repository),
+    ("repo", Part::Repository),
+    ("tag", Part::Tag),
+    ("digest", Part::Digest),
+    ("sha", Part::Digest),
+    ("hub", Part::Registry),
+];
+
+/// The parts that stand in one mapping under keys with one beginning: where each is in the mapping.
+pub(in crate::rewrite) type Group = BTreeMap<Part, usize>;
+
+/// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
+pub(in crate::rewrite) fn part(key: &str) -> Option<(String, Part)> {
+    let last = key.bytes().next_back()?.to_ascii_lowercase();
+    let ending = ENDINGS.iter().filter(|(ending, _)| ending.as_bytes().last() == Some(&last));
+    ending.into_iter().find_map(|(ending, part)| {
+        let at = key.len().checked_sub(ending.len()).filter(|&at| key.is_char_boundary(at))?;
+        let (beginning, end) = key.split_at(at);
+        end.eq_ignore_ascii_case(ending).then_some(())?;
+        let stem = beginning.trim_end_matches(['_', '-', '.']);
+        let word = stem.len() < beginning.len() || stem.is_empty() || end.starts_with(char::is_uppercase);
+        word.then(|| (stem.to_ascii_lowercase(), *part))
+    })
+}
+
+/// The references in parts of a mapping that stands under `under`.
+pub(in crate::rewrite) fn groups(
+    entries: &[Entry<'_>],
+    under: Option<&str>,
+    document: &Document<'_>,
+) -> Vec<Group> {
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    for (at, (key, value)) in entries.iter().enumerate() {
+        let Some(key) = key.scalar() else { continue };
+        let Some((stem, part)) = part(&key.value) else { continue };
+        if document.text(value).is_some() {
+            groups.entry(stem).or_default().entry(part).or_insert(at);
+        }
+    }
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let find = |name: &str| {
+        let is_it = |key: &Node<'_>| key.scalar().is_some_and(|key| key.value == name);
+        entries.iter().position(|(key, value)| is_it(key) && document.text(value).is_some())
+    };
+    // `image` beside a `tag`, or an `imageTag`, is the repository
+    if let Some(at) = find("image") {
+        let fits = |stem: &&str| groups.get(*stem).is_some_and(|g| !g.contains_key(&Part::Repository));
+        if let Some(group) = ["", "image"].iter().find(|stem| fits(stem)).and_then(|s| groups.get_mut(*s)) {
+            group.insert(Part::Repository, at);
+        }
+    }
+    // `name` beside a `registry` is it, too, and in what is named after an image
+    let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
+    if let (Some(at), Some(group)) = (find("name"), groups.get_mut("")) {
+        let sure = group.contains_key(&Part::Registry) || (in_image && group.contains_key(&Part::Tag));
+        if sure && !group.contains_key(&Part::Repository) {
+            group.insert(Part::Repository, at);
+        }
+    }
+    // `version` beside `registry` and `image` is the tag (Calico)
+    if let (Some(at), Some(group)) = (find("version"), groups.get_mut("")) {
+        let rest = [Part::Registry, Part::Repository].iter().all(|part| group.contains_key(part));
+        if rest && !group.contains_key(&Part::Tag) && !group.contains_key(&Part::Digest) {
+            group.insert(Part::Tag, at);
+        }
+    }
+    groups.into_values().collect()
+}

@@ -1,0 +1,69 @@
+//! The result of a scan: the occurrences in a text and how the text was read.
+
+use super::edit::{self, Edit};
+use super::occurrence::Occurrence;
+use serde::Serialize;
+use std::ops::Range;
+
+/// How a text was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadAs {
+    /// As YAML, which includes JSON.
+    Yaml,
+    /// Word by word.
+    Text,
+    /// Not at all: it contains no word of the lock.
+    Nothing,
+}
+
+/// Everything that a scan found in a text, in the order of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanResult {
+    /// The references.
+    pub found: Vec<Occurrence>,
+    /// How the text was read.
+    pub read_as: ReadAs,
+    /// The byte ranges of values in Secrets.
+    pub secrets: Vec<Range<usize>>,
+}
+
+impl ScanResult {
+    /// The result for a text that holds nothing of the lock.
+    pub(crate) fn nothing() -> ScanResult {
+        ScanResult { found: Vec::new(), read_as: ReadAs::Nothing, secrets: Vec::new() }
+    }
+
+    /// All edits, in the order of the text.
+    pub fn edits(&self) -> Vec<&Edit> {
+        sorted_edits(&self.found)
+    }
+
+    /// Sorts the occurrences by offset, and counts their lines and columns in `text`.
+    pub(crate) fn with_lines(mut self, text: &str) -> ScanResult {
+        self.found.sort_by_key(|occurrence| occurrence.at);
+        let (mut line, mut start, mut seen) = (1, 0, 0);
+        for occurrence in &mut self.found {
+            let at = occurrence.at.clamp(seen, text.len());
+            for (gap, _) in text[seen..at].match_indices('\n') {
+                (line, start) = (line + 1, seen + gap + 1);
+            }
+            seen = at;
+            (occurrence.line, occurrence.column) =
+                (line, text[start..at].trim_start_matches('\u{feff}').chars().count() + 1);
+        }
+        self
+    }
+
+    /// `text` with all edits applied.
+    pub(crate) fn apply(&self, text: &str) -> String {
+        edit::apply(&self.edits(), text, 0..text.len())
+    }
+}
+
+/// The edits of all of `found`, in the order of the text.
+pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&Edit> {
+    let mut edits: Vec<_> = found.iter().flat_map(|occurrence| &occurrence.edits).collect();
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    edits
+}

@@ -1,0 +1,47 @@
+//! Comments of texts, as most languages write them.
+
+use std::ops::Range;
+
+/// The comments of a text, as most languages that stand in for YAML have them: `#` at the beginning of a line or
+/// after white space and outside of quotes, `;` and `//` at the beginning, `{{/* */}}`.
+pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = line.len() - line.trim_start().len();
+        let body = &line[start..];
+        // BuildKit reads its frontend's image from such a line
+        let directive = body.starts_with("# syntax=") || body.starts_with("#syntax=");
+        let whole = body.starts_with(['#', ';']) || body.starts_with("//");
+        let from = match whole {
+            true => Some(start).filter(|_| !directive),
+            false => hash(line),
+        };
+        found.extend(from.map(|from| at + from..at + line.len()));
+        at += line.len();
+    }
+    for (start, _) in
+        text.match_indices("/*").filter(|(at, _)| text[..*at].trim_end_matches(['-', ' ']).ends_with("{{"))
+    {
+        let end = text[start..].find("*/").map_or(text.len(), |len| start + len);
+        found.push(start..end);
+    }
+    found.sort_by_key(|range| range.start);
+    found
+}
+
+/// Where a comment begins in the middle of a line.
+fn hash(line: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (None, '#') if before.is_whitespace() => return Some(at),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open && before != '\\' => quote = None,
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}

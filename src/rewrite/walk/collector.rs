@@ -1,0 +1,135 @@
+//! Collects the occurrences of a document, and turns edits of values into edits of bytes.
+
+use crate::rewrite::edit::Edit;
+use crate::rewrite::occurrence::{Meaning, Occurrence};
+use crate::rewrite::role::Role;
+use crate::rewrite::settings::Settings;
+use crate::rewrite::source_map::SourceMap;
+use crate::rewrite::yaml::{Document, Node, Scalar, stays_plain};
+use granit_parser::ScalarStyle;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+const UNMAPPED: &str = "it is spelled in a way that cannot be taken apart";
+
+/// What was collected from the documents of one part of a text.
+#[derive(Default)]
+pub(super) struct Collected {
+    pub(super) found: Vec<Occurrence>,
+    /// The byte ranges of values in Secrets.
+    pub(super) secrets: Vec<Range<usize>>,
+    /// The new values of scalars that change, by the first byte of the scalar.
+    pub(super) changed: BTreeMap<usize, String>,
+}
+
+/// Collects the occurrences of one document.
+pub(in crate::rewrite) struct Collector<'e, 's> {
+    pub(in crate::rewrite) settings: &'e Settings<'e>,
+    pub(in crate::rewrite) document: &'s Document<'s>,
+    pub(super) source: &'s str,
+    pub(super) collected: &'e mut Collected,
+}
+
+impl<'s> Collector<'_, 's> {
+    /// Adds an occurrence at `node`, without edits.
+    pub(in crate::rewrite) fn add(&mut self, node: &Node<'_>, written: &str, role: Role, meaning: Meaning) {
+        self.collected.found.push(Occurrence::new(node.start(), written, role, meaning));
+    }
+
+    /// Adds occurrences in the value of `scalar`, whose offsets and edits are those of the value. `keep` says why
+    /// nothing may be changed, if so.
+    pub(in crate::rewrite) fn add_in_value(
+        &mut self,
+        scalar: &Scalar<'_>,
+        found: Vec<Occurrence>,
+        keep: Option<&str>,
+    ) {
+        if found.is_empty() {
+            return;
+        }
+        let source_map = SourceMap::of(self.source, scalar);
+        let mut changes: Vec<Edit> = Vec::new();
+        let mut in_source = Vec::with_capacity(found.len());
+        for mut occurrence in found {
+            let at = source_map.as_ref().and_then(|source_map| source_map.offset(occurrence.at));
+            occurrence.at = at.unwrap_or(scalar.span.start);
+            let edits = std::mem::take(&mut occurrence.edits);
+            let mapped: Result<Vec<Edit>, &str> = edits
+                .iter()
+                .map(|edit| match (&source_map, keep) {
+                    (_, Some(why)) => Err(why),
+                    (None, None) => Err(UNMAPPED),
+                    (Some(source_map), None) => source_map.edit(self.source, edit),
+                })
+                .collect();
+            match mapped {
+                Ok(mapped) => {
+                    occurrence.edits = mapped;
+                    changes.extend(edits);
+                }
+                Err(why) => occurrence.leave(why),
+            }
+            if let Some(why) = keep.filter(|_| occurrence.is_change()) {
+                occurrence.leave(why);
+            }
+            in_source.push(occurrence);
+        }
+        self.change(scalar, &changes, &mut in_source);
+        self.collected.found.extend(in_source);
+    }
+
+    /// Adds `occurrence`, whose change is a new text for each scalar of `parts`. An error says why that is impossible.
+    pub(in crate::rewrite) fn add_in_parts(
+        &mut self,
+        mut occurrence: Occurrence,
+        parts: Vec<(&'s Scalar<'s>, String)>,
+    ) -> Result<(), &'static str> {
+        let mut changed = Vec::new();
+        for (scalar, bytes) in parts {
+            let source_map = SourceMap::of(self.source, scalar).ok_or(UNMAPPED)?;
+            let start = scalar.value.len() - scalar.value.trim_start().len();
+            let change = Edit { span: start..start + scalar.value.trim().len(), bytes };
+            let edit = source_map.edit(self.source, &change)?;
+            let (value, quoted) = self.quoted(scalar, &[change])?;
+            occurrence.edits.push(quoted.unwrap_or(edit));
+            changed.push((scalar.span.start, value));
+        }
+        self.collected.changed.extend(changed);
+        self.collected.found.push(occurrence);
+        Ok(())
+    }
+
+    /// Notes the new value of `scalar`, and quotes it where it needs that.
+    fn change(&mut self, scalar: &Scalar<'_>, changes: &[Edit], found: &mut [Occurrence]) {
+        if changes.is_empty() {
+            return;
+        }
+        match self.quoted(scalar, changes) {
+            Ok((new, edit)) => {
+                if let Some(edit) = edit {
+                    let mut edits = vec![edit];
+                    let changed = found.iter_mut().filter(|occurrence| !occurrence.edits.is_empty());
+                    changed.for_each(|occurrence| occurrence.edits = std::mem::take(&mut edits));
+                }
+                self.collected.changed.insert(scalar.span.start, new);
+            }
+            Err(why) => found.iter_mut().filter(|one| one.is_change()).for_each(|one| one.leave(why)),
+        }
+    }
+
+    /// The new value of `scalar`, and one edit in place of all `changes` where it needs quotes that it lacks.
+    fn quoted(&self, scalar: &Scalar<'_>, changes: &[Edit]) -> Result<(String, Option<Edit>), &'static str> {
+        let mut new = scalar.value.to_string();
+        for change in changes.iter().rev() {
+            new.replace_range(change.span.clone(), &change.bytes);
+        }
+        if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
+            return Ok((new, None));
+        }
+        if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\']) {
+            return Err("with it, the value would need quotes");
+        }
+        let bytes = format!("\"{new}\"");
+        Ok((new, Some(Edit { span: scalar.span.clone(), bytes })))
+    }
+}

@@ -1,0 +1,99 @@
+//! Quoted scalars.
+
+use super::reader::{Reader, fold};
+use crate::rewrite::yaml::node::Scalar;
+use granit_parser::ScalarStyle;
+use memchr::{memchr2, memchr3};
+use std::borrow::Cow;
+
+impl<'a> Reader<'a> {
+    /// A quoted scalar that begins here; on one line, unless it stands below a column.
+    pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<Scalar<'a>> {
+        let start = self.at;
+        let single = self.byte() == Some(b'\'');
+        let mut from = start + 1;
+        self.at = from;
+        let mut value = Cow::Borrowed("");
+        let mut lines = false;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let found = if single { memchr2(b'\'', b'\n', rest) } else { memchr3(b'"', b'\\', b'\n', rest) };
+            self.at += found?;
+            let text = &self.text[from..self.at];
+            let next = self.byte_at(self.at + 1);
+            match self.bytes[self.at] {
+                b'\n' => {
+                    value.to_mut().push_str(text.trim_end_matches([' ', '\t']));
+                    fold(value.to_mut(), self.go_on(below?)?);
+                    lines = true;
+                }
+                b'\\' if next == Some(b'\n') => {
+                    value.to_mut().push_str(text);
+                    self.at += 1;
+                    // empty lines after it are left to the other reader
+                    (self.go_on(below?)? == 1).then_some(())?;
+                    lines = true;
+                }
+                b'\'' if next == Some(b'\'') && single => {
+                    value.to_mut().push_str(text);
+                    value.to_mut().push('\'');
+                    self.at += 2;
+                }
+                b'\\' => {
+                    let value = value.to_mut();
+                    value.push_str(text);
+                    value.push(self.escaped()?);
+                }
+                _ => {
+                    match &mut value {
+                        Cow::Owned(value) => value.push_str(text),
+                        value => *value = Cow::Borrowed(text),
+                    }
+                    self.at += 1;
+                    let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
+                    // a key stands on one line
+                    let is_key = self.byte() == Some(b':');
+                    return (!(lines && is_key)).then(|| Scalar::of(value, style, start..self.at));
+                }
+            }
+            from = self.at;
+        }
+    }
+
+    /// From the end of a line of a quoted scalar to where it goes on: how many lines end before that.
+    fn go_on(&mut self, below: isize) -> Option<usize> {
+        let (breaks, spaces) = self.breaks();
+        (spaces > below && self.byte() != Some(b'\t')).then_some(breaks)
+    }
+
+    /// What the escape that begins here means.
+    fn escaped(&mut self) -> Option<char> {
+        let plain = match self.byte_at(self.at + 1)? {
+            byte @ (b'"' | b'/' | b'\\' | b' ') => Ok(char::from(byte)),
+            b'0' => Ok('\0'),
+            b'a' => Ok('\x07'),
+            b'b' => Ok('\x08'),
+            b't' => Ok('\t'),
+            b'n' => Ok('\n'),
+            b'v' => Ok('\x0b'),
+            b'f' => Ok('\x0c'),
+            b'r' => Ok('\r'),
+            b'e' => Ok('\x1b'),
+            b'x' => Err(2),
+            b'u' => Err(4),
+            // the others are left to the other reader
+            _ => return None,
+        };
+        self.at += 2;
+        match plain {
+            Ok(plain) => Some(plain),
+            Err(len) => {
+                let digits = self.text.get(self.at..self.at + len)?;
+                self.at += len;
+                let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+                // halves of a pair are no character, and are left to the other reader
+                hex.then(|| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32))?
+            }
+        }
+    }
+}

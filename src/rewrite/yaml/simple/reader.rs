@@ -1,0 +1,149 @@
+//! A position in a text that moves over blanks, comments and line breaks.
+
+use memchr::memchr;
+
+/// How deep collections may nest here; what is deeper is read by the other reader, within its own bounds.
+const DEEPEST: usize = 64;
+/// The longest simple key that is read here, in bytes; the specification allows 1024 characters.
+pub(super) const LONGEST_KEY: usize = 1000;
+
+/// A place in a text, between tokens.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+    /// That of the first token of a line, where `at` stands; -1 where there is none any more.
+    pub(super) column: isize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of `text` from the byte `at`.
+    pub(super) fn new(text: &'a str, at: usize) -> Reader<'a> {
+        Reader { text, bytes: text.as_bytes(), at, column: 0, depth: 0 }
+    }
+
+    /// Enters a collection; `None` where it is nested too deep.
+    pub(super) fn enter(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= DEEPEST).then_some(())
+    }
+
+    /// Leaves a collection.
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    pub(super) fn byte_at(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    pub(super) fn byte(&self) -> Option<u8> {
+        self.byte_at(self.at)
+    }
+
+    /// Whether a line or the text ends at `at`, or a blank stands there.
+    pub(super) fn is_blank_at(&self, at: usize) -> bool {
+        matches!(self.byte_at(at), None | Some(b' ' | b'\n' | b'\t'))
+    }
+
+    /// Whether an entry of a block list begins here.
+    pub(super) fn is_dash(&self) -> bool {
+        self.byte() == Some(b'-') && self.is_blank_at(self.at + 1)
+    }
+
+    pub(super) fn skip_spaces(&mut self) -> usize {
+        let rest = &self.bytes[self.at..];
+        let count = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
+        self.at += count;
+        count
+    }
+
+    /// To the end of this line.
+    pub(super) fn skip_line(&mut self) {
+        self.at = memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |len| self.at + len);
+    }
+
+    /// After a node: to the first token of a line to come, over nothing but blanks and comments.
+    pub(super) fn end_line(&mut self) -> Option<()> {
+        let spaces = self.skip_spaces();
+        match self.byte() {
+            None | Some(b'\n') => {}
+            Some(b'#') if spaces > 0 => self.skip_line(),
+            Some(_) => return None,
+        }
+        self.at = self.bytes.len().min(self.at + 1);
+        self.next_line()
+    }
+
+    /// At the beginning of a line: to the first token of this line or of one to come.
+    pub(super) fn next_line(&mut self) -> Option<()> {
+        loop {
+            let spaces = self.skip_spaces();
+            match self.byte() {
+                None => {
+                    self.column = -1;
+                    return Some(());
+                }
+                Some(b'\n') => {}
+                Some(b'#') => self.skip_line(),
+                Some(b'\t') => return None,
+                Some(_) => {
+                    self.column = isize::try_from(spaces).ok()?;
+                    return Some(());
+                }
+            }
+            self.at = self.bytes.len().min(self.at + 1);
+        }
+    }
+
+    /// Whether the `:` of a block mapping stands here.
+    pub(super) fn is_colon(&self) -> bool {
+        self.byte() == Some(b':') && self.is_blank_at(self.at + 1)
+    }
+
+    /// Whether what stands here would begin or end a document at the beginning of a line.
+    pub(super) fn is_marker(&self) -> bool {
+        let rest = &self.bytes[self.at..];
+        (rest.starts_with(b"---") || rest.starts_with(b"...")) && self.is_blank_at(self.at + 3)
+    }
+
+    /// From the end of a line to the first token of the next that is not empty: how many lines end before it, and how
+    /// far it is indented.
+    pub(super) fn breaks(&mut self) -> (usize, isize) {
+        let mut breaks = 0;
+        loop {
+            self.at = self.bytes.len().min(self.at + 1);
+            breaks += 1;
+            let spaces = self.skip_spaces();
+            if self.byte() != Some(b'\n') {
+                // no text is that long
+                return (breaks, isize::try_from(spaces).unwrap_or(isize::MAX));
+            }
+        }
+    }
+
+    pub(super) fn skip_at_most(&mut self, most: usize) -> usize {
+        let rest = &self.bytes[self.at..];
+        let count = rest.iter().take(most).take_while(|byte| **byte == b' ').count();
+        self.at += count;
+        count
+    }
+}
+
+/// Adds what is left of line breaks between words.
+pub(super) fn fold(value: &mut String, breaks: usize) {
+    match breaks {
+        1 => value.push(' '),
+        _ => (1..breaks).for_each(|_| value.push('\n')),
+    }
+}
+
+/// Whether no plain scalar begins with `byte`, whatever follows it.
+pub(super) fn is_sign(byte: u8) -> bool {
+    is_flow(byte) || matches!(byte, b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t')
+}
+
+pub(super) fn is_flow(byte: u8) -> bool {
+    matches!(byte, b',' | b'[' | b']' | b'{' | b'}')
+}
