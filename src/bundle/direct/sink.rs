@@ -45,7 +45,7 @@ impl LocalSink for DirectBundle {
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // whether a stored blob is there shows when its bytes are looked at
+        // whether a stored blob is there is known only once its bytes are hashed
         if place < state.compressed {
             return Ok(false);
         }
@@ -83,7 +83,7 @@ impl LocalSink for DirectBundle {
         let length = state.file.metadata().map_or(0, |data| data.len());
         let (begin, apart) = state.journal.there(&descriptor.digest);
         let mut writer = Writer::new(StoredPartialBlob::new(state.clone(), descriptor, start), descriptor);
-        // a file that was cut has not what its journal says
+        // a file that was cut short lacks what its journal says
         let reach = apart.last().map_or(begin, |last| last.1);
         if reach > descriptor.size || reach > 0 && start + stored_place(reach - 1).0 >= length {
             writer.restart()?;

@@ -16,7 +16,7 @@ pub enum BaseName {
         /// Fingerprint of its lock.
         lock: Digest,
     },
-    /// A lock: whoever has all that it names.
+    /// A lock: everybody who has all that it names.
     Lock {
         /// Its fingerprint.
         lock: Digest,

@@ -57,7 +57,7 @@ impl PackPlan {
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
         for entry in lock.each_entry() {
-            let mut lacking = Vec::new();
+            let mut absent = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
                 if bases.is_empty() { HashSet::new() } else { base::kept(&entry, blobs).map_err(failed)? };
@@ -72,16 +72,13 @@ impl PackPlan {
                 }
                 match asked[digest] {
                     Some(found) if found == *size => {}
-                    Some(found) => lacking.push(format!("{digest} has {found} bytes, not {size}")),
-                    None => lacking.push(digest.to_string()),
+                    Some(found) => absent.push(format!("{digest} has {found} bytes, not {size}")),
+                    None => absent.push(digest.to_string()),
                 }
             }
-            if let Some(first) = lacking.first() {
-                let more = if lacking.len() > 1 {
-                    format!(" and {} more", lacking.len() - 1)
-                } else {
-                    String::new()
-                };
+            if let Some(first) = absent.first() {
+                let more =
+                    if absent.len() > 1 { format!(" and {} more", absent.len() - 1) } else { String::new() };
                 let item = ItemName { kind: entry.kind, name: entry.name };
                 let reason = format!("the store lacks {first}{more}");
                 missing.push(MissingItem { item, digest: Some(entry.digest), reason });

@@ -27,8 +27,8 @@ pub(crate) enum ContentSource {
     Trimmed { of: Descriptor, keep: BTreeSet<Digest> },
 }
 
-fn content(from: &Origin) -> ContentSource {
-    match from {
+fn content(origin: &Origin) -> ContentSource {
+    match origin {
         Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
         Origin::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
         Origin::Manifest { .. } | Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => {

@@ -1,19 +1,19 @@
 //! Reading a bundle by offset. Nothing is ever extracted to a path that the bundle names.
 //!
-//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. What is
-//! feared, and what stands against it:
+//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. The attacks, and the
+//! defence against each:
 //!
 //! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is decoded,
 //!   and so before a byte of it is handed out. The hash is of the frame as it lies in the file: not one
 //!   bit of it is free. The index's hash stands in the locator, and is the bundle digest.
-//! - **An index that lies.** Then every frame may fit. A blob that is read from its beginning is hashed
-//!   on the way, and its last piece is not handed out if its digest is wrong. Who packed the bundle is
-//!   not known from the index; that needs the digest, the lock's fingerprint or a signature.
-//! - **Volumes** that are missing, or of another bundle. Whatever the files, what is read is one run of bytes
+//! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is hashed
+//!   on the way, and its last piece is not handed out if its digest is wrong. The index does not show who packed
+//!   the bundle; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one run of bytes
 //!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
-//! - **Names**: absolute, `..`, links, devices, duplicates, names for other tools to trip over. Only the
-//!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. What
-//!   the tar headers say is never used here; `verify` compares each with the one that must be there.
+//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only the
+//!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. The
+//!   tar headers are never used here; `verify` compares each with the one that must be there.
 //! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind the
 //!   end. Entries must lie one after the other from byte 0 to the index, stored frames have the one
 //!   length that follows from the size, and the file must end where the index says.
