@@ -1,5 +1,7 @@
 //! The command line: one file a verb, and the only place that prints.
 
+#[cfg(test)]
+mod new_kind;
 mod shared;
 mod verbs;
 

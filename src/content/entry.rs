@@ -17,6 +17,8 @@ pub struct Entry {
     pub layout_name: String,
     /// The manifest that stands in a layout's `index.json`.
     pub top: Descriptor,
+    /// What `artifactType` says there, where it says something.
+    pub artifact_type: Option<&'static str>,
     /// All its parts in dependency order: blobs, then manifests, children before parents, the top
     /// last. The trimmed index, where there is one, comes before the top.
     pub parts: Vec<Part>,

@@ -1,28 +1,37 @@
-//! One file a kind of item: what an item of that kind is made of, and where its parts come from.
+//! WHAT IS CARRIED. One folder a kind of item: its text in the lock, how it is resolved, its parts, its
+//! destinations, and the names by which it is served and found. Everybody else asks the item.
+//!
+//! Two traits say what a kind is. [`LockedItem`] is one item of a lock: push, serve, rewrite, audit, bundles and
+//! reports know nothing else of it and branch on no kind. [`ItemKind`] is how a lock holds a section of such
+//! items and how a wish of a manifest is resolved. The table of kinds (`table.rs`) has one row a kind; lock and
+//! manifest make their sections from it. A section is a plain list of one type: an item takes no room beside its
+//! own, and the order is that of the lock.
+//!
+//! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which the tests alone
+//! have, shows it.
 
-mod collision;
+mod entry_reader;
+mod exclude;
 mod file;
 mod image;
+mod join;
+mod kind;
+#[cfg(test)]
+mod note;
+mod resolver;
+mod table;
+mod text;
 
-pub use collision::{Collision, collision};
-
-use crate::content::Entry;
-use crate::lockfile::Lock;
-
-/// Every entry of `lock` taken apart, in the lock's order: images, then files.
-pub fn entries(lock: &Lock) -> Vec<Entry> {
-    each(lock).collect()
-}
-
-/// As [`entries`], one at a time: together they take more memory than the lock.
-pub fn each(lock: &Lock) -> impl Iterator<Item = Entry> {
-    lock.images.iter().map(image::entry).chain(lock.files.iter().map(file::entry))
-}
-
-/// One of the [`entries`], by its place among them.
-pub fn entry(lock: &Lock, at: usize) -> Entry {
-    match lock.images.get(at) {
-        Some(image) => image::entry(image),
-        None => file::entry(&lock.files[at - lock.images.len()]),
-    }
-}
+pub use entry_reader::{Checked, EntryReader};
+pub use exclude::Exclude;
+pub use file::{Checksum, File, Sidecar, WantedFile, file_repository, file_tag};
+pub use image::{Image, LockedManifest, Referrer, Trimmed, WantedImage};
+pub(crate) use image::{listed, platforms};
+pub use join::Contradiction;
+pub use kind::{FileForm, Found, ItemKind, LockedItem, Pins};
+#[cfg(test)]
+pub use note::Note;
+pub use resolver::{Cause, Resolver};
+pub(crate) use table::kinds;
+pub use table::{KINDS, exclusion, has_files, kind_named, locked_name};
+pub(crate) use text::quoted;

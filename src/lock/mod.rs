@@ -1,13 +1,8 @@
-//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests.
+//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
-mod agree;
-mod checksum;
-mod file;
-mod image;
-mod referrers;
-mod resolve;
+mod diff;
 mod run;
 
-pub use agree::disagreements;
-pub use resolve::Resolver;
-pub use run::{Change, Locked, Pins, diff, lock};
+pub use crate::item::{Pins, Resolver};
+pub use diff::{Change, diff};
+pub use run::{Locked, lock};

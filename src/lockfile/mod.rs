@@ -1,7 +1,10 @@
 //! WHAT IT IS EXACTLY. The lock as a document: it names every item by digest; whatever follows works from
 //! the lock alone.
 
+mod collision;
 mod document;
+mod error;
+mod load;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -9,6 +12,7 @@ mod text;
 /// The name of the lock where none is given, and inside a bundle.
 pub const FILE_NAME: &str = "landfall.lock";
 
-pub use document::{
-    Accepted, File, Image, Lock, LockError, LockedManifest, Referrer, Sidecar, Trimmed, Unresolved,
-};
+pub use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
+pub use collision::{Collision, collision};
+pub use document::{Accepted, Lock, Unresolved};
+pub use error::LockError;

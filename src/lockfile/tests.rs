@@ -78,6 +78,7 @@ fn sample() -> Lock {
             name: "https://x/y".into(),
             cause: "404 {not found}".into(),
         }],
+        ..Lock::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lock as text, and back: sorted, one fact a line, small diffs.
 
-use crate::lockfile::{File, Image, Lock};
-use crate::model::{Descriptor, Platform};
+use super::document::Lock;
+use crate::item::{ItemKind, LockedItem, kinds, quoted};
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
@@ -17,8 +17,7 @@ const PIECE: usize = 16 << 10;
 /// Those of `out`.
 pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     out.write_str(HEAD)?;
-    section(out, "images", sorted(&lock.images, |a, b| a.name.cmp(&b.name)), write_image)?;
-    section(out, "files", sorted(&lock.files, |a, b| a.name.cmp(&b.name)), write_file)?;
+    write_items(lock, out)?;
     let missing = sorted(&lock.missing, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     section(out, "missing", missing, |out, lost| {
         let (name, reason, until) = (quoted(&lost.name), quoted(&lost.reason), quoted(&lost.until));
@@ -30,6 +29,24 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind)
     })
 }
+
+macro_rules! items {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        fn write_items(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
+            $(
+                $(#[cfg($only)])*
+                section(
+                    out,
+                    stringify!($section),
+                    sorted(&lock.$section, |a, b| a.key().cmp(b.key())),
+                    |out, item| item.write(out),
+                )?;
+            )*
+            Ok(())
+        }
+    };
+}
+kinds!(items);
 
 /// Reads a lock of which [`write()`] makes exactly `text`, a few items at a time. `None` for every other text, good
 /// or bad.
@@ -43,12 +60,9 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         let few: &str;
         (few, rest) = rest.split_at(few_items(rest));
         let part: Lock = serde_yaml::from_str(&format!("version: 1\n{title}\n{few}")).ok()?;
-        lock.images.extend(part.images);
-        lock.files.extend(part.files);
-        lock.missing.extend(part.missing);
-        lock.unresolved.extend(part.unresolved);
+        lock.append(part);
     }
-    lock.images.shrink_to_fit();
+    lock.shrink();
     let mut same = Same(text);
     (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
 }
@@ -92,109 +106,4 @@ fn section<T>(
         writeln!(out, "{title}:")?;
     }
     items.into_iter().try_for_each(|item| write(out, item))
-}
-
-fn write_image(out: &mut dyn Write, image: &Image) -> fmt::Result {
-    writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
-    if !image.platforms.is_empty() {
-        let platforms: Vec<String> = image.platforms.iter().map(Platform::to_string).collect();
-        writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
-    }
-    if let Some(pin) = &image.pin {
-        writeln!(out, "  pin: {pin}")?;
-    }
-    writeln!(out, "  digest: {}", image.digest)?;
-    writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size)?;
-    if let Some(platform) = &image.platform {
-        writeln!(out, "  platform: {platform}")?;
-    }
-    if !image.manifests.is_empty() {
-        writeln!(out, "  manifests:")?;
-    }
-    for child in &image.manifests {
-        let kind = quoted(&child.media_type);
-        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", child.digest, child.size)?;
-        let platform = child.platform.as_ref().map(|platform| format!(", platform: {}", quoted(platform)));
-        writeln!(out, "{}}}", platform.unwrap_or_default())?;
-    }
-    write_blobs(out, "blobs", &image.blobs)?;
-    if let Some(trimmed) = &image.trimmed {
-        writeln!(out, "  trimmed: {{digest: {}, size: {}}}", trimmed.digest, trimmed.size)?;
-    }
-    if let Some(referrers) = &image.referrers {
-        writeln!(out, "  referrers:{}", if referrers.is_empty() { " []" } else { "" })?;
-    }
-    for referrer in image.referrers.iter().flatten() {
-        let kind = quoted(&referrer.media_type);
-        write!(out, "  - {{digest: {}, size: {}, mediaType: {kind}", referrer.digest, referrer.size)?;
-        let tag = referrer.tag.as_ref().map(|tag| format!(", tag: {}", quoted(tag))).unwrap_or_default();
-        let subject = referrer.subject.as_ref().map(|of| format!(", subject: {of}")).unwrap_or_default();
-        writeln!(out, "{tag}{subject}}}")?;
-    }
-    write_blobs(out, "referrerBlobs", &image.referrer_blobs)
-}
-
-fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
-    if !blobs.is_empty() {
-        writeln!(out, "  {title}:")?;
-    }
-    blobs.iter().try_for_each(|blob| {
-        let line = format!("{} {} {}", blob.digest, blob.size, blob.media_type);
-        writeln!(out, "  - {}", quoted(&line))
-    })
-}
-
-fn write_file(out: &mut dyn Write, file: &File) -> fmt::Result {
-    writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size)?;
-    if let Some(checksum) = &file.checksum {
-        writeln!(out, "  checksum: {}", quoted(checksum))?;
-    }
-    if !file.sidecars.is_empty() {
-        writeln!(out, "  sidecars:")?;
-    }
-    for sidecar in &file.sidecars {
-        let url = quoted(&sidecar.url);
-        writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size)?;
-    }
-    if !file.also.is_empty() {
-        writeln!(out, "  also:")?;
-    }
-    for url in &file.also {
-        writeln!(out, "  - {}", quoted(url))?;
-    }
-    match &file.mode {
-        Some(mode) => writeln!(out, "  mode: {}", quoted(mode)),
-        None => Ok(()),
-    }
-}
-
-/// A YAML scalar: plain where that is safe in block and flow context, else a JSON string.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
-    let safe = text.bytes().enumerate().all(|(at, byte)| {
-        plain(byte) || (byte == b':' && text.as_bytes().get(at + 1).is_some_and(|&next| next != b' '))
-    });
-    let starts_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let reserved = word.contains(&text.to_ascii_lowercase().as_str());
-    if safe && starts_well && !reserved && !text.ends_with(' ') {
-        text.into()
-    } else {
-        serde_json::to_string(text).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strange_scalars_are_quoted() {
-        for text in ["0755", "a: b", "x #y", "", "true", "- a", "{a}", "a, b", "é", "a\nb", " a", "a "] {
-            let document = format!("k: {}\nf: {{k: {}}}", quoted(text), quoted(text));
-            let value: serde_json::Value = serde_yaml::from_str(&document).unwrap();
-            assert_eq!(value["k"], text);
-            assert_eq!(value["f"]["k"], text);
-        }
-    }
 }

@@ -1,18 +1,12 @@
 //! Checks one manifest, value by value, and expands its variables and lists into items.
 
 use super::items::{Items, Located};
-use super::schema::{Document, EndpointEntry, FileEntry, FullImage, ImageEntry, ListFormat, Missing};
-use super::source_text::{SourceSpan, SourceText};
-use super::value::{checksum_of, digest_of, exclude_of, mode_of, pinned, platforms, reference_of, url_of};
-use super::vars::{At, Field, OWN_URL, Vars};
-use super::{Endpoint, WantedFile, WantedImage};
-use crate::document::{Diagnostic, Node};
+use super::schema::{Document, EndpointEntry, ListFormat, Missing};
+use super::wanted::Endpoint;
+use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
+use crate::item::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
 use crate::lockfile::Accepted;
-use crate::model::Platform;
-use crate::report::Kind;
 use std::rc::Rc;
-
-type Checked<T> = Result<T, Box<Diagnostic>>;
 
 /// Checks `document`, read from `text`, with the lists that it names.
 pub(super) fn check(
@@ -31,25 +25,17 @@ pub(super) fn check(
         };
         SourceSpan::new(text, span)
     })?;
-    let checker = Checker { text, vars };
-    let defaults = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
+    let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
+    let reader = EntryReader { text, vars, platforms, referrers: document.referrers };
     let mut items = Items::default();
-    for (index, entry) in document.images.iter().enumerate() {
-        let defaults = (&defaults[..], document.referrers);
-        checker.image(entry, root.get("images").item(index), defaults, &mut items)?;
-    }
+    read_entries(document, &reader, &mut items)?;
     for (format, list) in lists {
         for (reference, span) in format.0.read(list)? {
-            let (name, pin) = reference_of(&reference, &span)?;
-            let platforms = defaults.clone();
-            let (referrers, at) = (document.referrers, span.location());
-            let value = WantedImage { name, pin, platforms, update: None, referrers, at };
+            let value = listed(&reference, &span, &reader)?;
             items.images.push(Located { value, span, listed: true });
         }
     }
-    for (index, entry) in document.files.iter().enumerate() {
-        checker.file(entry, root.get("files").item(index), &mut items)?;
-    }
+    let checker = Checker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
         checker.missing(entry, root.get("missing").item(index), &mut items)?;
     }
@@ -58,120 +44,52 @@ pub(super) fn check(
     }
     for (index, entry) in document.exclude.iter().enumerate() {
         let span = here(root.get("exclude").item(index));
-        for binding in checker.vars.bindings(&[Field::new(entry, span.clone())])? {
-            let value = exclude_of(&binding.fill(entry), &span)?;
+        for binding in checker.0.vars.bindings(&[Field::new(entry, span.clone())])? {
+            let value = exclusion(&binding.fill(entry), &span)?;
             items.exclude.push(Located { value, span: span.clone(), listed: false });
         }
     }
     Ok(items)
 }
 
-/// The entries of one file.
-struct Checker<'a> {
-    text: &'a Rc<SourceText>,
-    vars: Vars,
+macro_rules! entries {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Reads the entries of each kind.
+        fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items) -> Checked<()> {
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in document.$section.iter().enumerate() {
+                    let node = reader.text.root.get(stringify!($section)).item(index);
+                    let wishes = <$kind as ItemKind>::read(entry, node, reader)?;
+                    let item = |(value, span)| Located { value, span, listed: false };
+                    items.$section.extend(wishes.into_iter().map(item));
+                }
+            )*
+            Ok(())
+        }
+    };
 }
+kinds!(entries);
+
+/// The entries of one file that are no items.
+struct Checker<'a>(EntryReader<'a>);
 
 impl Checker<'_> {
-    fn here(&self, node: &Node) -> SourceSpan {
-        SourceSpan::new(self.text, node.span())
-    }
-
-    fn image(
-        &self,
-        entry: &ImageEntry,
-        node: &Node,
-        defaults: (&[Platform], bool),
-        items: &mut Items,
-    ) -> Checked<()> {
-        let short;
-        let (full, at) = match entry {
-            ImageEntry::Full(full) => (full, self.here(node.get("ref"))),
-            ImageEntry::Short(text) => {
-                let r#ref = text.clone();
-                short = FullImage { r#ref, digest: None, platforms: None, update: None, referrers: None };
-                (&short, self.here(node))
-            }
-        };
-        let digest_at = self.here(node.get("digest"));
-        let update_at = self.here(node.get("update"));
-        let platform_at = |index: usize| self.here(node.get("platforms").item(index));
-        let mut fields = vec![Field::new(&full.r#ref, at.clone())];
-        fields.extend(full.digest.as_ref().map(|text| Field::new(text, digest_at.clone())));
-        fields.extend(full.update.as_ref().map(|text| Field::new(text, update_at)));
-        let texts = full.platforms.iter().flatten().enumerate();
-        fields.extend(texts.map(|(index, text)| Field::new(text, platform_at(index))));
-        for binding in self.vars.bindings(&fields)? {
-            let digest =
-                full.digest.as_ref().map(|text| digest_of(&binding.fill(text), &digest_at)).transpose()?;
-            let (name, pin) = pinned(&binding.fill(&full.r#ref), digest, &at, &digest_at)?;
-            let platforms = match &full.platforms {
-                None => defaults.0.to_vec(),
-                Some(texts) => {
-                    let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                    platforms(&texts, platform_at)?
-                }
-            };
-            let update = full.update.as_ref().map(|text| binding.fill(text));
-            let referrers = full.referrers.unwrap_or(defaults.1);
-            let value = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
-            items.images.push(Located { value, span: at.clone(), listed: false });
-        }
-        Ok(())
-    }
-
-    fn file(&self, entry: &FileEntry, node: &Node, items: &mut Items) -> Checked<()> {
-        let at = self.here(node.get("url"));
-        let checksum_at = self.here(node.get("checksum"));
-        let mode_at = self.here(node.get("mode"));
-        let also_at = |index: usize| self.here(node.get("also").item(index));
-        let mut fields = vec![Field::new(&entry.url, at.clone())];
-        fields.extend(
-            entry
-                .checksum
-                .as_ref()
-                .map(|text| Field { takes_url: true, ..Field::new(text, checksum_at.clone()) }),
-        );
-        fields.extend(entry.mode.as_ref().map(|text| Field::new(text, mode_at.clone())));
-        fields.extend(entry.also.iter().enumerate().map(|(index, text)| Field::new(text, also_at(index))));
-        for binding in self.vars.bindings(&fields)? {
-            let url = url_of(&binding.fill(&entry.url), &at)?;
-            let checksum = |text| checksum_of(&binding.with(OWN_URL, &url).fill(text), &checksum_at);
-            let checksum = entry.checksum.as_deref().map(checksum).transpose()?;
-            let mut also = Vec::new();
-            for (index, text) in entry.also.iter().enumerate() {
-                let other = url_of(&binding.fill(text), &also_at(index))?;
-                if other == url || also.contains(&other) {
-                    let help = Some("take it out".into());
-                    return Err(also_at(index).fault(format!("the file answers to {other} already"), help));
-                }
-                also.push(other);
-            }
-            also.sort();
-            let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
-            let value = WantedFile { url, checksum, also, mode, at: at.location() };
-            items.files.push(Located { value, span: at.clone(), listed: false });
-        }
-        Ok(())
-    }
-
     fn missing(&self, entry: &Missing, node: &Node, items: &mut Items) -> Checked<()> {
-        let (at, until_at) = (self.here(node.get("ref")), self.here(node.get("until")));
-        let fields =
-            [Field::new(&entry.r#ref, at.clone()), Field::new(&entry.reason, self.here(node.get("reason")))];
+        let (at, until_at) = (self.0.here(node.get("ref")), self.0.here(node.get("until")));
+        let fields = [
+            Field::new(&entry.r#ref, at.clone()),
+            Field::new(&entry.reason, self.0.here(node.get("reason"))),
+        ];
         let until: Option<jiff::civil::Date> = entry.until.parse().ok();
         if until.is_none_or(|date| date.to_string() != entry.until) {
             let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
             return Err(until_at.fault(format!("`{}` is no date", entry.until), help));
         }
         self.not_blank(&entry.reason, node.get("reason"), "the reason is for whoever reads the report")?;
-        for binding in self.vars.bindings(&fields)? {
+        for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
-            let (kind, name) = if reference.contains("://") {
-                (Kind::File, url_of(&reference, &at)?)
-            } else {
-                (Kind::Image, reference_of(&reference, &at)?.0.to_string())
-            };
+            let (kind, name) = locked_name(&reference, &at)?;
             let reason = binding.fill(&entry.reason);
             let value = Accepted { kind, name, reason, until: entry.until.clone() };
             items.missing.push(Located { value, span: at.clone(), listed: false });
@@ -180,15 +98,15 @@ impl Checker<'_> {
     }
 
     fn endpoint(&self, entry: &EndpointEntry, node: &Node, items: &mut Items) -> Checked<()> {
-        let at = self.here(node.get("host"));
+        let at = self.0.here(node.get("host"));
         self.not_blank(&entry.why, node.get("why"), "the reason is for whoever opens the firewall")?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535".into());
-            return Err(self.here(node.get("port")).fault("0 is no port", help));
+            return Err(self.0.here(node.get("port")).fault("0 is no port", help));
         }
         let fields =
-            [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.here(node.get("why")))];
-        for binding in self.vars.bindings(&fields)? {
+            [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.0.here(node.get("why")))];
+        for binding in self.0.vars.bindings(&fields)? {
             let host = binding.fill(&entry.host).to_ascii_lowercase();
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
             let name = host.strip_prefix("*.").unwrap_or(&host);
@@ -205,7 +123,7 @@ impl Checker<'_> {
 
     fn not_blank(&self, text: &str, node: &Node, help: &str) -> Checked<()> {
         match text.trim().is_empty() {
-            true => Err(self.here(node).fault("this is empty", Some(help.into()))),
+            true => Err(self.0.here(node).fault("this is empty", Some(help.into()))),
             false => Ok(()),
         }
     }

@@ -1,34 +1,42 @@
 //! The items of one manifest, each with its place, before all manifests are merged.
 
-use super::source_text::SourceSpan;
-use super::{Endpoint, WantedFile, WantedImage};
+use super::wanted::Endpoint;
+use crate::document::SourceSpan;
+use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
-use crate::model::ImageRef;
 
-/// The items of one manifest.
-#[derive(Debug, Default)]
-pub(super) struct Items {
-    pub(super) images: Vec<Located<WantedImage>>,
-    pub(super) files: Vec<Located<WantedFile>>,
-    pub(super) missing: Vec<Located<Accepted>>,
-    pub(super) endpoints: Vec<Located<Endpoint>>,
-    pub(super) exclude: Vec<Located<Exclude>>,
+macro_rules! items {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// What one manifest asks for.
+        #[derive(Debug, Default)]
+        pub(super) struct Items {
+            $(
+                $(#[cfg($only)])*
+                pub(super) $section: Vec<Located<<$kind as ItemKind>::Wish>>,
+            )*
+            pub(super) missing: Vec<Located<Accepted>>,
+            pub(super) endpoints: Vec<Located<Endpoint>>,
+            pub(super) exclude: Vec<Located<Exclude>>,
+        }
+
+        impl Items {
+            /// Adds all that `other` asks for.
+            pub(super) fn append(&mut self, mut other: Items) {
+                $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
+                self.missing.append(&mut other.missing);
+                self.endpoints.append(&mut other.endpoints);
+                self.exclude.append(&mut other.exclude);
+            }
+        }
+    };
 }
+kinds!(items);
 
-/// An item with its place.
+/// A value with its place.
 #[derive(Debug)]
 pub(super) struct Located<T> {
     pub(super) value: T,
     pub(super) span: SourceSpan,
-    /// Whether it comes from another tool's list, which may name an item twice.
+    /// Whether it comes from another tool's list, which may say a thing twice.
     pub(super) listed: bool,
-}
-
-/// What to leave out.
-#[derive(Debug)]
-pub(super) enum Exclude {
-    /// A repository, or one reference of it where it has a tag or digest.
-    Image(ImageRef),
-    /// A file.
-    Url(String),
 }

@@ -2,9 +2,8 @@
 
 use super::items::Items;
 use super::schema::{Document, List, ListFormat};
-use super::source_text::{SourceSpan, SourceText};
 use super::{Wanted, check, merge};
-use crate::document::{self, Diagnostic, nearest};
+use crate::document::{self, Diagnostic, SourceSpan, SourceText, nearest};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

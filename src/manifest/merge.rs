@@ -1,75 +1,78 @@
 //! Merges the items of several manifests: applies exclusions, joins equal items, refuses contradictions.
 
-use super::items::{Exclude, Items, Located};
-use super::source_text::SourceSpan;
-use super::{Endpoint, Wanted, WantedFile, WantedImage};
-use crate::document::{Diagnostic, nearest};
+use super::items::{Items, Located};
+use super::wanted::{Endpoint, Wanted};
+use crate::document::{Diagnostic, SourceSpan, nearest};
+use crate::item::{Contradiction, Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
-use crate::model::Platform;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Display;
 
 type Merged<T> = Result<T, Box<Diagnostic>>;
 
-/// Merges the items of all manifests.
-pub(super) fn merge(all: Vec<Items>) -> Merged<Wanted> {
-    let mut sum = Items::default();
-    for items in all {
-        sum.images.extend(items.images);
-        sum.files.extend(items.files);
-        sum.missing.extend(items.missing);
-        sum.endpoints.extend(items.endpoints);
-        sum.exclude.extend(items.exclude);
-    }
-    sum.exclude.iter().try_for_each(|exclude| must_match(exclude, &sum))?;
-    sum.images.retain(|item| !sum.exclude.iter().any(|exclude| exclude.value.matches_image(&item.value)));
-    sum.files.retain(|item| !sum.exclude.iter().any(|exclude| exclude.value.matches_file(&item.value)));
-
-    let images = unite(sum.images, |image| image.name.clone(), join_images)?;
-    let files = unite(sum.files, |file| file.url.clone(), join_files)?;
-    one_file_a_url(&files)?;
-    let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing)?;
-    let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints)?;
-    Ok(Wanted {
-        images: images.into_iter().map(|item| item.value).collect(),
-        files: files.into_iter().map(|item| item.value).collect(),
-        missing: missing.into_iter().map(|item| item.value).collect(),
-        endpoints: endpoints.into_iter().map(|item| item.value).collect(),
-    })
-}
-
-impl Exclude {
-    fn matches_image(&self, image: &WantedImage) -> bool {
-        let Exclude::Image(exclude) = self else { return false };
-        let digest = image.name.digest.as_ref().or(image.pin.as_ref());
-        exclude.registry == image.name.registry
-            && exclude.repository == image.name.repository
-            && (exclude.tag.is_none() || exclude.tag == image.name.tag)
-            && (exclude.digest.is_none() || exclude.digest.as_ref() == digest)
-    }
-
-    fn matches_file(&self, file: &WantedFile) -> bool {
-        matches!(self, Exclude::Url(url) if *url == file.url)
-    }
-}
-
-/// An exclusion that matches nothing is an error: it has a mistake, or its list no longer has the item.
-fn must_match(exclude: &Located<Exclude>, sum: &Items) -> Merged<()> {
-    if sum.images.iter().any(|item| exclude.value.matches_image(&item.value))
-        || sum.files.iter().any(|item| exclude.value.matches_file(&item.value))
-    {
-        return Ok(());
-    }
-    let (what, known): (String, Vec<String>) = match &exclude.value {
-        Exclude::Image(wanted) if wanted.is_pinned() => {
-            (wanted.to_string(), sum.images.iter().map(|item| item.value.name.to_string()).collect())
+macro_rules! merge {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Puts together what `all` ask for.
+        pub(super) fn merge(all: Vec<Items>) -> Merged<Wanted> {
+            let mut sum = Items::default();
+            all.into_iter().for_each(|items| sum.append(items));
+            for exclude in &sum.exclude {
+                let (mut is_there, mut known) = (false, Vec::new());
+                $(
+                    $(#[cfg($only)])*
+                    for item in &sum.$section {
+                        is_there |= <$kind as ItemKind>::is_excluded(&item.value, &exclude.value);
+                        known.extend(<$kind as ItemKind>::alike(&item.value, &exclude.value));
+                    }
+                )*
+                if !is_there {
+                    return Err(excludes_nothing(exclude, &known));
+                }
+            }
+            let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
+            let mut urls: BTreeMap<String, (String, SourceSpan)> = BTreeMap::new();
+            $(
+                $(#[cfg($only)])*
+                let $section = {
+                    let mut items = sum.$section;
+                    items.retain(|item| !excluded(&|by| <$kind as ItemKind>::is_excluded(&item.value, by)));
+                    unite(items, |wish| <$kind as ItemKind>::wished(wish).clone(), join_wishes::<$kind>)?
+                };
+            )*
+            $(
+                $(#[cfg($only)])*
+                for item in &$section {
+                    one_item_a_url(&mut urls, item, <$kind as ItemKind>::urls(&item.value))?;
+                }
+            )*
+            let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing)?;
+            let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints)?;
+            Ok(Wanted {
+                $(
+                    $(#[cfg($only)])*
+                    $section: $section.into_iter().map(|item| item.value).collect(),
+                )*
+                missing: missing.into_iter().map(|item| item.value).collect(),
+                endpoints: endpoints.into_iter().map(|item| item.value).collect(),
+            })
         }
-        Exclude::Image(wanted) => {
-            (wanted.name(), sum.images.iter().map(|item| item.value.name.name()).collect())
-        }
-        Exclude::Url(url) => (url.clone(), sum.files.iter().map(|item| item.value.url.clone()).collect()),
+
+        $(
+            $(#[cfg($only)])*
+            impl Named for <$kind as ItemKind>::Wish {
+                fn shown(&self) -> String {
+                    <$kind as ItemKind>::wished(self).to_string()
+                }
+            }
+        )*
     };
+}
+kinds!(merge);
+
+/// An exclusion that leaves nothing out is a mistake, or was overtaken by its list.
+fn excludes_nothing(exclude: &Located<Exclude>, known: &[String]) -> Box<Diagnostic> {
+    let what = exclude.value.to_string();
     let below = format!("{what}/");
     let help = if known.iter().any(|name| name.starts_with(&below)) {
         "name each repository: a prefix is not enough".into()
@@ -79,11 +82,11 @@ fn must_match(exclude: &Located<Exclude>, sum: &Items) -> Merged<()> {
             None => "take it out".into(),
         }
     };
-    Err(exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help)))
+    exclude.span.fault(format!("nothing here is named {what}, so this leaves nothing out"), Some(help))
 }
 
-/// Joins items of one key by `join`, which keeps the first and adds from the second what the first lacks. The result
-/// is sorted by key.
+/// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
+/// first lacks. The result is sorted by key.
 fn unite<T, K: Ord>(
     items: Vec<Located<T>>,
     key: impl Fn(&T) -> K,
@@ -92,7 +95,7 @@ fn unite<T, K: Ord>(
 where
     T: Named,
 {
-    // with each item stands where its key was met last: the items of one file come in a row
+    // each item has the place where its key was last found: the items of one file come in a row
     let mut united: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {
@@ -124,21 +127,9 @@ fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
     second.span.fault(message, Some("take one of the two out".into()))
 }
 
-/// The name of an item in messages.
+/// How a message names an item.
 trait Named {
     fn shown(&self) -> String;
-}
-
-impl Named for WantedImage {
-    fn shown(&self) -> String {
-        self.name.to_string()
-    }
-}
-
-impl Named for WantedFile {
-    fn shown(&self) -> String {
-        self.url.clone()
-    }
 }
 
 impl Named for Accepted {
@@ -165,65 +156,15 @@ fn contradiction<T: Named>(
     second.span.fault(message, Some("make both the same, or take one of the two out".into()))
 }
 
-/// Copies `second` to `first` where that is empty. Returns `false` where both have a value and differ.
-fn agree<V: Clone + PartialEq>(first: &mut Option<V>, second: &Option<V>) -> bool {
-    match (&first, second) {
-        (Some(a), Some(b)) => a == b,
-        (None, Some(b)) => {
-            *first = Some(b.clone());
-            true
-        }
-        (_, None) => true,
-    }
-}
-
-fn shown<V: Display>(value: &Option<V>) -> String {
-    value.as_ref().map(V::to_string).unwrap_or_default()
-}
-
-fn join_images(first: &mut Located<WantedImage>, second: &Located<WantedImage>) -> Merged<()> {
-    let (mut pin, mut update) = (first.value.pin.clone(), first.value.update.clone());
-    if !agree(&mut pin, &second.value.pin) {
-        let values = (shown(&pin), shown(&second.value.pin));
-        return Err(contradiction(first, second, "digest", values));
-    }
-    if first.value.platforms != second.value.platforms {
-        let list = |platforms: &[Platform]| match platforms {
-            [] => "all".to_owned(),
-            some => some.iter().map(Platform::to_string).collect::<Vec<_>>().join(", "),
-        };
-        let values = (list(&first.value.platforms), list(&second.value.platforms));
-        return Err(contradiction(first, second, "list of platforms", values));
-    }
-    if first.value.referrers != second.value.referrers {
-        let values = (first.value.referrers.to_string(), second.value.referrers.to_string());
-        return Err(contradiction(first, second, "`referrers`", values));
-    }
-    if !agree(&mut update, &second.value.update) {
-        let values = (shown(&update), shown(&second.value.update));
-        return Err(contradiction(first, second, "update policy", values));
-    }
-    first.value.pin = pin;
-    first.value.update = update;
-    Ok(())
-}
-
-fn join_files(first: &mut Located<WantedFile>, second: &Located<WantedFile>) -> Merged<()> {
-    let (mut checksum, mut mode) = (first.value.checksum.clone(), first.value.mode.clone());
-    if !agree(&mut checksum, &second.value.checksum) {
-        let values = (shown(&checksum), shown(&second.value.checksum));
-        return Err(contradiction(first, second, "checksum", values));
-    }
-    if !agree(&mut mode, &second.value.mode) {
-        let values = (shown(&mode), shown(&second.value.mode));
-        return Err(contradiction(first, second, "mode", values));
-    }
-    first.value.checksum = checksum;
-    first.value.mode = mode;
-    first.value.also.extend(second.value.also.iter().cloned());
-    first.value.also.sort();
-    first.value.also.dedup();
-    Ok(())
+/// Takes from `second` what `first` lacks.
+fn join_wishes<K: ItemKind>(first: &mut Located<K::Wish>, second: &Located<K::Wish>) -> Merged<()>
+where
+    K::Wish: Named,
+{
+    K::join(&mut first.value, &second.value).map_err(|error| {
+        let Contradiction { field, first: one, second: other } = error;
+        contradiction(first, second, field, (one, other))
+    })
 }
 
 fn join_missing(first: &mut Located<Accepted>, second: &Located<Accepted>) -> Merged<()> {
@@ -246,17 +187,17 @@ fn join_endpoints(first: &mut Located<Endpoint>, second: &Located<Endpoint>) -> 
     Ok(())
 }
 
-/// Refuses a URL that belongs to two files.
-fn one_file_a_url(files: &[Located<WantedFile>]) -> Merged<()> {
-    let mut owners: BTreeMap<&str, &Located<WantedFile>> = BTreeMap::new();
-    for item in files {
-        for url in std::iter::once(&item.value.url).chain(&item.value.also) {
-            if let Some(first) = owners.insert(url, item) {
-                let (name, place) = (first.value.shown(), first.span.location());
-                let message = format!("{url} stands for this file and for {name} at {place}");
-                let help = Some("take it out of `also` of one of the two".into());
-                return Err(item.span.fault(message, help));
-            }
+/// No URL may stand for two items.
+fn one_item_a_url<T: Named>(
+    owners: &mut BTreeMap<String, (String, SourceSpan)>,
+    item: &Located<T>,
+    urls: Vec<&str>,
+) -> Merged<()> {
+    for url in urls {
+        if let Some((name, span)) = owners.insert(url.to_owned(), (item.value.shown(), item.span.clone())) {
+            let message = format!("{url} stands for this file and for {name} at {}", span.location());
+            let help = Some("take it out of `also` of one of the two".into());
+            return Err(item.span.fault(message, help));
         }
     }
     Ok(())

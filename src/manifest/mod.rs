@@ -11,15 +11,14 @@ mod lists;
 mod load;
 mod merge;
 mod schema;
-mod source_text;
-mod value;
-mod vars;
 mod wanted;
 
 #[cfg(test)]
 mod tests;
 
-pub use draft::{Wanting, Wish, draft};
+pub use crate::document::Location;
+pub use crate::item::{Checksum, WantedFile, WantedImage};
+pub use draft::{DraftEntry, DraftItem, draft};
 pub use load::{Error, load};
 pub use schema::Document;
-pub use wanted::{Checksum, Endpoint, Location, Wanted, WantedFile, WantedImage};
+pub use wanted::{Endpoint, Wanted};

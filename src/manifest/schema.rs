@@ -1,60 +1,65 @@
 //! The manifest document as people write it; `landfall schema manifest` prints these types.
 
 use super::lists::{FORMATS, Format};
+use crate::item::{ItemKind, kinds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A version-pinned list of what to carry: images, files, and hosts that must stay reachable.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "landfall manifest")]
-pub struct Document {
-    /// `landfall/v1`.
-    #[expect(dead_code, reason = "checked before the rest is read")]
-    pub(super) api_version: ApiVersion,
-    /// `Manifest`.
-    #[expect(dead_code, reason = "checked before the rest is read")]
-    pub(super) kind: DocumentKind,
-    /// How people name it.
-    #[expect(dead_code, reason = "for people")]
-    #[serde(default)]
-    pub(super) metadata: Option<Metadata>,
-    /// Variables for `${name}`, local to this file. Of a list, one item for each value is made.
-    #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Values>")]
-    pub(super) vars: BTreeMap<String, serde_yaml::Value>,
-    /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where left out.
-    #[serde(default)]
-    pub(super) platforms: Vec<String>,
-    /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and its
-    /// lists are carried; they are unless this says `false`.
-    #[serde(default = "yes")]
-    pub(super) referrers: bool,
-    /// Image lists of other tools.
-    #[serde(default)]
-    pub(super) lists: Vec<List>,
-    /// What to leave out: a repository (all its tags), a full image reference, or a file's URL.
-    #[serde(default)]
-    pub(super) exclude: Vec<String>,
-    /// Losses that are accepted until a date.
-    #[serde(default)]
-    pub(super) missing: Vec<Missing>,
-    /// Images: a reference with a tag or digest, or a mapping.
-    #[serde(default)]
-    pub(super) images: Vec<ImageEntry>,
-    /// Plain files: binaries, archives, scripts.
-    #[serde(default)]
-    pub(super) files: Vec<FileEntry>,
-    /// Hosts that cannot be mirrored and must stay reachable.
-    #[serde(default)]
-    pub(super) endpoints: Vec<EndpointEntry>,
+macro_rules! document {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// A version-pinned list of what to carry: images, files, and hosts that must stay reachable.
+        #[derive(Debug, Clone, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        #[schemars(title = "landfall manifest")]
+        pub struct Document {
+            /// `landfall/v1`.
+            #[expect(dead_code, reason = "checked before the rest is read")]
+            pub(super) api_version: ApiVersion,
+            /// `Manifest`.
+            #[expect(dead_code, reason = "checked before the rest is read")]
+            pub(super) kind: DocumentKind,
+            /// How people name it.
+            #[expect(dead_code, reason = "for people")]
+            #[serde(default)]
+            pub(super) metadata: Option<Metadata>,
+            /// Variables for `${name}`, local to this file. Of a list, one item for each value is made.
+            #[serde(default)]
+            #[schemars(with = "BTreeMap<String, Values>")]
+            pub(super) vars: BTreeMap<String, serde_yaml::Value>,
+            /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where left out.
+            #[serde(default)]
+            pub(super) platforms: Vec<String>,
+            /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and its
+            /// lists are carried; they are unless this says `false`.
+            #[serde(default = "yes")]
+            pub(super) referrers: bool,
+            /// Image lists of other tools.
+            #[serde(default)]
+            pub(super) lists: Vec<List>,
+            /// What to leave out: a repository (all its tags), a full image reference, or a file's URL.
+            #[serde(default)]
+            pub(super) exclude: Vec<String>,
+            /// Losses that are accepted until a date.
+            #[serde(default)]
+            pub(super) missing: Vec<Missing>,
+            $(
+                $(#[doc = $doc])*
+                $(#[cfg($only)])*
+                #[serde(default)]
+                pub(super) $section: Vec<<$kind as ItemKind>::Written>,
+            )*
+            /// Hosts that cannot be mirrored and must stay reachable.
+            #[serde(default)]
+            pub(super) endpoints: Vec<EndpointEntry>,
+        }
+    };
 }
+kinds!(document);
 
 fn yes() -> bool {
     true
@@ -159,53 +164,6 @@ pub(super) struct Missing {
     pub(super) until: String,
 }
 
-/// An image.
-#[derive(Debug, Clone, JsonSchema)]
-#[schemars(untagged)]
-pub(super) enum ImageEntry {
-    /// A reference with a tag, a digest or both.
-    Short(String),
-    /// With more said about it.
-    Full(FullImage),
-}
-
-/// An image with more said about it.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FullImage {
-    /// A reference with a tag, a digest or both.
-    pub(super) r#ref: String,
-    /// The digest that it must have: `lock` fails if upstream answers otherwise.
-    #[serde(default)]
-    pub(super) digest: Option<String>,
-    /// Platforms, in place of the file's.
-    #[serde(default)]
-    pub(super) platforms: Option<Vec<String>>,
-    /// What `landfall update` may move to, as in `~1.9`.
-    #[serde(default)]
-    pub(super) update: Option<String>,
-    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the file's.
-    #[serde(default)]
-    pub(super) referrers: Option<bool>,
-}
-
-/// A plain file.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FileEntry {
-    /// An http or https URL.
-    pub(super) url: String,
-    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file, in which `${url}` stands for `url`.
-    #[serde(default)]
-    pub(super) checksum: Option<String>,
-    /// Other URLs that the file answers to.
-    #[serde(default)]
-    pub(super) also: Vec<String>,
-    /// Permission bits for exports, octal, as in "0755".
-    #[serde(default)]
-    pub(super) mode: Option<String>,
-}
-
 /// A host that cannot be mirrored.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -217,23 +175,4 @@ pub(super) struct EndpointEntry {
     pub(super) port: u16,
     /// What it is needed for.
     pub(super) why: String,
-}
-
-impl<'de> Deserialize<'de> for ImageEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageEntry, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = ImageEntry;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an image reference, or a mapping with `ref`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ImageEntry, E> {
-                Ok(ImageEntry::Short(text.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ImageEntry, A::Error> {
-                FullImage::deserialize(MapAccessDeserializer::new(map)).map(ImageEntry::Full)
-            }
-        }
-        deserializer.deserialize_any(Entry)
-    }
 }

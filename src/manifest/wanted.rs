@@ -1,71 +1,26 @@
-//! The items of all manifests: expanded, merged, sorted.
+//! What all manifests together ask for: expanded, merged, sorted.
 
+use crate::item::{ItemKind, kinds};
 use crate::lockfile::Accepted;
-use crate::model::{Digest, ImageRef, Platform};
-use std::fmt;
 
-/// All wanted items. Each list is sorted by name and has each name once.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Images.
-    pub images: Vec<WantedImage>,
-    /// Plain files.
-    pub files: Vec<WantedFile>,
-    /// Losses that are accepted.
-    pub missing: Vec<Accepted>,
-    /// Hosts that cannot be mirrored and must stay reachable.
-    pub endpoints: Vec<Endpoint>,
-}
-
-/// A wanted image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedImage {
-    /// With a tag and no digest, or, where no tag was written, with a digest alone.
-    pub name: ImageRef,
-    /// The digest that a tag must have. `None` for an image that is named by digest.
-    pub pin: Option<Digest>,
-    /// The platforms, sorted; empty means all.
-    pub platforms: Vec<Platform>,
-    /// What `landfall update` may move to.
-    pub update: Option<String>,
-    /// Whether its referrers are looked up and mirrored.
-    pub referrers: bool,
-    /// Where it is written.
-    pub at: Location,
-}
-
-/// A wanted file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedFile {
-    /// Its source: http or https, without userinfo, in normal form.
-    pub url: String,
-    /// Its checksum.
-    pub checksum: Option<Checksum>,
-    /// Other URLs by which it is served, sorted.
-    pub also: Vec<String>,
-    /// Permission bits for exports, octal text such as `0755`.
-    pub mode: Option<String>,
-    /// Where it is written.
-    pub at: Location,
-}
-
-/// The checksum of a file, shown as in a lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checksum {
-    /// A digest.
-    Digest(Digest),
-    /// The URL of a checksum file.
-    Sidecar(String),
-}
-
-impl fmt::Display for Checksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Checksum::Digest(digest) => digest.fmt(f),
-            Checksum::Sidecar(url) => f.write_str(url),
+macro_rules! wanted {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Everything that is wanted. Each list is sorted by name and holds a name once.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct Wanted {
+            $(
+                /// The items of this kind.
+                $(#[cfg($only)])*
+                pub $section: Vec<<$kind as ItemKind>::Wish>,
+            )*
+            /// Losses that are accepted.
+            pub missing: Vec<Accepted>,
+            /// Hosts that cannot be mirrored and must stay reachable.
+            pub endpoints: Vec<Endpoint>,
         }
-    }
+    };
 }
+kinds!(wanted);
 
 /// A host that cannot be mirrored and must stay reachable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,23 +29,6 @@ pub struct Endpoint {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Its purpose; several are joined by `; `.
+    /// What it is needed for; several reasons are joined by `; `.
     pub why: String,
-}
-
-/// A place in an input file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
-    /// The file as the user named it.
-    pub file: String,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Column in characters, counted from 1.
-    pub column: usize,
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
 }

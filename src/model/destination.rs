@@ -1,6 +1,6 @@
 //! Where an item goes: source name -> destination name(s), by the site's rules.
 
-use super::{Digest, ImageRef, is_repository};
+use super::{ImageRef, is_repository};
 use std::fmt;
 use std::str::FromStr;
 
@@ -99,44 +99,25 @@ impl Mapping {
         &self.target
     }
 
-    /// Where the image locked as `name` goes. The first destination is the one written into references.
+    /// Where the image reference `name` goes. The first destination is the one written into references.
     pub fn image(&self, name: &ImageRef) -> Vec<Destination> {
         let full = name.name();
         for (prefix, to) in &self.paths {
             if let Some(rest) = strip_components(&full, prefix) {
-                let place = |path: &String| self.place(&join(path, rest));
+                let place = |path: &String| self.at(&join(path, rest));
                 return to.iter().map(place).collect();
             }
         }
         vec![match self.keep_host {
-            true => self.place(&join(&host_component(&name.registry), &name.repository)),
-            false => self.place(&name.repository),
+            true => self.at(&join(&host_component(&name.registry), &name.repository)),
+            false => self.at(&name.repository),
         }]
     }
 
-    /// Where the file locked as `url` goes.
-    pub fn file(&self, url: &str) -> Destination {
-        self.place(&file_repository(url))
-    }
-
-    fn place(&self, path: &str) -> Destination {
+    /// The repository `path` there, below the target's prefix: for names of our own, which no rule changes.
+    pub fn at(&self, path: &str) -> Destination {
         Destination { registry: self.target.registry.clone(), repository: join(&self.target.prefix, path) }
     }
-}
-
-/// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
-pub fn file_repository(url: &str) -> String {
-    let host = url::Url::parse(url).ok().and_then(|url| {
-        let port = url.port().map(|port| format!("_{port}")).unwrap_or_default();
-        url.host_str().map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
-    });
-    let host = host.unwrap_or_else(|| "unknown".into()).to_ascii_lowercase();
-    format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
-}
-
-/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
-pub fn file_tag(digest: &Digest) -> String {
-    digest.short(12)
 }
 
 /// A host as a path component: `localhost:5001` becomes `localhost_5001`.
@@ -229,12 +210,5 @@ mod tests {
         for bad in ["", "http://r:5000", "r:5000/UPPER", "r:port", "r:99999", "harbor/x", "/x"] {
             assert!(bad.parse::<Target>().is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_files_repository_follows_from_its_url() {
-        let repository = file_repository("https://dl.k8s.io/x");
-        assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
-        assert!(file_repository("http://[::1]:8080/x").starts_with("files/--1_8080/"));
     }
 }

@@ -17,9 +17,7 @@ mod size;
 pub use date::today;
 pub use descriptor::Descriptor;
 pub(crate) use destination::host_component;
-pub use destination::{
-    Destination, DestinationRules, Mapping, Target, TargetError, file_repository, file_tag,
-};
+pub use destination::{Destination, DestinationRules, Mapping, Target, TargetError};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
 pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};

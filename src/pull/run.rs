@@ -5,7 +5,6 @@ use crate::content::{
     WriteError,
 };
 use crate::http::ErrorKind;
-use crate::item::{each, entry};
 use crate::lockfile::{Accepted, Lock};
 use crate::model::{Descriptor, Digest, Limits, today, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
@@ -60,10 +59,10 @@ pub async fn pull(
             Step::Done((digest, result)) => outcome.settle(digest, result, &*progress),
         }
     }
-    each(lock).for_each(|entry| outcome.compute_trimmed(&entry, &**into));
+    lock.each_entry().for_each(|entry| outcome.compute_trimmed(&entry, &**into));
     progress.end();
-    let items: Vec<Item> = each(lock).map(|entry| outcome.item(&entry)).collect();
-    let whole = each(lock).zip(&items).filter(|(_, item)| item.status != Status::Failed);
+    let items: Vec<Item> = lock.each_entry().map(|entry| outcome.item(&entry)).collect();
+    let whole = lock.each_entry().zip(&items).filter(|(_, item)| item.status != Status::Failed);
     into.name(&mut whole.map(|(entry, _)| entry))?;
     Ok(items.into_iter().chain(losses(lock)).collect())
 }
@@ -106,7 +105,7 @@ struct Pending<'a> {
 impl<'a> Pending<'a> {
     /// What is not there yet, by rank. What follows from the lock is written at once.
     fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Pending<'a>, WriteError> {
-        for part in each(lock).flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
+        for part in lock.each_entry().flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
@@ -116,7 +115,7 @@ impl<'a> Pending<'a> {
         }
         let (mut tasks, mut bytes, mut there) = (Vec::new(), 0, HashSet::new());
         let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new() };
-        for (at, entry) in each(lock).enumerate() {
+        for (at, entry) in lock.each_entry().enumerate() {
             outcome.open.push(0);
             for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
@@ -173,7 +172,7 @@ impl Outcome<'_> {
     fn origins(&self, digest: &Digest) -> Vec<Part> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
         let mut parts: Vec<Part> =
-            wanted.map(|(at, part)| entry(self.lock, *at).parts.swap_remove(*part)).collect();
+            wanted.map(|(at, part)| self.lock.entry(*at).parts.swap_remove(*part)).collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
@@ -185,7 +184,7 @@ impl Outcome<'_> {
         for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
-                progress.item(&entry(self.lock, at).name);
+                progress.item(&self.lock.entry(at).name);
             }
         }
     }

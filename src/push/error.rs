@@ -1,7 +1,7 @@
 //! Why a push could not begin.
 
 use crate::http::Error;
-use crate::item::Collision;
+use crate::lockfile::Collision;
 
 /// Why a push could not begin.
 #[derive(Debug, thiserror::Error)]

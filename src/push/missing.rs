@@ -4,7 +4,6 @@ use super::error::PushError;
 use super::plan::{Delivery, deliveries};
 use crate::content::Entry;
 use crate::http::Error;
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::Mapping;
@@ -49,7 +48,7 @@ pub async fn missing(
     let deliveries = deliveries(lock, mapping);
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len())
-        .map(|at| one(&session, entry(lock, deliveries[at].entry), &deliveries[at]));
+        .map(|at| one(&session, lock.entry(deliveries[at].entry), &deliveries[at]));
     let answers: Vec<_> = asking.buffered(jobs).collect().await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
     Ok(Missing { destinations: deliveries.len(), manifests: answers.into_iter().flatten().collect() })

@@ -6,7 +6,6 @@ use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use crate::content::{Opened, Part, Source};
 use crate::http::Error;
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, human_size};
 use crate::registry::Session;
@@ -73,7 +72,7 @@ fn wanted<'a>(
 ) -> Vec<Wanted<'a>> {
     let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
     for (at, delivery) in deliveries.iter().enumerate().filter(|_| !omitted.blobs.is_empty()) {
-        let parts = entry(lock, delivery.entry).parts.into_iter().map(|part| part.descriptor);
+        let parts = lock.entry(delivery.entry).parts.into_iter().map(|part| part.descriptor);
         let blobs: BTreeMap<Digest, Descriptor> = parts
             .filter(|blob| omitted.blobs.contains_key(&blob.digest))
             .map(|blob| (blob.digest.clone(), blob))
@@ -123,7 +122,7 @@ fn problem(
     let mut stops = BTreeSet::new();
     for (wanted, why) in nowhere {
         let names: BTreeSet<String> =
-            wanted.stops.iter().map(|&at| entry(lock, deliveries[at].entry).name).collect();
+            wanted.stops.iter().map(|&at| lock.entry(deliveries[at].entry).name).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         let Descriptor { digest, size, .. } = &wanted.blob;
         let _ = write!(message, "\n      {digest} {} for {names}{why}", human_size(*size));

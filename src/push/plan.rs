@@ -3,17 +3,16 @@
 use super::names;
 use super::referrers::all_attached;
 use crate::http::Error;
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::Digest;
-use crate::model::{Destination, Mapping, file_tag};
+use crate::model::{Destination, Mapping};
 use crate::registry::Session;
 use futures_util::StreamExt;
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Which entry of the lock, by its position in [`crate::item::entries`].
+    /// Which entry of the lock, by its position in [`Lock::items`].
     pub entry: usize,
     /// Its registry and repository.
     pub destination: Destination,
@@ -38,19 +37,12 @@ pub enum Standing {
 
 /// Every delivery of `lock`, in the lock's order.
 pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
-    let images = lock.images.iter().enumerate().flat_map(|(at, image)| {
-        let tag = image.destination_tag();
-        mapping.image(&image.name).into_iter().map(move |destination| Delivery {
-            entry: at,
-            destination,
-            tag: tag.clone(),
-        })
+    let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
+        let tag = item.tag();
+        let delivery = move |destination| Delivery { entry, destination, tag: tag.clone() };
+        item.destinations(mapping).into_iter().map(delivery)
     });
-    let files = lock.files.iter().enumerate().map(|(at, file)| {
-        let entry = lock.images.len() + at;
-        Delivery { entry, destination: mapping.file(&file.name), tag: file_tag(&file.digest) }
-    });
-    images.chain(files).collect()
+    deliveries.collect()
 }
 
 /// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
@@ -64,7 +56,7 @@ pub(super) async fn standings(
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
         let delivery = &deliveries[at];
-        let entry = &entry(lock, delivery.entry);
+        let entry = &lock.entry(delivery.entry);
         if names::fault(&delivery.destination).is_some() {
             return Ok(Standing::Nothing);
         }

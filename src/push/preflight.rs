@@ -8,7 +8,6 @@ use super::uploader::Uploader;
 use crate::config::IndexPolicy;
 use crate::content::Entry;
 use crate::http::{Error, ErrorKind};
-use crate::item::entry;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
 use futures_util::StreamExt;
@@ -61,7 +60,7 @@ impl Preflight<'_> {
     }
 
     fn entry(&self, at: usize) -> Entry {
-        entry(self.lock, self.deliveries[at].entry)
+        self.lock.entry(self.deliveries[at].entry)
     }
 
     /// The deliveries by what `key` makes of their repositories.

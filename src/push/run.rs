@@ -12,8 +12,7 @@ use super::uploader::Uploader;
 use crate::config::IndexPolicy;
 use crate::content::{Schedule, Source, Step, TransferError};
 use crate::http::{Error, ErrorKind};
-use crate::item::{collision, each, entry};
-use crate::lockfile::Lock;
+use crate::lockfile::{Lock, collision};
 use crate::model::{Digest, Mapping};
 use crate::pull::losses;
 use crate::registry::Sessions;
@@ -70,14 +69,14 @@ pub async fn push(
         match step {
             Step::Begin(at, slot) => {
                 let (uploader, delivery) = (uploader.clone(), deliveries[at].clone());
-                let entry = entry(lock, delivery.entry);
+                let entry = lock.entry(delivery.entry);
                 schedule.spawn(slot, async move {
                     let repository = &delivery.destination.repository;
                     (at, uploader.deliver(&entry, repository, &delivery.tag).await)
                 });
             }
             Step::Done((at, result)) => {
-                progress.item(&entry(lock, deliveries[at].entry).name);
+                progress.item(&lock.entry(deliveries[at].entry).name);
                 run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
                 run.note_moved(at, &standings[at]);
             }
@@ -94,7 +93,7 @@ const NOT_SENT: &str = "not sent, because others cannot be delivered";
 /// What is to be sent at the most: each digest once, less what stands at the registry already.
 fn unique_bytes(lock: &Lock, deliveries: &[Delivery], todo: &[usize]) -> u64 {
     let blobs = |at: usize| {
-        let parts = entry(lock, deliveries[at].entry).parts.into_iter();
+        let parts = lock.entry(deliveries[at].entry).parts.into_iter();
         parts.filter(|part| !part.is_manifest()).map(|part| (part.descriptor.digest, part.descriptor.size))
     };
     let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
@@ -126,7 +125,7 @@ impl<'a> Run<'a> {
     ) -> Vec<usize> {
         let mut todo = Vec::new();
         for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
-            let entry = &entry(self.lock, delivery.entry);
+            let entry = &self.lock.entry(delivery.entry);
             let present = match standing {
                 Ok(Standing::Whole) => Some(entry.top.digest.clone()),
                 Ok(Standing::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
@@ -185,11 +184,11 @@ impl<'a> Run<'a> {
 
     fn finish(self, mapping: &Mapping, uploader: &Uploader) -> Pushed {
         let lock = self.lock;
-        let mut items: Vec<Item> = each(lock).map(|entry| entry.item()).collect();
+        let mut items: Vec<Item> = lock.each_entry().map(|entry| entry.item()).collect();
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {
-            let entry = entry(lock, delivery.entry);
+            let entry = lock.entry(delivery.entry);
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {

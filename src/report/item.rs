@@ -20,6 +20,9 @@ pub enum Kind {
     Chart,
     /// An operating-system package.
     Package,
+    /// A note, which tests write.
+    #[cfg(test)]
+    Note,
 }
 
 impl fmt::Display for Kind {
@@ -31,6 +34,8 @@ impl fmt::Display for Kind {
             Kind::Referrer => "referrer",
             Kind::Chart => "chart",
             Kind::Package => "package",
+            #[cfg(test)]
+            Kind::Note => "note",
         })
     }
 }

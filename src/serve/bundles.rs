@@ -2,10 +2,10 @@
 
 use super::ServedBundle;
 use super::file_table::{self, FileTable};
-use super::kinds::{KINDS, ServedItem, served_items};
 use super::repository::{Repository, by_host};
-use crate::model::Digest;
-use crate::model::Mapping;
+use crate::content::Entry;
+use crate::item::{KINDS, LockedItem};
+use crate::model::{Digest, Mapping};
 use crate::report::Kind;
 use crate::rewrite::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,15 +68,17 @@ impl Bundles {
     fn add(&mut self, bundle: &ServedBundle, mapping: &Mapping) {
         let is_there = |digest: &Digest| matches!(bundle.blobs.stat(digest), Ok(Some(_)));
         let mut items = Vec::new();
-        for item in served_items(&bundle.lock, mapping) {
-            self.add_item(&item, &bundle.name, is_there);
-            self.files.add(&item.urls, &mut self.notes);
-            let ServedItem { entry, repositories, tag, urls, .. } = item;
-            let first = repositories.first().map(String::as_str).unwrap_or_default();
+        for item in bundle.lock.items() {
+            let entry = item.entry();
+            let places = item.destinations(mapping).into_iter().map(|place| place.repository);
+            let repositories: Vec<String> = places.chain([item.own_repository()]).collect();
+            self.add_item(item, &entry, &repositories, &bundle.name, is_there);
+            let files = item.files();
+            self.files.add(&files, &mut self.notes);
             items.push(ItemListing {
                 kind: entry.kind,
-                repository_tag: format!("{first}:{tag}"),
-                link: urls.first().and_then(|(url, _)| file_table::link(url)),
+                repository_tag: format!("{}:{}", repositories[0], item.tag()),
+                link: files.first().and_then(|file| file_table::link(file.name)),
                 digest: entry.digest.clone(),
                 size: entry.size(),
                 incomplete: !entry.parts.iter().all(|part| is_there(&part.descriptor.digest)),
@@ -91,8 +93,15 @@ impl Bundles {
         });
     }
 
-    fn add_item(&mut self, item: &ServedItem, bundle: &str, is_there: impl Fn(&Digest) -> bool) {
-        let ServedItem { entry, repositories, tag, source, urls } = item;
+    fn add_item(
+        &mut self,
+        item: &dyn LockedItem,
+        entry: &Entry,
+        repositories: &[String],
+        bundle: &str,
+        is_there: impl Fn(&Digest) -> bool,
+    ) {
+        let (tag, has_urls) = (item.tag(), !item.files().is_empty());
         for (at, name) in repositories.iter().enumerate() {
             let repository = self.repositories.entry(name.clone()).or_default();
             for part in entry.parts.iter().filter(|part| part.is_manifest()) {
@@ -100,16 +109,16 @@ impl Bundles {
                     repository.add(part.descriptor.clone());
                 }
             }
-            let earlier = repository.add_tag(tag, &entry.name, entry.top.clone());
+            let earlier = repository.add_tag(&tag, &entry.name, entry.top.clone());
             // of an item with URLs, the notes speak of its URLs
-            let is_told = at == 0 && urls.is_empty();
+            let is_told = at == 0 && !has_urls;
             if let Some(earlier) = earlier.filter(|earlier| is_told && earlier.digest != entry.digest) {
                 let (name, old, new) = (&entry.name, earlier.digest, &entry.digest);
                 self.notes.push(format!("{name}: {new} of {bundle} is served, not {old}"));
             }
             for referrer in entry.referrers.iter().filter(|referrer| is_there(&referrer.descriptor.digest)) {
                 if let Some(tag) = &referrer.tag {
-                    repository.add_tag(tag, &format!("{source}:{tag}"), referrer.descriptor.clone());
+                    repository.add_tag(tag, &format!("{}:{tag}", item.source()), referrer.descriptor.clone());
                 }
                 repository.add(referrer.descriptor.clone());
             }
@@ -119,7 +128,7 @@ impl Bundles {
     /// How many items of each kind there are.
     pub(super) fn counts(&self) -> Vec<(Kind, usize)> {
         let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
-        KINDS.map(|kind| (kind, items().filter(|item| item.kind == kind).count())).into()
+        KINDS.iter().map(|&kind| (kind, items().filter(|item| item.kind == kind).count())).collect()
     }
 
     /// The repositories that `name` stands for, the best match first. `ns` is containerd's parameter for the
@@ -147,9 +156,9 @@ impl Bundles {
 mod tests {
     use super::super::testing::{Memory, file, image};
     use super::*;
+    use crate::item::{file_repository, file_tag};
     use crate::lockfile::{Image, Lock};
     use crate::model::Digest;
-    use crate::model::{file_repository, file_tag};
     use std::sync::Arc;
 
     fn served(lock: Lock) -> ServedBundle {

@@ -1,6 +1,7 @@
 //! Plain files by their URLs: `/files/<host>/<path>`.
 
 use super::response::ApiError;
+use crate::item::FileForm;
 use crate::model::Digest;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub(super) struct UrlPath {
     pub(super) host: String,
     /// Decoded, with its leading slash.
     pub(super) path: String,
-    /// What stands after `?`, undecoded.
+    /// The part after `?`, not decoded.
     pub(super) query: Option<String>,
 }
 
@@ -51,9 +52,10 @@ struct Held {
 }
 
 impl FileTable {
-    /// Adds URLs with their content. A note names each URL that had other content before.
-    pub(super) fn add(&mut self, urls: &[(&str, &Digest)], notes: &mut Vec<String>) {
-        for &(url, digest) in urls {
+    /// Adds files by all their URLs. A note names each URL that had other content before.
+    pub(super) fn add(&mut self, files: &[FileForm<'_>], notes: &mut Vec<String>) {
+        let urls = files.iter().flat_map(|file| file.urls.iter().map(|url| (*url, file.digest)));
+        for (url, digest) in urls {
             let Some(path) = UrlPath::of(url) else { continue };
             let key = path.key();
             let held = Held { query: path.query, digest: digest.clone() };
@@ -109,18 +111,14 @@ pub(super) fn media_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::served_items;
     use super::super::testing::file;
     use super::*;
-    use crate::lockfile::{File, Lock, Sidecar};
-    use crate::model::Mapping;
+    use crate::item::LockedItem;
+    use crate::lockfile::{File, Sidecar};
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();
-        let lock = Lock { version: 1, files: files.to_vec(), ..Lock::default() };
-        for item in served_items(&lock, &Mapping::to("r.invalid:5000".parse().unwrap())) {
-            table.add(&item.urls, &mut Vec::new());
-        }
+        files.iter().for_each(|file| table.add(&file.files(), &mut Vec::new()));
         table
     }
 

@@ -1,9 +1,9 @@
 //! The page at `/`: what the server holds, and the names to pull it by. Plain HTML without scripts.
 
 use super::bundles::{BundleListing, ItemListing};
-use super::kinds::KINDS;
 use super::response::ApiError;
 use super::state::State;
+use crate::item::KINDS;
 use crate::model::human_size;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName};
@@ -52,13 +52,13 @@ fn write_bundle(out: &mut String, here: &str, bundle: &BundleListing) {
         let _ = writeln!(out, "<p>bundle digest <code>{digest}</code></p>");
     }
     if !bundle.missing.is_empty() {
-        out.push_str("<p><strong>This bundle is partial.</strong> It missing</p>\n<ul>\n");
+        out.push_str("<p><strong>This bundle is partial.</strong> It lacks</p>\n<ul>\n");
         for item in &bundle.missing {
             let _ = writeln!(out, "<li>{}</li>", escaped(item));
         }
         out.push_str("</ul>\n");
     }
-    for kind in KINDS {
+    for &kind in KINDS {
         let mut items = bundle.items.iter().filter(|item| item.kind == kind).peekable();
         if items.peek().is_some() {
             let _ = writeln!(out, "<table>\n<tr><th>{kind}<th>name here<th>digest<th>size</tr>");

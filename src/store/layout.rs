@@ -75,8 +75,7 @@ impl LayoutIndex {
     pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) {
         for entry in entries {
             let entry = entry.borrow();
-            let artifact =
-                (entry.kind == crate::report::Kind::File).then(|| media_type::LANDFALL_FILE.to_owned());
+            let artifact = entry.artifact_type.map(str::to_owned);
             self.names.insert(entry.layout_name.clone(), (entry.top.clone(), artifact));
         }
     }

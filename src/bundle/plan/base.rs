@@ -3,7 +3,6 @@
 use crate::bundle::format::base::BaseName;
 use crate::bundle::format::contents::Contents;
 use crate::content::{BlobRead, ContentError, Entry, Origin};
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, Manifest, media_type};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -27,7 +26,7 @@ impl Base {
 
     /// A lock: its receiver has all that it names.
     pub fn lock(lock: &Lock) -> Base {
-        let parts = item::entries(lock).into_iter().flat_map(|entry| entry.parts);
+        let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
         let had = parts.map(|part| (part.descriptor.digest, Some(part.descriptor.size))).collect();
         Base { name: BaseName::Lock { lock: lock.fingerprint() }, had }
     }

@@ -11,7 +11,6 @@ use crate::bundle::format::locator::SPAN;
 use crate::bundle::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::bundle::format::stored::{CHUNK, stored_len};
 use crate::content::BlobRead;
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use crate::report::{Item, Kind};
@@ -57,7 +56,7 @@ impl PackPlan {
         let mut missing = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in item::each(lock) {
+        for entry in lock.each_entry() {
             let mut lacking = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -131,10 +130,10 @@ impl PackPlan {
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
     pub(crate) fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
-        let mut items: Vec<(usize, Item)> = item::each(lock).map(|entry| entry.item()).enumerate().collect();
+        let mut items: Vec<(usize, Item)> = lock.each_entry().map(|entry| entry.item()).enumerate().collect();
         items.retain(|(_, item)| !without.contains(&ItemName { kind: item.kind, name: item.name.clone() }));
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let parts = || items.iter().map(|(at, _)| item::entry(lock, *at));
+        let parts = || items.iter().map(|(at, _)| lock.entry(*at));
         let mut layout = LayoutIndex::default();
         layout.add(parts());
         let mut text = lock.to_text();

@@ -8,11 +8,9 @@ use crate::bundle::format::names::{CONTENTS, ItemName, LOCK};
 use crate::bundle::plan::base::kept;
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::content::Entry;
-use crate::item;
-use crate::lock::disagreements;
+use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest};
-use crate::report::Kind;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What of the bundle is not as its lock asks for: entries that are missing, too many, or other ones.
@@ -51,7 +49,8 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, Error> {
     let named = |kind, name: String| ItemName { kind, name };
     let unresolved: BTreeSet<ItemName> =
         lock.unresolved.iter().map(|item| named(item.kind, item.name.clone())).collect();
-    let known: BTreeSet<ItemName> = item::each(&lock)
+    let known: BTreeSet<ItemName> = lock
+        .each_entry()
         .map(|entry| named(entry.kind, entry.name))
         .chain(lock.missing.iter().map(|item| named(item.kind, item.name.clone())))
         .chain(unresolved.iter().cloned())
@@ -67,17 +66,15 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, Error> {
     Ok(damage)
 }
 
-/// Where the lock says something else of an image than the image's manifests.
+/// Where the lock says something else of an item than its content says.
 fn lock_against_manifests(bundle: &Bundle, lock: &Lock, without: &BTreeSet<ItemName>) -> Vec<Damage> {
     let contents = bundle.contents();
     let at = contents.entries[contents.front_len() - contents.locks.len()].offset;
-    let held = lock
-        .images
-        .iter()
-        .filter(|image| !without.contains(&ItemName { kind: Kind::Image, name: image.name.to_string() }));
-    let damage = held.flat_map(|image| {
-        let told = disagreements(image, bundle).into_iter();
-        told.map(move |why| Damage::new(LOCK, at, format!("{}: {why}", image.name)))
+    let name = |item: &dyn LockedItem| ItemName { kind: item.kind(), name: item.name().into_owned() };
+    let held = lock.items().filter(|item| !without.contains(&name(*item)));
+    let damage = held.flat_map(|item| {
+        let contradictions = item.contradictions(bundle).into_iter();
+        contradictions.map(move |why| Damage::new(LOCK, at, format!("{}: {why}", item.name())))
     });
     damage.collect()
 }
@@ -92,7 +89,7 @@ fn bad_omissions(bundle: &Bundle, lock: &Lock, plan: &PackPlan) -> Vec<String> {
     let (mut all_kept, mut damage) = (HashSet::new(), Vec::new());
     let is_held =
         |entry: &Entry| plan.items.iter().any(|item| (item.kind, &item.name) == (entry.kind, &entry.name));
-    for entry in item::each(lock).filter(is_held) {
+    for entry in lock.each_entry().filter(is_held) {
         match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => damage.push(error.to_string()),

@@ -40,10 +40,8 @@ use crate::bundle::format::form::Form;
 use crate::bundle::format::names::ItemName;
 use crate::bundle::plan::base::Base;
 use crate::content::{BlobRead, ContentError, Entry};
-use crate::item;
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
-use crate::report::Kind;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -159,8 +157,7 @@ impl Bundle {
         let mut lock = self.lock()?;
         let lacks =
             |kind, name: &str| self.partial().iter().any(|item| item.kind == kind && item.name == name);
-        lock.images.retain(|image| !lacks(Kind::Image, &image.name.to_string()));
-        lock.files.retain(|file| !lacks(Kind::File, &file.name));
+        lock.retain(|item| !lacks(item.kind(), &item.name()));
         for ItemName { kind, name } in self.partial() {
             let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
             let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
@@ -209,7 +206,7 @@ impl Bundle {
     /// As [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<Entry>, Error> {
         let lost: BTreeSet<_> = self.partial().iter().map(|item| (item.kind, &item.name)).collect();
-        let mut entries = item::entries(&self.lock()?);
+        let mut entries = self.lock()?.entries();
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
     }

@@ -17,7 +17,7 @@ fn what_is_packed_is_sound_and_reads_back() {
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(bundle.lock().unwrap(), lock);
-    assert_eq!(bundle.entries().unwrap(), crate::item::entries(&lock));
+    assert_eq!(bundle.entries().unwrap(), lock.entries());
     for (digest, bytes) in &memory.blobs {
         let descriptor = Descriptor {
             digest: digest.clone(),

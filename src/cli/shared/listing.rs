@@ -1,8 +1,9 @@
 //! How lock entries are listed: as report items, as a table, as a count.
 
 use crate::content::Entry;
+use crate::item::KINDS;
 use crate::lockfile::Lock;
-use crate::model::{Platform, human_size};
+use crate::model::human_size;
 use crate::report::{Item, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -14,11 +15,12 @@ pub(crate) fn count_of(count: usize, what: &str) -> String {
 
 /// `3 images and 1 file`.
 pub(crate) fn count(items: &[Item]) -> String {
-    let counted = |kind: Kind| {
-        let count = items.iter().filter(|item| item.kind == kind).count();
-        count_of(count, &kind.to_string())
-    };
-    format!("{} and {}", counted(Kind::Image), counted(Kind::File))
+    let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
+    // the first two are named even where there is none
+    let shown = KINDS.iter().enumerate().filter(|(at, kind)| *at < 2 || count(**kind) > 0);
+    let shown: Vec<String> = shown.map(|(_, kind)| count_of(count(*kind), &kind.to_string())).collect();
+    let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last, others));
+    format!("{} and {last}", others.join(", "))
 }
 
 /// Size in bytes of everything under the entries, each digest once.
@@ -46,12 +48,7 @@ pub(crate) fn lines(of: &[impl Display]) -> String {
     of.iter().map(|one| format!("  {one}\n")).collect()
 }
 
-/// The platforms of each image, by its name.
+/// The platforms of each item that has some, by its name.
 pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
-    let of = |image: &crate::lockfile::Image| {
-        let below = image.manifests.iter().filter_map(|manifest| manifest.platform.clone());
-        let own = image.platform.as_ref().map(Platform::to_string);
-        below.chain(own).filter(|platform| !platform.starts_with("unknown")).collect()
-    };
-    lock.images.iter().map(|image| (image.name.to_string(), of(image))).collect()
+    lock.items().filter_map(|item| Some((item.name().into_owned(), item.platforms()?))).collect()
 }

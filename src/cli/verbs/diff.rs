@@ -5,7 +5,6 @@ use crate::cli::shared::listing::count_of;
 use crate::cli::shared::summary::change_line;
 use crate::cli::shared::{Exit, Failure, Outcome};
 use crate::content::Entry;
-use crate::item;
 use crate::lock;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
@@ -29,7 +28,7 @@ pub(crate) struct Diff {
 impl Diff {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let (old, new) = (held(&self.old)?, held(&self.new)?);
-        let (old_entries, entries) = (item::entries(&old), item::entries(&new));
+        let (old_entries, entries) = (old.entries(), new.entries());
         let had: HashSet<&Digest> = unique(&old_entries).into_keys().collect();
         let news = |entries: &[Entry]| {
             let unique = unique(entries).into_iter().filter(|(digest, _)| !had.contains(digest));

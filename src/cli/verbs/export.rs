@@ -5,11 +5,11 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::BlobRead;
-use crate::item;
+use crate::item::has_files;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::human_size;
 use crate::pull::losses;
-use crate::report::{Kind, Status};
+use crate::report::Status;
 use crate::serve::export_files;
 use crate::store::Disk;
 use clap::{Args, Subcommand};
@@ -70,7 +70,7 @@ impl Files {
                 let bundle = open_bundle::open(context, path, &demands)?.bundle;
                 let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
                 let lock = together.bundle.held()?;
-                together.whole(item::entries(&lock).iter().filter(|entry| entry.kind == Kind::File))?;
+                together.whole(lock.entries().iter().filter(|entry| has_files(entry.kind)))?;
                 (lock, together.blobs)
             }
             None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
@@ -79,7 +79,7 @@ impl Files {
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || -> Result<Outcome, Failure> {
                 let mut report = export_files(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
-                report.items.extend(losses(&lock).into_iter().filter(|lost| lost.kind == Kind::File));
+                report.items.extend(losses(&lock).into_iter().filter(|lost| has_files(lost.kind)));
                 let mut text = String::new();
                 for item in report.items.iter().filter(|item| item.reason.is_some()) {
                     let _ = match item.status {

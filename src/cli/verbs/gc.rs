@@ -1,7 +1,6 @@
 //! `landfall gc`: the store without what no lock needs.
 
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::item;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{LAYOUT_FILE, human_size};
 use crate::report::{Report, escape};
@@ -27,7 +26,7 @@ impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut keep = BTreeSet::new();
         for path in &self.locks {
-            let parts = item::entries(&Lock::load(path)?).into_iter().flat_map(|entry| entry.parts);
+            let parts = Lock::load(path)?.entries().into_iter().flat_map(|entry| entry.parts);
             keep.extend(parts.map(|part| part.descriptor.digest));
         }
         let dir = context.store_dir()?;

@@ -7,7 +7,6 @@ use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Exit, Failure, Outcome, open_bundle};
 use crate::content::Entry;
 use crate::content::missing_blobs;
-use crate::item;
 use crate::model::human_size;
 use crate::pull::losses;
 use crate::report::{Item, Report, Status, escape};
@@ -31,7 +30,7 @@ impl Ls {
                 (Some(bundle), lock, entries)
             }
             Given::Lock(lock) => {
-                let entries = item::entries(&lock);
+                let entries = lock.entries();
                 (None, lock, entries)
             }
             Given::Receipt(_) => {

@@ -5,7 +5,6 @@ use crate::cli::shared::packed;
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{LocalFirst, LocalSink};
-use crate::item::each;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
 use crate::pull::{count_kinds, losses, pull};
@@ -156,7 +155,7 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
 /// What a pull into the store would do.
 fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path) -> Result<Outcome, Failure> {
     let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
-    for entry in each(lock) {
+    for entry in lock.each_entry() {
         let mut status = Status::Present;
         for Descriptor { digest, size, .. } in entry.parts.iter().map(|part| &part.descriptor) {
             if !store.map_or(Ok(false), |store| store.has(digest, *size))? {

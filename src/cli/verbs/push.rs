@@ -5,7 +5,6 @@ use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::content::{BlobRead, LocalSource};
-use crate::item;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
 use crate::push::Omitted;
@@ -82,7 +81,7 @@ impl Push {
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let fingerprint = carried.bundle.fingerprint().clone();
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
-        let omitted = together.omitted(&item::entries(&lock))?;
+        let omitted = together.omitted(&lock.entries())?;
         Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle })
     }
 

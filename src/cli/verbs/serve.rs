@@ -5,7 +5,6 @@ use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::content::{BlobChain, BlobRead, missing_blobs};
-use crate::item;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::Target;
@@ -126,7 +125,7 @@ fn served(
         if !bundle.omitted().is_empty() {
             let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
             blobs = Arc::new(BlobChain(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
-            let lacking = missing_blobs(&item::entries(&lock), &*blobs).map_err(unreadable)?;
+            let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
             if !lacking.is_empty() {
                 return Err(refused(bundle, &lacking, &given));
             }

@@ -1,7 +1,7 @@
 //! What a list format is: its name in a manifest, and its reader.
 
 use crate::document::Diagnostic;
-use crate::manifest::source_text::{SourceSpan, SourceText};
+use crate::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
 /// The image references of a list, in its order, each with its place.

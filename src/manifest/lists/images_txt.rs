@@ -2,7 +2,7 @@
 
 use super::format::{Format, Listed};
 use super::lines::lines;
-use crate::manifest::source_text::{SourceSpan, SourceText};
+use crate::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
 pub(super) const FORMAT: Format = Format {

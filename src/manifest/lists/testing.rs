@@ -1,7 +1,7 @@
 //! What the tests of the formats share.
 
 use super::format::Format;
-use crate::manifest::source_text::{SourceSpan, SourceText};
+use crate::document::{SourceSpan, SourceText};
 
 /// Each reference as `line:column reference [what is written there]`.
 pub(super) fn read_text(format: &Format, text: &str) -> Result<Vec<String>, String> {

@@ -5,18 +5,20 @@ use super::well_known;
 use crate::lockfile::Lock;
 use crate::model::{Digest, ImageRef};
 use crate::model::{Mapping, Target};
-use crate::rewrite::index::{Found, LockedImage, LossCause, ReferenceIndex, listed, losses, names, names_of};
+use crate::rewrite::index::{
+    Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a lock holds, by every name that an item has.
 #[derive(Debug)]
 pub struct Inventory<'a> {
     index: ReferenceIndex,
-    images: Vec<LockedImage<'a>>,
+    images: Vec<ReferencedItem<'a>>,
     /// Images by `registry/repository`, upstream.
-    upstream: BTreeMap<String, Vec<LockedImage<'a>>>,
+    upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// Images by `registry/repository` of their destinations.
-    there: BTreeMap<String, Vec<LockedImage<'a>>>,
+    there: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// URLs, each with the name of its item.
     urls: Vec<(&'a str, &'a str)>,
     /// `registry[/prefix]` of the destinations, with a slash at the end.
@@ -57,18 +59,18 @@ impl<'a> Inventory<'a> {
         };
         for found in names(lock) {
             match found {
-                Found::Image(image) => inventory.add(image, mapping),
+                Found::Reference(image) => inventory.add(image, mapping),
                 Found::Url { url, item } => inventory.urls.push((url, item)),
             }
         }
         inventory
     }
 
-    fn add(&mut self, image: LockedImage<'a>, mapping: Option<&Mapping>) {
+    fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {
         self.images.push(image);
         self.hosts.insert(&image.name().registry);
         self.upstream.entry(image.name().name()).or_default().push(image);
-        for destination in mapping.iter().flat_map(|mapping| mapping.image(image.name())) {
+        for destination in mapping.iter().flat_map(|mapping| image.destinations(mapping)) {
             self.there.entry(destination.to_string()).or_default().push(image);
         }
     }
@@ -96,7 +98,7 @@ impl<'a> Inventory<'a> {
         let name = reference.name();
         let names: Vec<String> = names_of(reference).collect();
         let upstream = names.iter().filter_map(|name| self.upstream.get(name)).flatten();
-        let images: Vec<LockedImage<'_>> =
+        let images: Vec<ReferencedItem<'_>> =
             upstream.chain(self.there.get(&name).into_iter().flatten()).copied().collect();
         let tag = if in_container { reference.tag_or_latest() } else { reference.tag.as_deref() };
         let hit = images.iter().find(|image| match (&reference.digest, tag) {
@@ -124,7 +126,7 @@ impl<'a> Inventory<'a> {
 
     /// What would have to be carried for a name that is not held: the name itself, or the source of
     /// what is at this destination, where there is one such.
-    fn source_of(&self, reference: &ImageRef, images: &[LockedImage<'_>]) -> Option<ImageRef> {
+    fn source_of(&self, reference: &ImageRef, images: &[ReferencedItem<'_>]) -> Option<ImageRef> {
         if !self.is_there(reference) {
             return Some(reference.clone());
         }
@@ -140,7 +142,7 @@ impl<'a> Inventory<'a> {
             && !self.upstream.contains_key(&reference.name())
     }
 
-    fn why(&self, reference: &ImageRef, images: &[LockedImage<'_>], tag: Option<&str>) -> String {
+    fn why(&self, reference: &ImageRef, images: &[ReferencedItem<'_>], tag: Option<&str>) -> String {
         let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
         match (&reference.digest, images.is_empty()) {
             (_, true) if self.is_there(reference) => "nothing locked goes to this name".into(),

@@ -1,13 +1,14 @@
-//! The names by which references find the items of a lock. Only this file knows what an item looks like.
+//! The names by which references find the items of a lock.
 
-use crate::lockfile::{Image, Lock};
-use crate::model::{Digest, ImageRef};
+use crate::item::LockedItem;
+use crate::lockfile::Lock;
+use crate::model::{Destination, Digest, ImageRef, Mapping};
 
 /// A name by which a reference finds a locked item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'l> {
-    /// An image, by its reference or by a digest.
-    Image(LockedImage<'l>),
+    /// An image reference, or a digest.
+    Reference(ReferencedItem<'l>),
     /// A URL.
     Url {
         /// The URL.
@@ -17,48 +18,54 @@ pub(crate) enum Found<'l> {
     },
 }
 
-/// A locked image, as far as references can tell it from others.
+/// A locked item that an image reference means, as far as references can tell it from others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LockedImage<'l>(&'l Image);
+pub(crate) struct ReferencedItem<'l> {
+    item: &'l dyn LockedItem,
+    name: &'l ImageRef,
+}
 
-impl<'l> LockedImage<'l> {
-    /// Its name in the lock.
+impl<'l> ReferencedItem<'l> {
+    /// The reference.
     pub(crate) fn name(self) -> &'l ImageRef {
-        &self.0.name
+        self.name
     }
 
-    /// The digest of its index, or of its manifest where there is no index.
+    /// The digest that the lock gives it.
     pub(crate) fn digest(self) -> &'l Digest {
-        &self.0.digest
+        self.item.digest()
     }
 
     /// The tag that it has at a destination.
     pub(crate) fn destination_tag(self) -> String {
-        self.0.destination_tag()
+        self.item.tag()
     }
 
-    /// Every digest by which a reference can mean it: its index, its trimmed index and its manifests.
+    /// Its destinations; the first one is written.
+    pub(crate) fn destinations(self, mapping: &Mapping) -> Vec<Destination> {
+        self.item.destinations(mapping)
+    }
+
+    /// Every digest by which a reference can mean it.
     pub(crate) fn digests(self) -> impl Iterator<Item = &'l Digest> {
-        let children = self.0.manifests.iter().map(|child| &child.digest);
-        let trimmed = self.0.trimmed.iter().map(|trimmed| &trimmed.digest);
-        children.chain([&self.0.digest]).chain(trimmed)
+        self.item.digests().into_iter()
     }
 
     /// Whether `digest` is that of one of its configs or layers.
     pub(crate) fn has_blob(self, digest: &Digest) -> bool {
-        self.0.blobs.iter().any(|blob| blob.digest == *digest)
+        self.item.has_blob(digest)
     }
 }
 
 /// Every name by which a reference finds an item of `lock`.
 pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = Found<'_>> {
-    let images = lock.images.iter().map(|image| Found::Image(LockedImage(image)));
-    let urls = lock.files.iter().flat_map(|file| {
-        let sidecars = file.sidecars.iter().map(|sidecar| &sidecar.url);
-        let urls = std::iter::once(&file.name).chain(&file.also).chain(sidecars);
-        urls.map(|url| Found::Url { url, item: &file.name })
-    });
-    images.chain(urls)
+    lock.items().flat_map(|item| {
+        let reference = item.reference().map(|name| Found::Reference(ReferencedItem { item, name }));
+        let files = item.files();
+        let first = files.first().map_or("", |file| file.name);
+        let urls = files.into_iter().flat_map(|file| file.urls);
+        reference.into_iter().chain(urls.map(move |url| Found::Url { url, item: first }))
+    })
 }
 
 /// Why the lock has an image's name without a digest.

@@ -18,6 +18,6 @@ mod words;
 pub(crate) use aliases::{names_of, other_hosts};
 pub(crate) use answer::{Lookup, Replacement};
 pub(crate) use listing::listed;
-pub(crate) use locked::{Found, LockedImage, LossCause, losses, names};
+pub(crate) use locked::{Found, LossCause, ReferencedItem, losses, names};
 pub use reference_index::ReferenceIndex;
 pub(crate) use url_lookup::{UrlLookup, UrlPattern};

@@ -45,9 +45,9 @@ impl ReferenceIndex {
         for found in names(lock) {
             match found {
                 Found::Url { url, .. } => urls.add(url),
-                Found::Image(image) => {
+                Found::Reference(image) => {
                     let source = image.name();
-                    let destinations = mapping.image(source);
+                    let destinations = image.destinations(mapping);
                     let (there, here) = match reverse {
                         true => (&mut repositories, &mut settled),
                         false => (&mut settled, &mut repositories),

@@ -1,7 +1,7 @@
 //! The locked images of one repository, and which of them a reference asks for.
 
 use super::listing::listed;
-use super::locked::LockedImage;
+use super::locked::ReferencedItem;
 use crate::model::Destination;
 use crate::model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(super) struct IndexedImage {
 }
 
 impl IndexedImage {
-    pub(super) fn new(image: LockedImage<'_>, to: Vec<Destination>) -> IndexedImage {
+    pub(super) fn new(image: ReferencedItem<'_>, to: Vec<Destination>) -> IndexedImage {
         let digests = image.digests().cloned().collect();
         IndexedImage { name: image.name().clone(), digest: image.digest().clone(), digests, to }
     }

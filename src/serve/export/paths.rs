@@ -1,10 +1,10 @@
 //! Which files are written, and at which paths; all checked before the first byte is written.
 
 use super::ExportError;
+use crate::item::{FileForm, LockedItem};
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::serve::file_table::UrlPath;
-use crate::serve::kinds::{PlainFile, plain_files};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ const MODE: u32 = 0o644;
 
 /// A file with all paths at which it is written.
 pub(super) struct ExportFile<'a> {
-    pub(super) file: PlainFile<'a>,
+    pub(super) file: FileForm<'a>,
     pub(super) mode: u32,
     pub(super) paths: Vec<PathBuf>,
 }
@@ -25,7 +25,7 @@ pub(super) struct ExportFile<'a> {
 pub(super) fn export_paths(lock: &Lock) -> Result<Vec<ExportFile<'_>>, ExportError> {
     let mut files = Vec::new();
     let mut taken: BTreeMap<PathBuf, (&str, &Digest)> = BTreeMap::new();
-    for file in plain_files(lock) {
+    for file in lock.items().flat_map(LockedItem::files) {
         let mut paths = Vec::new();
         for url in &file.urls {
             let path = path_of(url)?;

@@ -1,7 +1,7 @@
 //! `landfall pack`, `verify` and `ls` as a user runs them, and the bundle as other tools read it.
 
 mod site;
-use crate::support::library::{Accepted, BlobRead, Bundle, Digest, ItemKind, Lock, Unresolved, entries};
+use crate::support::library::{Accepted, BlobRead, Bundle, Digest, ItemKind, Lock, Unresolved};
 use crate::support::{need, rounds, skip, test_name, which};
 use serde_json::{Value, json};
 use site::Site;
@@ -220,7 +220,7 @@ fn skopeo_reads_it_as_an_oci_archive() {
     for blob in &image.blobs {
         assert!(blob.digest.matches(&fs::read(out.join(blob.digest.hex())).unwrap()), "{}", blob.digest);
     }
-    let file = entries(&site.lock).pop().unwrap();
+    let file = site.lock.entries().pop().unwrap();
     let source = format!("oci-archive:{}:{}", bundle.display(), file.layout_name);
     let raw = tool(test, "skopeo", &["inspect", "--raw", &source]).unwrap();
     assert!(file.top.digest.matches(&raw.stdout), "{}", shown(&raw));

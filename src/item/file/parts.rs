@@ -1,9 +1,8 @@
-//! Plain files: each is an OCI artifact of one layer, its checksum files further layers.
+//! A file taken apart: an artifact of one layer, its checksum files further layers.
 
+use super::locked::File;
 use crate::content::{Entry, Origin, Part};
-use crate::lockfile::File;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::model::{file_repository, file_tag};
 use crate::report::Kind;
 use serde_json::json;
 
@@ -44,6 +43,7 @@ pub(super) fn entry(file: &File) -> Entry {
         digest: file.digest.clone(),
         layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),
         top,
+        artifact_type: Some(media_type::LANDFALL_FILE),
         parts,
         referrers: Vec::new(),
     }
@@ -80,10 +80,25 @@ fn title(url: &str) -> String {
     last.filter(|last| !last.is_empty()).or_else(host).unwrap_or_else(|| url.into())
 }
 
+/// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
+pub fn file_repository(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| {
+        let port = url.port().map(|port| format!("_{port}")).unwrap_or_default();
+        url.host_str().map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
+    });
+    let host = host.unwrap_or_else(|| "unknown".into()).to_ascii_lowercase();
+    format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
+}
+
+/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
+pub fn file_tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lockfile::Sidecar;
+    use crate::item::Sidecar;
     use crate::model::Manifest;
 
     #[test]
@@ -109,5 +124,12 @@ mod tests {
         let Manifest::Image { layers, artifact_type, .. } = manifest else { panic!("no image") };
         assert_eq!((layers.len(), artifact_type.as_str()), (2, media_type::LANDFALL_FILE));
         assert_eq!(entry.parts.iter().filter(|part| part.is_manifest()).count(), 1);
+    }
+
+    #[test]
+    fn a_files_repository_follows_from_its_url() {
+        let repository = file_repository("https://dl.k8s.io/x");
+        assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
+        assert!(file_repository("http://[::1]:8080/x").starts_with("files/--1_8080/"));
     }
 }

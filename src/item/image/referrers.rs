@@ -1,9 +1,9 @@
 //! Looking up what refers to an image: cosign's tags and OCI referrers, of the index, of each locked
 //! manifest, and of what is found. A look-up that fails is an error; it is never "none".
 
-use super::image::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
-use super::resolve::{Cause, Resolver};
-use crate::lockfile::{Image, Referrer};
+use super::locked::{Image, Referrer};
+use super::manifests::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
 use crate::registry::{RawManifest, Session, referrers_in};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ struct Node {
 
 async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
     let own: Vec<Digest> = image.manifests_in_order().map(|manifest| manifest.digest).collect();
-    let place = Place::new(resolver, &image.name, own.len()).await?;
+    let repository = Repository::new(resolver, &image.name, own.len()).await?;
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
     let mut nodes: BTreeMap<Digest, Node> = BTreeMap::new();
@@ -43,8 +43,8 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
     for _ in 0..limits.index_depth {
         let Some((first, others)) = level.split_first() else { break };
-        let mut hits = place.hits(first).await?;
-        let asking = others.iter().map(|subject| place.hits(subject));
+        let mut hits = repository.hits(first).await?;
+        let asking = others.iter().map(|subject| repository.hits(subject));
         hits.extend(futures_util::future::try_join_all(asking).await?.into_iter().flatten());
         level = Vec::new();
         for Hit { fetched, tag } in hits {
@@ -77,7 +77,7 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
 }
 
 /// Where an image's referrers are looked up, and by what means.
-struct Place<'a> {
+struct Repository<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
     session: Arc<Session>,
@@ -85,16 +85,20 @@ struct Place<'a> {
     tags: Option<Arc<BTreeSet<String>>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Repository<'a> {
     /// Lists the repository's tags where that takes no more requests than asking for three names for each
     /// of the `manifests`. A mirror's list is not believed, it may be a cache's; nor is one that lacks the
     /// image's own tag.
-    async fn new(resolver: &'a Resolver, name: &'a ImageRef, manifests: usize) -> Result<Place<'a>, Cause> {
+    async fn new(
+        resolver: &'a Resolver,
+        name: &'a ImageRef,
+        manifests: usize,
+    ) -> Result<Repository<'a>, Cause> {
         let session = resolver.sessions().upstream(&name.registry).await?;
         let pages = (3 * manifests).min(resolver.limits().pages);
         let tags = if session.is_mirror() { None } else { resolver.tags(name, pages).await? };
         let tags = tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own)));
-        Ok(Place { resolver, name, session, tags })
+        Ok(Repository { resolver, name, session, tags })
     }
 
     /// What refers to `subject`, fetched.

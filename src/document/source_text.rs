@@ -1,70 +1,73 @@
 //! Input files with the places of their values, and errors that point at a place.
 
-use super::Location;
-use crate::document::{Diagnostic, Node, line_column};
+use super::diagnostic::{Diagnostic, line_column};
+use super::location::Location;
+use super::spans::Node;
 use std::ops::Range;
 use std::rc::Rc;
 
 /// An input file with the places of its values.
 #[derive(Debug)]
-pub(super) struct SourceText {
+pub struct SourceText {
     /// The file as the user named it.
-    pub(super) file: String,
+    pub file: String,
     /// Its content.
-    pub(super) text: String,
+    pub text: String,
     /// The places of the values; one empty node where the file is not YAML.
-    pub(super) root: Node,
+    pub root: Node,
 }
 
 /// A place in a [`SourceText`].
 #[derive(Debug, Clone)]
-pub(super) struct SourceSpan {
+pub struct SourceSpan {
     text: Rc<SourceText>,
     range: Range<usize>,
 }
 
 impl SourceText {
     /// A YAML file.
-    pub(super) fn yaml(file: String, text: String) -> Rc<SourceText> {
+    pub fn yaml(file: String, text: String) -> Rc<SourceText> {
         let root = Node::parse(&text).unwrap_or_default();
         Rc::new(SourceText { file, text, root })
     }
 
     /// A file that is not YAML.
-    pub(super) fn plain(file: String, text: String) -> Rc<SourceText> {
+    pub fn plain(file: String, text: String) -> Rc<SourceText> {
         Rc::new(SourceText { file, text, root: Node::default() })
     }
 }
 
 impl SourceSpan {
-    pub(super) fn new(text: &Rc<SourceText>, range: Range<usize>) -> SourceSpan {
+    /// The bytes `range` of `text`.
+    pub fn new(text: &Rc<SourceText>, range: Range<usize>) -> SourceSpan {
         SourceSpan { text: text.clone(), range }
     }
 
     /// The part of the place where `part` is written; the whole place if it is not found.
-    pub(super) fn narrowed(&self, part: &str) -> SourceSpan {
+    pub fn narrowed(&self, part: &str) -> SourceSpan {
         let at = self.written().find(part).map(|at| self.range.start + at);
         let range = at.map_or(self.range.clone(), |start| start..start + part.len());
         SourceSpan { text: self.text.clone(), range }
     }
 
     /// The text at this place.
-    pub(super) fn written(&self) -> &str {
+    pub fn written(&self) -> &str {
         self.text.text.get(self.range.clone()).unwrap_or_default()
     }
 
     /// Whether both are in one file.
-    pub(super) fn same_file(&self, other: &SourceSpan) -> bool {
+    pub fn same_file(&self, other: &SourceSpan) -> bool {
         Rc::ptr_eq(&self.text, &other.text)
     }
 
-    pub(super) fn location(&self) -> Location {
+    /// Its start, for people.
+    pub fn location(&self) -> Location {
         let (line, column) = line_column(&self.text.text, self.range.start);
         Location { file: self.text.file.clone(), line, column }
     }
 
     /// An error at this place, with what to write instead.
-    pub(super) fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
+    pub fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.text.file.clone(),
             text: self.text.text.clone(),

@@ -1,48 +1,50 @@
 //! Variables of a manifest: checked, and combined into one binding for each item.
 
+use super::diagnostic::Diagnostic;
+use super::nearest::nearest;
 use super::source_text::SourceSpan;
-use crate::document::{Diagnostic, nearest};
 use crate::model::Limits;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
 /// The name that stands for an item's own URL in its `checksum`.
-pub(super) const OWN_URL: &str = "url";
+pub const OWN_URL: &str = "url";
 
 /// The variables of one file.
 #[derive(Debug, Default)]
-pub(super) struct Vars(BTreeMap<String, Vec<String>>);
+pub struct Vars(BTreeMap<String, Vec<String>>);
 
-/// A field of an item in which variables may stand.
-pub(super) struct Field<'a> {
+/// A field of an item that may use variables.
+pub struct Field<'a> {
     /// Its text.
-    pub(super) text: &'a str,
+    pub text: &'a str,
     /// Its place.
-    pub(super) at: SourceSpan,
-    /// Whether `${url}` may stand in it.
-    pub(super) takes_url: bool,
+    pub at: SourceSpan,
+    /// Whether it may use `${url}`.
+    pub takes_url: bool,
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
+    /// A field in which `${url}` may not stand.
+    pub fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
         Field { text, at, takes_url: false }
     }
 }
 
 /// One value for each variable that an item uses.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Binding(BTreeMap<String, String>);
+pub struct Binding(BTreeMap<String, String>);
 
 impl Binding {
     /// This binding with `name` bound to `value`.
-    pub(super) fn with(&self, name: &str, value: &str) -> Binding {
+    pub fn with(&self, name: &str, value: &str) -> Binding {
         let mut values = self.0.clone();
         values.insert(name.into(), value.into());
         Binding(values)
     }
 
     /// `template` with the values filled in.
-    pub(super) fn fill(&self, template: &str) -> String {
+    pub fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len());
         for piece in pieces(template) {
             match piece {
@@ -84,7 +86,7 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
 
 impl Vars {
     /// Checks the variables. `span` returns the place of a key, of its value, or of the nth item of the value.
-    pub(super) fn check(
+    pub fn check(
         vars: &BTreeMap<String, Value>,
         span: impl Fn(&str, At) -> SourceSpan,
     ) -> Result<Vars, Box<Diagnostic>> {
@@ -127,7 +129,7 @@ impl Vars {
     }
 
     /// One binding for each combination of the values of the variables that `fields` use.
-    pub(super) fn bindings(&self, fields: &[Field]) -> Result<Vec<Binding>, Box<Diagnostic>> {
+    pub fn bindings(&self, fields: &[Field]) -> Result<Vec<Binding>, Box<Diagnostic>> {
         let mut bindings = vec![Binding::default()];
         for field in fields {
             for piece in pieces(field.text) {
@@ -172,9 +174,12 @@ impl Vars {
 
 /// A place in `vars`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum At {
+pub enum At {
+    /// The name of a variable.
     Key,
+    /// Its value.
     Value,
+    /// The nth of its values.
     Item(usize),
 }
 

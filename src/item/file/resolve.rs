@@ -1,10 +1,10 @@
 //! Resolving a plain file: its digest and size, checked against what the manifest says.
 
 use super::checksum;
-use super::resolve::{Cause, Resolver};
+use super::locked::{File, Sidecar};
+use super::wish::{Checksum, WantedFile};
 use crate::http::{Error, ErrorKind, Response};
-use crate::lockfile::{File, Sidecar};
-use crate::manifest::{Checksum, WantedFile};
+use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use crate::upstream::{expect_file, get};
 use futures_util::StreamExt;

@@ -1,14 +1,14 @@
 //! Whether the lock's entry of an image is what the image's own manifests say: nothing left out, nothing added.
 
-use super::image::{blobs_of, is_manifest};
+use super::locked::Image;
+use super::manifests::{blobs_of, is_manifest};
 use crate::content::BlobRead;
-use crate::lockfile::Image;
 use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What `image` says otherwise than its manifests, which are read from `blobs`; a sentence each. Children that a
 /// trimmed index leaves out are left out here too.
-pub fn disagreements(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
+pub(super) fn contradictions(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
     let mut check = Check { image, blobs, faults: Vec::new() };
     check.own();
     check.referrers();
@@ -164,7 +164,7 @@ impl Check<'_> {
 mod tests {
     use super::*;
     use crate::content::ContentError;
-    use crate::lockfile::{LockedManifest, Referrer, Trimmed};
+    use crate::item::{LockedManifest, Referrer, Trimmed};
     use crate::model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
     use serde_json::{Value, json};
     use std::collections::HashMap;
@@ -245,14 +245,14 @@ mod tests {
     #[test]
     fn an_honest_lock_agrees() {
         let (mut memory, image) = sample();
-        assert_eq!(disagreements(&image, &memory), Vec::<String>::new());
+        assert_eq!(contradictions(&image, &memory), Vec::<String>::new());
         let (top, blobs) = memory.manifest("alone", &json!({"mediaType": OCI_MANIFEST}));
         let Descriptor { digest, size, media_type } = top;
         let bare = (vec![], None, None, vec![]);
         let (manifests, trimmed, referrers, referrer_blobs) = bare;
         let alone =
             Image { digest, size, media_type, manifests, trimmed, referrers, referrer_blobs, blobs, ..image };
-        assert_eq!(disagreements(&alone, &memory), Vec::<String>::new());
+        assert_eq!(contradictions(&alone, &memory), Vec::<String>::new());
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         for (n, (why, lie)) in lies.into_iter().enumerate() {
             let (memory, mut image) = sample();
             lie(&mut image);
-            let told = disagreements(&image, &memory);
+            let told = contradictions(&image, &memory);
             assert!(told.iter().any(|one| one.contains(why)), "{n} {why}: {told:?}");
         }
     }

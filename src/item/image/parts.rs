@@ -1,7 +1,7 @@
-//! Container images: index, manifests, configs and layers of one repository.
+//! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
 
+use super::locked::Image;
 use crate::content::{AttachedReferrer, Entry, Origin, Part};
-use crate::lockfile::Image;
 use crate::model::media_type;
 use crate::report::Kind;
 use std::collections::BTreeSet;
@@ -56,6 +56,7 @@ pub(super) fn entry(image: &Image) -> Entry {
         digest: image.digest.clone(),
         layout_name: image.name.to_string(),
         top: image.descriptor(),
+        artifact_type: None,
         parts,
         referrers,
     }

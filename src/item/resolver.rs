@@ -2,8 +2,7 @@
 
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{Error, ErrorKind};
-use crate::manifest::WantedImage;
-use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
+use crate::model::{Descriptor, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
@@ -15,19 +14,21 @@ use tokio::sync::OnceCell;
 /// Why an item cannot be resolved: what the lock records, which names no mirror, no redirect and no
 /// time, and what people are told.
 #[derive(Debug, Clone)]
-pub(super) struct Cause {
-    pub(super) recorded: String,
-    pub(super) told: String,
+pub struct Cause {
+    /// What the lock records.
+    pub(crate) recorded: String,
+    /// What people are told.
+    pub(crate) told: String,
 }
 
 impl Cause {
     /// Our own side failed: what is told differs from machine to machine and is not recorded.
-    pub(super) fn local(told: String) -> Cause {
+    pub(crate) fn local(told: String) -> Cause {
         Cause { recorded: "it could not be kept on the machine that locked it".into(), told }
     }
 
     /// The same about a part of the item.
-    pub(super) fn of(self, part: &str) -> Cause {
+    pub(crate) fn of(self, part: &str) -> Cause {
         Cause { recorded: format!("{part}: {}", self.recorded), told: format!("{part}: {}", self.told) }
     }
 }
@@ -90,32 +91,32 @@ impl Resolver {
         Resolver { sessions, disk, progress, listings: Mutex::default() }
     }
 
-    pub(super) fn sessions(&self) -> &Sessions {
+    pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    pub(super) fn disk(&self) -> &Disk {
+    pub(crate) fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    pub(super) fn progress(&self) -> &dyn Progress {
+    pub(crate) fn progress(&self) -> &dyn Progress {
         &*self.progress
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         self.sessions.transport().limits()
     }
 
     /// Keeps a small piece for `pull`. A store that cannot take it is no reason to fail here: `pull`
     /// will say so.
-    pub(super) fn keep(&self, descriptor: &Descriptor, bytes: &[u8]) {
+    pub(crate) fn keep(&self, descriptor: &Descriptor, bytes: &[u8]) {
         if let Err(error) = self.disk.put(descriptor, bytes) {
             self.progress.note(&format!("not kept for pull: {error}"));
         }
     }
 
     /// A manifest by tag or digest; one by digest comes from the store where it is there.
-    pub(super) async fn manifest(
+    pub(crate) async fn manifest(
         &self,
         name: &ImageRef,
         reference: &str,
@@ -140,7 +141,7 @@ impl Resolver {
     }
 
     /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
-    pub(super) async fn tags(
+    pub(crate) async fn tags(
         &self,
         name: &ImageRef,
         pages: usize,
@@ -156,15 +157,8 @@ impl Resolver {
         listing.get_or_try_init(list).await.cloned()
     }
 
-    /// The digest at which an image's tag stands upstream now.
-    pub(super) async fn head(&self, wanted: &WantedImage) -> Result<Option<Digest>, Cause> {
-        let Some(tag) = &wanted.name.tag else { return Ok(wanted.name.digest.clone()) };
-        let session = self.sessions.upstream(&wanted.name.registry).await?;
-        session.head_manifest(&wanted.name.repository, tag, false).await.map_err(Cause::from)
-    }
-
     /// A blob that is read, such as a config: checked, and kept for `pull`.
-    pub(super) async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
+    pub(crate) async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
         if self.disk.has(&blob.digest, blob.size).unwrap_or(false) {
             return self.disk.read(blob).map_err(Cause::from);
         }

@@ -1,0 +1,142 @@
+//! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
+
+use super::{Cli, Context, Outcome};
+use crate::model::{Digest, Limits, Target};
+use crate::report::{Kind, Silent, Status};
+use crate::serve::{Options, ServedBundle, serve};
+use clap::Parser;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const NOTE: &str = "note://notes.example/team/hello:v1";
+
+/// What a verb returns.
+fn run(dir: &Path, line: &str) -> Outcome {
+    let store = dir.join("store").display().to_string();
+    let words = ["landfall", "--store", &store, "--progress", "none"].map(str::to_owned).into_iter();
+    let path = |word: &str| word.replace("DIR", &dir.display().to_string());
+    let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
+    let context = Context::new(cli.global).unwrap();
+    let (_, result) = cli.verb.run(&context);
+    result.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
+}
+
+/// The status of each note in the report of a verb.
+fn notes(outcome: &Outcome) -> Vec<Status> {
+    let notes = outcome.report.items.iter().filter(|item| item.kind == Kind::Note);
+    notes.map(|item| item.status).collect()
+}
+
+fn manifest(dir: &Path, text: &str) {
+    let manifest = json!({
+        "apiVersion": "landfall/v1", "kind": "Manifest", "vars": {"name": ["hello", "bye"]},
+        "notes": [{"name": "note://notes.example/team/${name}:v1", "text": text}],
+        "exclude": ["note://notes.example/team/bye:v1"],
+    });
+    fs::write(dir.join("m.yaml"), manifest.to_string()).unwrap();
+}
+
+/// A server in the background, for as long as the process lives; its `host:port`.
+fn server(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> String {
+    let (ready, address) = std::sync::mpsc::channel();
+    let writable = writable.map(Path::to_path_buf);
+    std::thread::spawn(move || {
+        let options = Options {
+            listen: "127.0.0.1:0".into(),
+            bundles,
+            target: None,
+            site: None,
+            writable,
+            users: None,
+            anonymous_push: false,
+            tls: None,
+            limits: Limits::default(),
+            progress: Arc::new(Silent),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let say = |serving: &crate::serve::Serving| ready.send(serving.url.clone()).unwrap();
+        runtime.block_on(serve(options, say, std::future::pending())).unwrap();
+    });
+    address.recv().unwrap().replace("http://", "")
+}
+
+fn get(url: &str) -> (u16, String) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let answer = reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    })
+}
+
+#[test]
+fn a_note_goes_all_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    manifest(dir, "hello, world");
+    let digest = Digest::sha256(b"hello, world");
+
+    // lock: a section of its own, read back, kept, and moved
+    assert_eq!(notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")), [Status::Done]);
+    let lock = fs::read_to_string(dir.join("l")).unwrap();
+    assert!(lock.contains(&format!("\nnotes:\n- name: {NOTE}\n  digest: {digest}\n")), "{lock}");
+    assert_eq!(notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")), [Status::Present]);
+
+    // pull, pack, verify
+    assert_eq!(notes(&run(dir, "pull --lock DIR/l")), [Status::Present]);
+    assert_eq!(notes(&run(dir, "pack --lock DIR/l -o DIR/b")), [Status::Done]);
+    assert_eq!(notes(&run(dir, "verify DIR/b --lock DIR/l")), [Status::Present]);
+
+    // ls, diff, export
+    let listed = run(dir, "ls DIR/b");
+    assert!(
+        listed.text.contains(NOTE) && listed.text.contains("0 images, 0 files and 1 note"),
+        "{}",
+        listed.text
+    );
+    manifest(dir, "hello, moon");
+    run(dir, "lock -f DIR/m.yaml --lock DIR/l2");
+    let differs = run(dir, "diff DIR/b DIR/l2");
+    let change = &differs.report.extra["changes"][0];
+    assert_eq!(
+        [&change["kind"], &change["change"], &change["name"]],
+        [&json!("note"), &json!("moved"), &json!(NOTE)]
+    );
+    assert_eq!(notes(&run(dir, "export files --bundle DIR/b -o DIR/out")), [Status::Done]);
+    let exported = fs::read(dir.join("out/notes.example/team/hello/v1.txt")).unwrap();
+    assert_eq!(exported, b"hello, world");
+
+    // serve: by its name, by its source, by its digest and by its URL
+    let bundle = crate::bundle::Bundle::open(&dir.join("b")).unwrap();
+    let lock = bundle.lock().unwrap();
+    let served =
+        ServedBundle { name: "b".into(), digest: None, missing: vec![], lock, blobs: Arc::new(bundle) };
+    let here = server(vec![served], None);
+    let (status, by_name) = get(&format!("http://{here}/v2/team/hello/manifests/v1"));
+    let read: Value = serde_json::from_str(&by_name).unwrap();
+    assert_eq!((status, &read["layers"][0]["digest"]), (200, &json!(digest)));
+    assert_eq!(get(&format!("http://{here}/v2/notes.example/team/hello/manifests/v1")).1, by_name);
+    assert_eq!(get(&format!("http://{here}/v2/team/hello/blobs/{digest}")).1, "hello, world");
+    assert_eq!(get(&format!("http://{here}/files/notes.example/team/hello/v1.txt")).1, "hello, world");
+    assert!(get(&format!("http://{here}/")).1.contains("<th>note<th>"));
+
+    // push: to a registry that takes it, and finds it there the second time
+    let there = server(vec![], Some(&dir.join("pushed")));
+    assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Done]);
+    assert_eq!(get(&format!("http://{there}/v2/team/hello/manifests/v1")).1, by_name);
+    assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Present]);
+
+    // rewrite and audit: its reference and its URL are known
+    let (reference, url) = ("notes.example/team/hello:v1", "https://notes.example/team/hello/v1.txt");
+    fs::write(dir.join("app.yaml"), format!("image: {reference}\nurl: {url}\n")).unwrap();
+    let audited = run(dir, "audit DIR/app.yaml --lock DIR/l");
+    assert!(audited.report.items.iter().all(|item| item.status == Status::Present), "{}", audited.text);
+    let flags = format!("--lock DIR/l --to {there} --files http://{here}/files -o DIR/new");
+    run(dir, &format!("rewrite DIR/app.yaml {flags}"));
+    let new = fs::read_to_string(dir.join("new/app.yaml")).unwrap();
+    let wanted =
+        format!("image: {there}/team/hello:v1\nurl: http://{here}/files/notes.example/team/hello/v1.txt\n");
+    assert_eq!(new, wanted);
+    assert!(there.parse::<Target>().is_ok());
+}

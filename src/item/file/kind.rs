@@ -1,0 +1,155 @@
+//! What a file is to everybody else, and how it is locked.
+
+use super::locked::{self, File};
+use super::wish::{Checksum, WantedFile};
+use super::written::{self, FileEntry};
+use super::{parts, resolve};
+use crate::content::Entry;
+use crate::document::{Node, SourceSpan};
+use crate::item::text::oversize;
+use crate::item::{
+    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+};
+use crate::model::{Destination, Digest, Mapping};
+use crate::report::Kind;
+use std::borrow::Cow;
+use std::fmt;
+
+impl LockedItem for File {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn name(&self) -> Cow<'_, str> {
+        self.name.as_str().into()
+    }
+
+    fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        locked::write(self, out)
+    }
+
+    /// Sizes must be ones that can be added up, and URLs ones whose host can be a folder.
+    fn fault(&self) -> Option<String> {
+        let url = || {
+            let files = self.files();
+            let url = files.iter().flat_map(|file| &file.urls).find(|url| !is_file_url(url))?;
+            Some(format!("'{url}' is no http or https URL of a file"))
+        };
+        oversize(self.sidecars.iter().map(|sidecar| sidecar.size).chain([self.size])).or_else(url)
+    }
+
+    fn entry(&self) -> Entry {
+        parts::entry(self)
+    }
+
+    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+        vec![mapping.at(&parts::file_repository(&self.name))]
+    }
+
+    fn tag(&self) -> String {
+        parts::file_tag(&self.digest)
+    }
+
+    fn own_repository(&self) -> String {
+        parts::file_repository(&self.name)
+    }
+
+    fn files(&self) -> Vec<FileForm<'_>> {
+        let own = FileForm {
+            kind: Kind::File,
+            name: &self.name,
+            urls: std::iter::once(&self.name).chain(&self.also).map(String::as_str).collect(),
+            digest: &self.digest,
+            size: self.size,
+            mode: self.mode.as_deref(),
+        };
+        let sidecars = self.sidecars.iter().map(|sidecar| FileForm {
+            kind: Kind::Sidecar,
+            name: &sidecar.url,
+            urls: vec![&sidecar.url],
+            digest: &sidecar.digest,
+            size: sidecar.size,
+            mode: None,
+        });
+        std::iter::once(own).chain(sidecars).collect()
+    }
+}
+
+impl ItemKind for File {
+    const KIND: Kind = Kind::File;
+    const HAS_FILES: bool = true;
+    type Name = String;
+    type Wish = WantedFile;
+    type Written = FileEntry;
+
+    fn is_named(text: &str) -> bool {
+        text.contains("://")
+    }
+
+    fn key(&self) -> &String {
+        &self.name
+    }
+
+    fn wished(wish: &WantedFile) -> &String {
+        &wish.url
+    }
+
+    fn read(
+        entry: &FileEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedFile, SourceSpan)>> {
+        written::read(entry, node, reader)
+    }
+
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
+        written::url_of(text, span)
+    }
+
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        written::url_of(text, span).map(Exclude::Url)
+    }
+
+    fn is_excluded(wish: &WantedFile, exclude: &Exclude) -> bool {
+        matches!(exclude, Exclude::Url(url) if *url == wish.url)
+    }
+
+    fn alike(wish: &WantedFile, exclude: &Exclude) -> Option<String> {
+        matches!(exclude, Exclude::Url(_)).then(|| wish.url.clone())
+    }
+
+    fn urls(wish: &WantedFile) -> Vec<&str> {
+        std::iter::once(&wish.url).chain(&wish.also).map(String::as_str).collect()
+    }
+
+    fn join(first: &mut WantedFile, second: &WantedFile) -> Result<(), Contradiction> {
+        first.join(second)
+    }
+
+    async fn resolve(resolver: &Resolver, wish: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {
+        let checksum = wish.checksum.as_ref().map(Checksum::to_string);
+        let same = |old: &&File| old.checksum == checksum;
+        if let (Some(old), Pins::Keep) = (old.filter(same), pins) {
+            // aliases and mode are not asked for upstream: they follow the manifest
+            return Found::Kept(File { also: wish.also.clone(), mode: wish.mode.clone(), ..old.clone() });
+        }
+        match resolve::resolve(resolver, wish).await {
+            Ok(file) => Found::New(file),
+            Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        }
+    }
+}
+
+/// Whether it is an http or https URL with a host that can be the name of a folder.
+fn is_file_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url
+                .host_str()
+                .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
+    })
+}

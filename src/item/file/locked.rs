@@ -1,0 +1,75 @@
+//! A file as the lock has it, and its text there.
+
+use crate::item::text::quoted;
+use crate::model::Digest;
+use serde::Deserialize;
+use std::fmt::{self, Write};
+
+/// A locked plain file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The URL.
+    pub name: String,
+    /// SHA-256 of the content.
+    pub digest: Digest,
+    /// Size in bytes.
+    pub size: u64,
+    /// What the manifest checks it against: a digest, or a sidecar's URL.
+    #[serde(default)]
+    pub checksum: Option<String>,
+    /// Checksum files, carried byte for byte.
+    #[serde(default)]
+    pub sidecars: Vec<Sidecar>,
+    /// Other URLs that it answers to.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Permission bits for exports, octal text such as `0755`.
+    #[serde(default)]
+    pub mode: Option<String>,
+}
+
+impl File {
+    /// A file that is checked against nothing else.
+    pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
+        let name = name.into();
+        File { name, digest, size, checksum: None, sidecars: Vec::new(), also: Vec::new(), mode: None }
+    }
+}
+
+/// A checksum file that travels with a [`File`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sidecar {
+    /// Its URL.
+    pub url: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Writes `file`, one fact a line.
+pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
+    writeln!(out, "- name: {}\n  digest: {}\n  size: {}", quoted(&file.name), file.digest, file.size)?;
+    if let Some(checksum) = &file.checksum {
+        writeln!(out, "  checksum: {}", quoted(checksum))?;
+    }
+    if !file.sidecars.is_empty() {
+        writeln!(out, "  sidecars:")?;
+    }
+    for sidecar in &file.sidecars {
+        let url = quoted(&sidecar.url);
+        writeln!(out, "  - {{url: {url}, digest: {}, size: {}}}", sidecar.digest, sidecar.size)?;
+    }
+    if !file.also.is_empty() {
+        writeln!(out, "  also:")?;
+    }
+    for url in &file.also {
+        writeln!(out, "  - {}", quoted(url))?;
+    }
+    match &file.mode {
+        Some(mode) => writeln!(out, "  mode: {}", quoted(mode)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,51 @@
+//! A file as a manifest asks for it.
+
+use crate::document::Location;
+use crate::item::join::{Contradiction, join};
+use crate::model::Digest;
+use std::fmt;
+
+/// A wanted file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedFile {
+    /// Where it comes from: http or https, no userinfo, in its normal form.
+    pub url: String,
+    /// What it is checked against.
+    pub checksum: Option<Checksum>,
+    /// Other URLs that it answers to, sorted.
+    pub also: Vec<String>,
+    /// Permission bits for exports, octal text such as `0755`.
+    pub mode: Option<String>,
+    /// Where it is written.
+    pub at: Location,
+}
+
+/// What a file is checked against. Shown as it stands in a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checksum {
+    /// A digest.
+    Digest(Digest),
+    /// The URL of a checksum file.
+    Sidecar(String),
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Checksum::Digest(digest) => digest.fmt(f),
+            Checksum::Sidecar(url) => f.write_str(url),
+        }
+    }
+}
+
+impl WantedFile {
+    /// Takes from `other` what this lacks.
+    pub(super) fn join(&mut self, other: &WantedFile) -> Result<(), Contradiction> {
+        join("checksum", &mut self.checksum, &other.checksum)?;
+        join("mode", &mut self.mode, &other.mode)?;
+        self.also.extend(other.also.iter().cloned());
+        self.also.sort();
+        self.also.dedup();
+        Ok(())
+    }
+}

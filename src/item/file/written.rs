@@ -1,0 +1,119 @@
+//! A file as people write it in a manifest, and what it asks for.
+
+use super::wish::{Checksum, WantedFile};
+use crate::document::{Field, Node, OWN_URL, SourceSpan};
+use crate::item::entry_reader::{Checked, EntryReader, digest_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+/// A plain file.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// An http or https URL.
+    pub url: String,
+    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file, in which `${url}` stands for `url`.
+    #[serde(default)]
+    pub checksum: Option<String>,
+    /// Other URLs that the file answers to.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Permission bits for exports, octal, as in "0755".
+    #[serde(default)]
+    pub mode: Option<String>,
+}
+
+/// The files that `entry` asks for, one for each combination of its variables.
+pub(super) fn read(
+    entry: &FileEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedFile, SourceSpan)>> {
+    let at = reader.here(node.get("url"));
+    let checksum_at = reader.here(node.get("checksum"));
+    let mode_at = reader.here(node.get("mode"));
+    let also_at = |index: usize| reader.here(node.get("also").item(index));
+    let mut fields = vec![Field::new(&entry.url, at.clone())];
+    let checksum = entry.checksum.as_ref();
+    fields.extend(checksum.map(|text| Field { takes_url: true, ..Field::new(text, checksum_at.clone()) }));
+    fields.extend(entry.mode.as_ref().map(|text| Field::new(text, mode_at.clone())));
+    fields.extend(entry.also.iter().enumerate().map(|(index, text)| Field::new(text, also_at(index))));
+    let mut files = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let url = url_of(&binding.fill(&entry.url), &at)?;
+        let checksum = |text| checksum_of(&binding.with(OWN_URL, &url).fill(text), &checksum_at);
+        let checksum = entry.checksum.as_deref().map(checksum).transpose()?;
+        let mut also = Vec::new();
+        for (index, text) in entry.also.iter().enumerate() {
+            let other = url_of(&binding.fill(text), &also_at(index))?;
+            if other == url || also.contains(&other) {
+                let help = Some("take it out".into());
+                return Err(also_at(index).fault(format!("the file answers to {other} already"), help));
+            }
+            also.push(other);
+        }
+        also.sort();
+        let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
+        files.push((WantedFile { url, checksum, also, mode, at: at.location() }, at.clone()));
+    }
+    Ok(files)
+}
+
+/// `text` as a URL in its normal form.
+pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return refuse("there is white space in this URL".into(), "write a blank as %20");
+    }
+    let url = match Url::parse(text) {
+        Ok(url) if text.contains("://") => url,
+        Ok(_) => return refuse("this is no URL".into(), "begin it with https://"),
+        Err(error) => return refuse(format!("this is no URL: {error}"), "write it as https://host/path"),
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return refuse(
+            format!("files come over http and https, not over {}", url.scheme()),
+            "list images under `images`",
+        );
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refuse(
+            "a URL must not hold a user name or password: manifest and lock are for everybody".into(),
+            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)",
+        );
+    }
+    if url.fragment().is_some() {
+        return refuse("a URL of a file has no `#` part".into(), "take it out");
+    }
+    if url.path().ends_with('/') {
+        return refuse("this URL names a folder".into(), "name each file that is wanted");
+    }
+    Ok(url.into())
+}
+
+fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
+    if text.contains("://") {
+        return url_of(text, span).map(Checksum::Sidecar);
+    }
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.len() {
+        64 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha256:{text}")))),
+        128 if is_hex => Err(span.fault("the algorithm is missing", Some(format!("write sha512:{text}")))),
+        _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
+        _ => {
+            let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in ${url}.sha256";
+            Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
+        }
+    }
+}
+
+/// The mode as four octal digits.
+fn mode_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
+    if !is_octal {
+        let help = Some("write octal permission bits, as in \"0755\"".into());
+        return Err(span.fault(format!("`{text}` is no mode"), help));
+    }
+    Ok(format!("{text:0>4}"))
+}

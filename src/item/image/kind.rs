@@ -1,0 +1,189 @@
+//! What an image is to everybody else, and how it is locked.
+
+use super::locked::Image;
+use super::wish::WantedImage;
+use super::written::{self, ImageEntry};
+use super::{parts, referrers, resolve, text, verify};
+use crate::content::{BlobRead, Entry};
+use crate::document::{Node, SourceSpan};
+use crate::item::text::oversize;
+use crate::item::{
+    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
+};
+use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
+use crate::report::Kind;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+impl LockedItem for Image {
+    fn kind(&self) -> Kind {
+        Kind::Image
+    }
+
+    fn name(&self) -> Cow<'_, str> {
+        self.name.to_string().into()
+    }
+
+    fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        text::write(self, out)
+    }
+
+    /// Sizes must be ones that can be added up, and the referrers' tags such that they fit into a path and are
+    /// no tag of an image.
+    fn fault(&self) -> Option<String> {
+        let manifests = self.manifests.iter().map(|child| child.size);
+        let blobs = self.blobs.iter().chain(&self.referrer_blobs).map(|blob| blob.size);
+        let referrers = || self.referrers.iter().flatten();
+        let rest = self.trimmed.iter().map(|trimmed| trimmed.size).chain(referrers().map(|one| one.size));
+        let tag = || {
+            let tag = referrers().filter_map(|one| one.tag.as_ref()).find(|tag| !is_referrer_tag(tag))?;
+            Some(format!("'{tag}' is no tag that cosign gives"))
+        };
+        oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
+    }
+
+    fn entry(&self) -> Entry {
+        parts::entry(self)
+    }
+
+    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+        mapping.image(&self.name)
+    }
+
+    fn tag(&self) -> String {
+        self.destination_tag()
+    }
+
+    /// With the source host in front; a port as `host_5001`.
+    fn own_repository(&self) -> String {
+        format!("{}/{}", host_component(&self.name.registry), self.name.repository)
+    }
+
+    fn reference(&self) -> Option<&ImageRef> {
+        Some(&self.name)
+    }
+
+    /// Those of the index, its children and the trimmed index.
+    fn digests(&self) -> Vec<&Digest> {
+        let children = self.manifests.iter().map(|child| &child.digest);
+        children.chain([&self.digest]).chain(self.trimmed.iter().map(|trimmed| &trimmed.digest)).collect()
+    }
+
+    fn platforms(&self) -> Option<BTreeSet<String>> {
+        let below = self.manifests.iter().filter_map(|manifest| manifest.platform.clone());
+        let own = self.platform.as_ref().map(Platform::to_string);
+        Some(below.chain(own).filter(|platform| !platform.starts_with("unknown")).collect())
+    }
+
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.blobs.iter().any(|blob| blob.digest == *digest)
+    }
+
+    fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
+        verify::contradictions(self, blobs)
+    }
+}
+
+impl ItemKind for Image {
+    const KIND: Kind = Kind::Image;
+    type Name = ImageRef;
+    type Wish = WantedImage;
+    type Written = ImageEntry;
+
+    fn is_named(text: &str) -> bool {
+        !text.contains("://")
+    }
+
+    fn key(&self) -> &ImageRef {
+        &self.name
+    }
+
+    fn wished(wish: &WantedImage) -> &ImageRef {
+        &wish.name
+    }
+
+    fn read(
+        entry: &ImageEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedImage, SourceSpan)>> {
+        written::read(entry, node, reader)
+    }
+
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
+        Ok(written::reference_of(text, span)?.0.to_string())
+    }
+
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        text.parse().map(Exclude::Reference).map_err(|error: ReferenceError| {
+            let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
+            span.fault(error.to_string(), Some(help.into()))
+        })
+    }
+
+    fn is_excluded(wish: &WantedImage, exclude: &Exclude) -> bool {
+        exclude.has(&wish.name, wish.pin.as_ref())
+    }
+
+    fn alike(wish: &WantedImage, exclude: &Exclude) -> Option<String> {
+        exclude.alike(&wish.name)
+    }
+
+    fn join(first: &mut WantedImage, second: &WantedImage) -> Result<(), Contradiction> {
+        first.join(second)
+    }
+
+    async fn resolve(
+        resolver: &Resolver,
+        wish: &WantedImage,
+        old: Option<&Image>,
+        pins: Pins,
+    ) -> Found<Image> {
+        let same = |old: &&Image| old.platforms == wish.platforms && old.pin == wish.pin;
+        if let Some(old) = old.filter(same) {
+            match pins {
+                Pins::Keep if old.referrers.is_some() == wish.referrers => return Found::Kept(old.clone()),
+                Pins::Keep => return find_referrers(resolver, wish, old).await,
+                Pins::Refresh => match resolve::head(resolver, &wish.name).await {
+                    Ok(Some(digest)) if digest == old.digest => {
+                        return find_referrers(resolver, wish, old).await;
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Found::Gone(old.clone()),
+                    Err(cause) => return Found::Lost(Some(old.clone()), cause),
+                },
+            }
+        }
+        // other platforms of the same name stay at the digest that is locked: a moved tag is not taken
+        let locked =
+            old.filter(|_| pins == Pins::Keep && wish.pin.is_none()).map(|old| old.digest.to_string());
+        // a tag is asked for although a digest is demanded: upstream must answer with that digest
+        let own = || wish.name.tag.clone().or_else(|| wish.name.digest.as_ref().map(Digest::to_string));
+        let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
+        match resolve::resolve(resolver, wish, &reference).await {
+            Ok(image) => Found::New(image),
+            Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        }
+    }
+}
+
+/// The image of which only the referrers are asked for.
+async fn find_referrers(resolver: &Resolver, wish: &WantedImage, old: &Image) -> Found<Image> {
+    match referrers::look_up(resolver, old, wish.referrers).await {
+        Ok(image) if image == *old => Found::Kept(image),
+        Ok(image) => Found::New(image),
+        Err(cause) => Found::Lost(Some(old.clone()), cause),
+    }
+}
+
+/// Whether it has the form `sha256-<hex>.<ending>`; the length of the hex does not matter.
+fn is_referrer_tag(text: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let rest = text.strip_prefix("sha256-").and_then(|rest| rest.split_once('.'));
+    text.len() <= 128 && text.bytes().all(good) && rest.is_some()
+}

@@ -1,0 +1,102 @@
+//! The manifests of an image, fetched level by level, and the blobs that they name.
+
+use crate::item::resolver::{Cause, Resolver};
+use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, media_type, referring};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A manifest that was fetched and read.
+pub(super) struct Fetched {
+    pub(super) descriptor: Descriptor,
+    pub(super) manifest: Manifest,
+    /// What it refers to.
+    pub(super) subject: Option<Digest>,
+}
+
+/// Whether a child of an index is a manifest, and no blob.
+pub(super) fn is_manifest(child: &Child) -> bool {
+    media_type::is_manifest(&child.descriptor.media_type)
+}
+
+/// Fetches every manifest under the kept children, level by level, apart from those that are `known` and
+/// what is under them.
+pub(super) async fn fetch_under(
+    resolver: &Resolver,
+    name: &ImageRef,
+    kept: &[&Child],
+    known: &BTreeSet<Digest>,
+) -> Result<BTreeMap<Digest, Fetched>, Cause> {
+    let limits = resolver.limits();
+    let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
+    let mut level: Vec<Descriptor> =
+        kept.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()).collect();
+    for _ in 0..limits.index_depth {
+        let is_new = |digest: &Digest| !all.contains_key(digest) && !known.contains(digest);
+        level.retain(|descriptor| is_new(&descriptor.digest));
+        level.sort();
+        level.dedup_by(|a, b| a.digest == b.digest);
+        if level.is_empty() {
+            return Ok(all);
+        }
+        if all.len() + level.len() > limits.index_nodes {
+            return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
+        }
+        let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
+        let fetched = futures_util::future::try_join_all(fetching).await?;
+        level = Vec::new();
+        for one in fetched {
+            if let Manifest::Index(children) = &one.manifest {
+                level.extend(
+                    children.iter().filter(|child| is_manifest(child)).map(|child| child.descriptor.clone()),
+                );
+            }
+            all.insert(one.descriptor.digest.clone(), one);
+        }
+    }
+    Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
+}
+
+pub(super) async fn fetch_one(
+    resolver: &Resolver,
+    name: &ImageRef,
+    descriptor: &Descriptor,
+) -> Result<Fetched, Cause> {
+    let raw = resolver.manifest(name, &descriptor.digest.to_string(), Some(descriptor)).await?;
+    if raw.bytes.len() as u64 != descriptor.size {
+        let found = raw.bytes.len();
+        return Err(
+            format!("{} has {found} bytes, its index says {}", descriptor.digest, descriptor.size).into()
+        );
+    }
+    let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
+        .map_err(|error| format!("{}: {error}", descriptor.digest))?;
+    let subject = referring(&raw.bytes, descriptor).map(|referring| referring.subject);
+    Ok(Fetched {
+        descriptor: Descriptor { media_type: media_type.into(), ..descriptor.clone() },
+        manifest,
+        subject,
+    })
+}
+
+/// Configs and layers of the manifests and blobs that stand in an index itself, once each.
+pub(super) fn blobs_of<'a>(
+    manifests: impl IntoIterator<Item = &'a Manifest>,
+    loose: &[&Child],
+) -> Vec<Descriptor> {
+    let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();
+    let mut add = |descriptor: &Descriptor| {
+        blobs.entry(descriptor.digest.clone()).or_insert_with(|| descriptor.clone());
+    };
+    for manifest in manifests {
+        match manifest {
+            Manifest::Image { config, layers, .. } => {
+                add(config);
+                layers.iter().for_each(&mut add);
+            }
+            Manifest::Index(children) => {
+                children.iter().filter(|child| !is_manifest(child)).for_each(|child| add(&child.descriptor));
+            }
+        }
+    }
+    loose.iter().for_each(|child| add(&child.descriptor));
+    blobs.into_values().collect()
+}

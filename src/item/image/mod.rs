@@ -1,0 +1,16 @@
+//! A container image: index, manifests, configs and layers of one repository, and what refers to them.
+
+mod kind;
+mod locked;
+mod manifests;
+mod parts;
+mod referrers;
+mod resolve;
+mod text;
+mod verify;
+mod wish;
+mod written;
+
+pub use locked::{Image, LockedManifest, Referrer, Trimmed};
+pub use wish::WantedImage;
+pub(crate) use written::{listed, platforms};

@@ -1,0 +1,45 @@
+//! Two wishes of one name, which manifests make one.
+
+use std::fmt::Display;
+
+/// Two different values of one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The field, as a message names it.
+    pub field: &'static str,
+    /// The value of the first wish.
+    pub first: String,
+    /// The value of the second one.
+    pub second: String,
+}
+
+impl Contradiction {
+    /// Refuses two values of `field` that differ.
+    pub(super) fn unless_equal<V: PartialEq>(
+        field: &'static str,
+        first: &V,
+        second: &V,
+        shown: impl Fn(&V) -> String,
+    ) -> Result<(), Contradiction> {
+        if first == second {
+            return Ok(());
+        }
+        Err(Contradiction { field, first: shown(first), second: shown(second) })
+    }
+}
+
+/// Takes from `second` what `first` lacks.
+pub(super) fn join<V: Clone + PartialEq + Display>(
+    field: &'static str,
+    first: &mut Option<V>,
+    second: &Option<V>,
+) -> Result<(), Contradiction> {
+    match (&*first, second) {
+        (Some(a), Some(b)) => Contradiction::unless_equal(field, a, b, V::to_string),
+        (None, Some(b)) => {
+            *first = Some(b.clone());
+            Ok(())
+        }
+        (_, None) => Ok(()),
+    }
+}

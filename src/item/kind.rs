@@ -1,0 +1,195 @@
+//! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
+
+use super::entry_reader::{Checked, EntryReader};
+use super::exclude::Exclude;
+use super::join::Contradiction;
+use super::resolver::{Cause, Resolver};
+use crate::content::{BlobRead, Entry};
+use crate::document::{Node, SourceSpan};
+use crate::model::{Destination, Digest, ImageRef, Mapping};
+use crate::report::Kind;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// One locked item, of whatever kind. Everybody outside of the item's own file asks this trait.
+pub trait LockedItem: fmt::Debug + Send + Sync {
+    /// The word for its kind.
+    fn kind(&self) -> Kind;
+
+    /// Its name in the lock.
+    fn name(&self) -> Cow<'_, str>;
+
+    /// The digest that the lock gives it.
+    fn digest(&self) -> &Digest;
+
+    /// Writes it as the lock has it. Equal items give equal text.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// What the lock says of it that no lock of landfall says. A lock may come from the other side of a gap.
+    fn fault(&self) -> Option<String>;
+
+    /// Everything that must be there for it to be whole.
+    fn entry(&self) -> Entry;
+
+    /// Its repositories at a registry. The first one is written into references.
+    fn destinations(&self, mapping: &Mapping) -> Vec<Destination>;
+
+    /// Its tag in each of them.
+    fn tag(&self) -> String;
+
+    /// The repository under which our own registry offers it beside its destinations.
+    fn own_repository(&self) -> String;
+
+    /// The image reference that means it, where one does.
+    fn reference(&self) -> Option<&ImageRef> {
+        None
+    }
+
+    /// Every digest by which an image reference can mean it.
+    fn digests(&self) -> Vec<&Digest> {
+        vec![self.digest()]
+    }
+
+    /// The files that are found by URL and can be exported, the item's own first.
+    fn files(&self) -> Vec<FileForm<'_>> {
+        Vec::new()
+    }
+
+    /// The platforms that it is for; `None` where that has no meaning.
+    fn platforms(&self) -> Option<BTreeSet<String>> {
+        None
+    }
+
+    /// Whether `digest` is a blob of it.
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.digest() == digest
+    }
+
+    /// Where the lock and the content in `blobs` contradict each other; a sentence each.
+    fn contradictions(&self, _blobs: &dyn BlobRead) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Where it comes from, without a version: the repository, or else its name.
+    fn source(&self) -> String {
+        self.reference().map_or_else(|| self.name().into_owned(), ImageRef::name)
+    }
+}
+
+/// A file that stands at URLs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileForm<'a> {
+    /// The word for it: a file, or a sidecar of one.
+    pub kind: Kind,
+    /// Its URL.
+    pub name: &'a str,
+    /// All URLs that mean it, its own first.
+    pub urls: Vec<&'a str>,
+    /// The digest of its content.
+    pub digest: &'a Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Permission bits for exports, octal text.
+    pub mode: Option<&'a str>,
+}
+
+/// One kind of item, as the lock and the manifest hold it.
+pub trait ItemKind: LockedItem + Clone + Sized {
+    /// The word for the kind.
+    const KIND: Kind;
+
+    /// Whether its items have [`files`](LockedItem::files).
+    const HAS_FILES: bool = false;
+
+    /// A name of this kind; sections are sorted by it.
+    type Name: Ord + Clone + fmt::Display + Sync;
+
+    /// What a manifest asks for.
+    type Wish: Clone + fmt::Debug + PartialEq + Sync;
+
+    /// An entry of a manifest as people write it.
+    type Written: Clone + DeserializeOwned + fmt::Debug + JsonSchema;
+
+    /// Whether `text`, as people write it, names an item of this kind.
+    fn is_named(text: &str) -> bool;
+
+    /// The name that sorts it.
+    fn key(&self) -> &Self::Name;
+
+    /// The name under which a wish is locked.
+    fn wished(wish: &Self::Wish) -> &Self::Name;
+
+    /// The wishes of `entry`, which stands at `node`, each with its place: one for each combination of variables.
+    ///
+    /// # Errors
+    /// What is wrong with the entry.
+    fn read(
+        entry: &Self::Written,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(Self::Wish, SourceSpan)>>;
+
+    /// `text`, which [names](ItemKind::is_named) an item of this kind, as the lock names it.
+    ///
+    /// # Errors
+    /// When it is no such name.
+    fn name_of(text: &str, span: &SourceSpan) -> Checked<String>;
+
+    /// `text`, which [names](ItemKind::is_named) items of this kind, as what to leave out.
+    ///
+    /// # Errors
+    /// When it is no such name.
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude>;
+
+    /// Whether `exclude` leaves `wish` out.
+    fn is_excluded(wish: &Self::Wish, exclude: &Exclude) -> bool;
+
+    /// The name of `wish` in the form that `exclude` has, for a message; `None` where it has none.
+    fn alike(wish: &Self::Wish, exclude: &Exclude) -> Option<String>;
+
+    /// The URLs that `wish` alone may stand for.
+    fn urls(_wish: &Self::Wish) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Takes from `second`, a wish of the same name, what `first` lacks.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    fn join(first: &mut Self::Wish, second: &Self::Wish) -> Result<(), Contradiction>;
+
+    /// Finds out what `wish` is exactly; `old` is what the last lock has of it.
+    fn resolve(
+        resolver: &Resolver,
+        wish: &Self::Wish,
+        old: Option<&Self>,
+        pins: Pins,
+    ) -> impl Future<Output = Found<Self>>;
+}
+
+/// Whether pins are asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pins {
+    /// An entry whose manifest text is unchanged keeps its pin without a request.
+    Keep,
+    /// Every tag is asked for again.
+    Refresh,
+}
+
+/// What resolving a wish gives.
+pub enum Found<T> {
+    /// Unchanged; nobody was asked.
+    Kept(T),
+    /// Resolved anew.
+    New(T),
+    /// Upstream lacks it now; the old pin stays.
+    Gone(T),
+    /// It cannot be resolved; the old pin stays where there is one.
+    Lost(Option<T>, Cause),
+}

@@ -1,0 +1,41 @@
+//! Scalars of a lock's text, and what no lock says.
+
+/// A YAML scalar: plain where that is safe in block and flow context, else a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
+    let safe = text.bytes().enumerate().all(|(at, byte)| {
+        plain(byte) || (byte == b':' && text.as_bytes().get(at + 1).is_some_and(|&next| next != b' '))
+    });
+    let starts_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let reserved = word.contains(&text.to_ascii_lowercase().as_str());
+    if safe && starts_well && !reserved && !text.ends_with(' ') {
+        text.into()
+    } else {
+        serde_json::to_string(text).unwrap_or_default()
+    }
+}
+
+/// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.
+const LARGEST: u64 = 1 << 53;
+
+/// What is wrong with sizes that cannot be added up.
+pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
+    let size = sizes.into_iter().find(|size| *size > LARGEST)?;
+    Some(format!("nothing has {size} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strange_scalars_are_quoted() {
+        for text in ["0755", "a: b", "x #y", "", "true", "- a", "{a}", "a, b", "é", "a\nb", " a", "a "] {
+            let document = format!("k: {}\nf: {{k: {}}}", quoted(text), quoted(text));
+            let value: serde_json::Value = serde_yaml::from_str(&document).unwrap();
+            assert_eq!(value["k"], text);
+            assert_eq!(value["f"]["k"], text);
+        }
+    }
+}

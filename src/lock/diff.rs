@@ -1,0 +1,78 @@
+//! How two locks differ.
+
+use crate::item::LockedItem;
+use crate::lockfile::Lock;
+use crate::model::Digest;
+use crate::report::Kind;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One difference between two locks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What kind of item.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
+    /// (upstream does not have it any more; the old pin is kept).
+    pub change: &'static str,
+    /// The old digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
+    /// The new digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Digest>,
+    /// What refers to it and is new.
+    #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub new_referrers: Vec<Digest>,
+    /// What referred to it and does so no more.
+    #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub gone_referrers: Vec<Digest>,
+}
+
+/// How `new` differs from `old`.
+pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
+    let (old, new) = (by_name(old), by_name(new));
+    let mut changes = Vec::new();
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    for key in names {
+        let (before, after) = (old.get(key).copied(), new.get(key).copied());
+        let change = match (before, after) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            (Some(a), Some(b)) if a.digest() != b.digest() => "moved",
+            (Some(a), Some(b)) if text(a) != text(b) => "changed",
+            _ => continue,
+        };
+        let (had, has) = (referrers(before), referrers(after));
+        changes.push(Change {
+            kind: key.0,
+            name: key.1.to_string(),
+            change,
+            from: before.map(|item| item.digest().clone()),
+            to: after.map(|item| item.digest().clone()),
+            new_referrers: has.difference(&had).cloned().collect(),
+            gone_referrers: had.difference(&has).cloned().collect(),
+        });
+    }
+    changes
+}
+
+fn by_name(lock: &Lock) -> BTreeMap<(Kind, Cow<'_, str>), &dyn LockedItem> {
+    lock.items().map(|item| ((item.kind(), item.name()), item)).collect()
+}
+
+/// All that the lock says of it.
+fn text(item: &dyn LockedItem) -> String {
+    let mut text = String::new();
+    // a String takes everything
+    let _ = item.write(&mut text);
+    text
+}
+
+fn referrers(item: Option<&dyn LockedItem>) -> BTreeSet<Digest> {
+    let referrers = item.map(|item| item.entry().referrers).unwrap_or_default();
+    referrers.into_iter().map(|referrer| referrer.descriptor.digest).collect()
+}

@@ -1,0 +1,40 @@
+//! Why a lock cannot be used.
+
+use crate::document::Diagnostic;
+use std::path::PathBuf;
+
+/// Why a lock cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The file cannot be read.
+    #[error(
+        "cannot read the lock {path}: {source}; write one with `landfall lock -f MANIFEST --lock {path}`"
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// It is no lock.
+    #[error(transparent)]
+    Document(#[from] Box<Diagnostic>),
+    /// It says something that no lock of landfall's says.
+    #[error("{path}: {why}; write the lock anew with `landfall lock`")]
+    Content {
+        /// The file.
+        path: String,
+        /// What it says.
+        why: String,
+    },
+    /// Its version is newer than this landfall.
+    #[error(
+        "{path}: lock version {found} is not known to this landfall (it reads version 1); use a newer landfall"
+    )]
+    Version {
+        /// The file.
+        path: String,
+        /// The version found.
+        found: u32,
+    },
+}

@@ -1,0 +1,56 @@
+//! Locks read, checked and written.
+
+use super::document::Lock;
+use super::error::LockError;
+use super::text;
+use crate::document;
+use crate::item::LockedItem;
+use crate::model::{Algorithm, Digest, Hasher};
+use std::path::Path;
+
+impl Lock {
+    /// Reads a lock from text. `file` is its name for messages.
+    ///
+    /// # Errors
+    /// When the text is no lock, or one of a newer version.
+    pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
+        let lock: Lock = match text::read(text) {
+            Some(lock) => lock,
+            // not as it was written: every word counts, and its place
+            None => document::read(file, text)?,
+        };
+        if lock.version != 1 {
+            return Err(LockError::Version { path: file.into(), found: lock.version });
+        }
+        let fault = lock.items().find_map(LockedItem::fault);
+        match fault {
+            Some(why) => Err(LockError::Content { path: file.into(), why }),
+            None => Ok(lock),
+        }
+    }
+
+    /// Reads the lock at `path`.
+    ///
+    /// # Errors
+    /// As [`Lock::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Lock, LockError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| LockError::Open { path: path.into(), source })?;
+        Lock::parse(&path.display().to_string(), &text)
+    }
+
+    /// The lock as text. Equal locks give equal text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // a String takes everything
+        let _ = text::write(self, &mut text);
+        text
+    }
+
+    /// SHA-256 of the lock's text: what a change board approves.
+    pub fn fingerprint(&self) -> Digest {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let _ = text::write(self, &mut hasher);
+        hasher.finish()
+    }
+}
