@@ -109,3 +109,29 @@ fn uploads_in_chunks_and_their_odd_answers() {
         arrives(name, faults, 2);
     }
 }
+
+#[test]
+fn what_upstream_breaks_off_under_an_upload_is_resumed() {
+    for (name, fault, ranges) in [
+        ("cut", Fault::once(On::Blob, What::Cut(3000)).times(12), true),
+        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(12), true),
+        ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
+    ] {
+        let rig = Rig::new();
+        rig.arm([fault]);
+        let pushed = rig.mirror().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
+        assert!(rig.up.met() > 0, "{name}");
+        rig.assert_arrived(name);
+        let (up, down) = (rig.up.seen(), rig.down.seen());
+        assert_eq!(up.iter().any(|seen| seen.range.is_some()), ranges, "{name}\n{}", rig.up.shown());
+        if ranges {
+            // the upload went on with it: none was begun a second time
+            let uploads: Vec<_> = down.iter().filter(|seen| seen.on == Some(On::Upload)).collect();
+            let digests: std::collections::BTreeSet<_> = uploads.iter().map(|seen| &seen.target).collect();
+            assert_eq!(uploads.len(), digests.len(), "{name}\n{}", rig.down.shown());
+            let begun = down.iter().filter(|seen| seen.on == Some(On::Begin)).count();
+            assert!(begun <= uploads.len() + 1, "{name}\n{}", rig.down.shown());
+        }
+    }
+}

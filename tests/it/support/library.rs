@@ -2,7 +2,7 @@
 
 pub use landfall::bundle::{self, Bundle, DirectBundle, PackOptions, PackPlan, Start};
 pub use landfall::config::{Site, mapping};
-pub use landfall::content::{BlobRead, LocalFirst, LocalSink, LocalSource};
+pub use landfall::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source};
 pub use landfall::http::{HostRule, ProxyRules, Transport, TransportConfig};
 pub use landfall::item::file_repository;
 pub use landfall::lock::{Locked, Pins, Resolver, lock};
@@ -18,4 +18,4 @@ pub use landfall::rewrite::{
     read, rewrite, scan,
 };
 pub use landfall::store::Disk;
-pub use landfall::upstream::Upstreams;
+pub use landfall::upstream::{UploadFeed, Upstreams};

@@ -7,10 +7,10 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Digest, DirectBundle, Disk, HostRule, Item, Keychain, Limits, LocalFirst, LocalSink, LocalSource, Lock,
-    Locked, Mapping, Omitted, PackOptions, PackPlan, Pins, Progress, ProxyRules, PushError, PushOptions,
-    Pushed, Resolver, Sessions, Start, Status, Transport, TransportConfig, Upstreams, bundle, load, lock,
-    pull, push,
+    Cached, Digest, DirectBundle, Disk, HostRule, Item, Keep, Keychain, Limits, LocalFirst, LocalSink,
+    LocalSource, Lock, Locked, Mapping, Omitted, PackOptions, PackPlan, Pins, Progress, ProxyRules,
+    PushError, PushOptions, Pushed, Resolver, Sessions, Source, Start, Status, Transport, TransportConfig,
+    UploadFeed, Upstreams, bundle, load, lock, pull, push,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -205,6 +205,18 @@ impl Rig {
     /// `landfall push` of a store to the far side.
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let disk = Disk::open(&self.store(store)).unwrap();
+        self.deliver(Arc::new(LocalSource(Arc::new(disk))), &self.sessions())
+    }
+
+    /// `landfall mirror` from the upstream to the far side.
+    pub fn mirror(&self) -> Result<Pushed, PushError> {
+        let (sessions, dir) = (self.sessions(), tempfile::tempdir().unwrap());
+        let disk = Arc::new(Disk::open(dir.path()).unwrap());
+        let upstream = Arc::new(UploadFeed(Upstreams(sessions.clone())));
+        self.deliver(Arc::new(Cached::new(disk, upstream, Keep::Nothing, self.limits)), &sessions)
+    }
+
+    fn deliver(&self, source: Arc<dyn Source>, sessions: &Sessions) -> Result<Pushed, PushError> {
         let mapping = Mapping::to(self.down.address.parse().unwrap());
         let options = PushOptions {
             jobs: 8,
@@ -213,10 +225,8 @@ impl Rig {
             index: Default::default(),
             create_projects: false,
         };
-        let sessions = self.sessions();
-        let source = Arc::new(LocalSource(Arc::new(disk)));
         let omitted = Omitted::default();
-        let pushing = push(&self.lock, &mapping, (source, &omitted), &sessions, options, self.notes.clone());
+        let pushing = push(&self.lock, &mapping, (source, &omitted), sessions, options, self.notes.clone());
         self.runtime.block_on(pushing)
     }
 
