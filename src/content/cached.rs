@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 /// What a [`Cached`] keeps of the content that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing: what the store has is taken from it, the rest streams past.
+    /// Nothing: content of the store comes from there, the rest streams past.
     Nothing,
     /// Everything: what the store lacks is brought into it first.
     Everything,
@@ -47,7 +47,7 @@ impl Source for Cached {
                 if self.keep == Keep::Nothing {
                     return self.transfer.source.open(part, offset).await;
                 }
-                self.transfer.bring(part).await.map_err(|failed| failed.why)?;
+                self.transfer.bring(part).await.map_err(|failed| *failed.why)?;
             }
             self.local.open(part, offset).await
         })

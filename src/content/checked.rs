@@ -22,7 +22,7 @@ pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error>
 }
 
 /// `stream` checked against `descriptor`: the last piece is held back until size and digest are known to
-/// be right, so that a receiver that counts bytes never takes wrong content for whole.
+/// be right, so that a receiver that counts bytes does not accept wrong content.
 pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
     struct State {
         stream: ByteStream,

@@ -63,23 +63,23 @@ pub struct TransferError {
     /// Which side failed.
     pub side: Side,
     /// Why.
-    pub why: Error,
+    pub why: Box<Error>,
 }
 
 impl TransferError {
     /// An error of this side and class.
     pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
-        TransferError { side, why: Error::new(kind, message) }
+        TransferError { side, why: Error::new(kind, message).into() }
     }
 
     /// An error of the source.
     pub fn source(why: Error) -> TransferError {
-        TransferError { side: Side::Source, why }
+        TransferError { side: Side::Source, why: why.into() }
     }
 
     /// An error of the destination.
     pub fn destination(why: Error) -> TransferError {
-        TransferError { side: Side::Destination, why }
+        TransferError { side: Side::Destination, why: why.into() }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Upstream, with content that is at hand in front of it: what comes from there is checked like all else, and
-//! where it is wrong, upstream is asked.
+//! Upstream, with local content in front of it. Local content is checked like all other; where it is wrong, upstream is
+//! asked.
 
 use super::{BlobRead, LocalSource, Opened, Part, Source};
 use crate::http::{Error, ErrorKind};
@@ -13,13 +13,13 @@ use tokio::sync::Semaphore;
 /// How many pieces of local content are read at once: more cost memory and are no faster.
 const STREAMS: usize = 4;
 
-/// Upstream, with content that is at hand in front of it.
+/// Upstream, with local content in front of it.
 pub struct LocalFirst {
     blobs: Arc<dyn BlobRead>,
     local: LocalSource,
     upstream: Arc<dyn Source>,
     streams: Arc<Semaphore>,
-    /// What turned out wrong here.
+    /// Local content that turned out wrong.
     wrong: Arc<Mutex<HashSet<Digest>>>,
 }
 

@@ -21,14 +21,14 @@ pub trait LocalSink: BlobRead {
     /// When that cannot be found out.
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
 
-    /// Keeps a small piece of content that was not fetched.
+    /// Keeps a small piece of content that is not fetched.
     ///
     /// # Errors
     /// When it has another digest or size, or cannot be written.
     fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// Begins to write content, or resumes what an earlier run left. `None` means that it came to be there
-    /// meanwhile. With `apart` the ranges that lie apart from the beginning are kept and returned: content that
+    /// Begins to write content, or resumes what an earlier run left. `None` means that it
+    /// is there by now. With `apart` the ranges that lie apart from the beginning are kept and returned: content that
     /// several connections brought.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub trait LocalSink: BlobRead {
         u64::MAX - descriptor.size
     }
 
-    /// This content has come.
+    /// This content is here now.
     fn settled(&self, _digest: &Digest) {}
 
     /// These entries have all their parts.

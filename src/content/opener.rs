@@ -24,6 +24,8 @@ struct State {
     received: u64,
     /// What failed at the source under a sink that sees no more than that a stream broke off.
     failure: Option<Failed>,
+    /// The source broke off, and was not opened again yet.
+    is_broken: bool,
     /// What the source does if the bytes that it gave in this attempt turn out wrong.
     on_wrong: Vec<OnWrong>,
 }
@@ -39,6 +41,7 @@ impl Opener {
             attempts: PartAttempts::new(RetryPolicy::new(limits)),
             received: 0,
             failure: None,
+            is_broken: false,
             on_wrong: Vec::new(),
         };
         Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
@@ -66,7 +69,7 @@ impl Opener {
     pub(super) fn begin(&self, held: u64) {
         let mut state = self.state();
         state.attempts.begin(held);
-        (state.failure, state.on_wrong) = (None, Vec::new());
+        (state.failure, state.is_broken, state.on_wrong) = (None, false, Vec::new());
     }
 
     /// The pause before the next attempt; `None` where there is none.
@@ -91,7 +94,7 @@ impl Opener {
 
     /// The part from `offset` on, for a sink that cannot resume what it takes: where the source breaks off, it is
     /// opened again at that byte. From its beginning the content is checked, so that wrong bytes do not come to
-    /// their end; from the middle nobody but the sink can.
+    /// their end; from the middle only the sink can check it.
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
@@ -129,10 +132,15 @@ impl Opener {
         if failed.cause != Cause::Source {
             return Err(self.note(failed));
         }
-        let pause = self.state().attempts.after(Cause::Source, at);
+        let pause = {
+            let mut state = self.state();
+            state.is_broken = true;
+            state.attempts.after(Cause::Source, at)
+        };
         let Some(pause) = pause else { return Err(self.note(Failed { cause: Cause::Final, ..failed })) };
         wait(pause).await;
         let (start, stream, _) = self.open(at).await.map_err(|failed| self.note(failed))?;
+        self.state().is_broken = false;
         Ok(skip(stream, at - start))
     }
 
@@ -150,14 +158,15 @@ impl Opener {
     }
 
     fn note(&self, failed: Failed) -> Error {
-        let error = failed.error.why.clone();
+        let error = (*failed.error.why).clone();
         self.state().failure = Some(failed);
         error
     }
 
-    /// Whether the source failed in this attempt.
-    pub fn has_failed(&self) -> bool {
-        self.state().failure.is_some()
+    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the sink sees is not its own.
+    pub fn is_broken(&self) -> bool {
+        let state = self.state();
+        state.is_broken || state.failure.is_some()
     }
 
     /// What failed at the source in this attempt.

@@ -1,9 +1,9 @@
-//! One big blob over several connections, where others stand idle: at the end of a run.
+//! Parallel fetch: one big blob over several connections, near the end of a run, when slots are idle.
 //!
-//! The first connection goes in order, and hashes. A helper takes the second half of what the busiest of
-//! the others has before it, so that all end at about the same time; it asks for the rest of the blob and
-//! hangs up where the next part begins. What helpers bring is written where it belongs, recorded in a
-//! journal, and hashed when the first connection comes there.
+//! The first connection reads in order, and hashes. A helper takes the second half of the largest range that another
+//! connection still has to read, so that all end at about the same time. It asks for the rest of the blob, and closes
+//! its connection at the end of its range. What helpers bring is written at its offset, recorded in a journal, and
+//! hashed when the first connection reaches it.
 
 use super::blocking::blocking;
 use super::error::ended;
@@ -95,7 +95,7 @@ impl ParallelFetch {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is lost of the journal is fetched again, no more.
+    /// Records a range. If that fails, another run fetches the range again.
     fn record(&self, from: u64, to: u64) {
         let _ = self.partial.record((from, to));
     }
@@ -185,7 +185,7 @@ impl ParallelFetch {
         }
     }
 
-    /// A helper: takes a share, and brings it where it belongs.
+    /// A helper: takes a range, and writes it at its offset.
     async fn help(&self, learn: impl Fn(bool)) {
         let Some((helper, from)) = self.plan().take() else { return };
         let brought = self.bring(helper, from, learn).await;

@@ -34,10 +34,10 @@ pub trait PartialBlob: Debug + Send + Sync {
     /// When it cannot be written.
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError>;
 
-    /// The next bytes, in order, that lie there by now, whether they were written or found.
+    /// Sees the content's bytes in order, once each: those that were written, and those that were found.
     ///
     /// # Errors
-    /// When what goes with them cannot be written.
+    /// When what belongs to them cannot be written.
     fn passed(&self, _bytes: &[u8]) -> Result<(), WriteError> {
         Ok(())
     }
@@ -45,16 +45,16 @@ pub trait PartialBlob: Debug + Send + Sync {
     /// Records what was written, so that another run can resume.
     ///
     /// # Errors
-    /// When it cannot be recorded. It is fetched again then, no more.
+    /// When it cannot be recorded. Another run fetches it again then.
     fn record(&self, range: ByteRange) -> std::io::Result<()>;
 
-    /// Throws everything away.
+    /// Discards everything.
     ///
     /// # Errors
-    /// When it cannot be thrown away.
+    /// When it cannot be discarded.
     fn clear(&self) -> Result<(), WriteError>;
 
-    /// All of the content lies there, and has its digest: now it counts.
+    /// The content is whole and has its digest: it counts from now on.
     ///
     /// # Errors
     /// When it cannot be brought to disk.

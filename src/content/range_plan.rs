@@ -1,9 +1,9 @@
-//! Who of several connections fetches which part of a blob.
+//! Which of several connections fetches which range of a blob.
 
 use super::{ByteRange, merged};
 use std::collections::BTreeMap;
 
-/// Who fetches what.
+/// Which connection fetches which range.
 #[derive(Debug)]
 pub(super) struct RangePlan {
     size: u64,
@@ -66,8 +66,8 @@ impl RangePlan {
         self.done.iter().copied().chain(helpers).collect()
     }
 
-    /// The largest of what nobody does and of the second halves of what others have before them, if it is
-    /// worth a connection.
+    /// The largest of the ranges that no connection has and of the second halves of those that others still have to
+    /// read, if it is worth a connection.
     pub(super) fn share(&self) -> Option<ByteRange> {
         let half = |(at, end): ByteRange| (at + (end - at).div_ceil(2), end);
         let halves = self.helpers.values().map(|work| (work.at, work.end)).chain([self.first]).map(half);
@@ -105,7 +105,7 @@ impl RangePlan {
         }
     }
 
-    /// A helper came to its end, or broke off: what it brought is there, the rest is nobody's.
+    /// A helper reached its end, or broke off: what it brought is there, and no connection has the rest.
     pub(super) fn end(&mut self, helper: u64) {
         if let Some(work) = self.helpers.remove(&helper) {
             self.done.push((work.from, work.at));

@@ -3,8 +3,8 @@
 use crate::model::{Descriptor, Digest};
 use std::io::Read;
 
-/// Content that can be read by digest from any offset. The disk store and the bundle are both this,
-/// so that push, serve and pack need not know which one they read.
+/// Content that can be read by digest from any offset. The disk store and the bundle implement it, so
+/// that push, serve and pack need not know which one they read.
 pub trait BlobRead: Send + Sync {
     /// Size in bytes, or `None` where it is not there.
     ///
@@ -19,8 +19,8 @@ pub trait BlobRead: Send + Sync {
     /// When it is not there, or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
 
-    /// The whole content for a receiver that takes nothing before its end, such as an upload: its last
-    /// bytes are not handed out if they are wrong, those before may be.
+    /// The whole content for a receiver that accepts nothing before the end, such as an upload: the last bytes are held
+    /// back if the content is wrong; those before may be wrong.
     ///
     /// # Errors
     /// As [`BlobRead::open`].

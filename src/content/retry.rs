@@ -12,7 +12,7 @@ use std::time::Duration;
 /// An attempt that failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// What is told if no other attempt follows.
+    /// The error to report if no other attempt follows.
     pub error: TransferError,
     /// What broke.
     pub cause: Cause,
@@ -23,7 +23,7 @@ pub struct Failed {
 /// What broke in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Something that no other attempt mends.
+    /// Something that no other attempt can fix.
     Final,
     /// The source's stream broke off. Attempts count only while nothing new comes.
     Source,
@@ -115,7 +115,7 @@ impl PartAttempts {
                 let progressed = held > self.farthest;
                 self.farthest = if cause == Cause::Source { self.farthest.max(held) } else { 0 };
                 let pause = match progressed {
-                    // what gets on is not slowed down
+                    // no pause while there is progress
                     true => {
                         self.source.reset();
                         Some(Duration::ZERO)

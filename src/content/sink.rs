@@ -11,7 +11,7 @@ pub trait Sink: Send + Sync {
     /// With `in_order` it is written from its beginning to its end: what came in any other order was wrong.
     ///
     /// # Errors
-    /// When it cannot be written, which no other attempt mends.
+    /// When it cannot be written, and no other attempt can fix that.
     fn begin<'a>(
         &'a self,
         blob: &'a Descriptor,

@@ -28,7 +28,7 @@ pub struct Opened {
 pub type OnWrong = Box<dyn FnOnce() + Send>;
 
 impl Opened {
-    /// Bytes that nobody has checked.
+    /// Bytes that were not checked yet.
     pub fn unchecked(start: u64, stream: ByteStream) -> Opened {
         Opened { start, stream, is_checked: false, on_wrong: None }
     }

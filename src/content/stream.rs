@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest piece, in bytes.
 const PIECE: usize = 256 << 10;
-/// How long a buffer is at first: most blobs are small.
+/// The length of a new buffer, in bytes: most blobs are small.
 const FIRST: usize = 16 << 10;
 
 /// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few buffers serve
@@ -46,10 +46,10 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     .boxed()
 }
 
-/// Buffers of at most [`PIECE`] bytes that nobody uses at the moment.
+/// Buffers of at most [`PIECE`] bytes that are free.
 type Buffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// The beginning of a buffer, which goes back when nobody reads it any more: fresh memory is cleared page by page.
+/// The beginning of a buffer, which is free again when the piece is dropped: fresh memory is cleared page by page.
 struct Piece {
     buffer: Vec<u8>,
     length: usize,

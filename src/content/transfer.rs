@@ -15,14 +15,14 @@ pub struct Transfer {
     pub sink: Arc<dyn Sink>,
     /// Attempts, and the pauses between them.
     pub limits: Limits,
-    /// Who is told of the bytes.
+    /// Counts the bytes.
     pub progress: Arc<dyn Progress>,
 }
 
-/// How a part came to be at a sink.
+/// How the sink got a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brought {
-    /// It was there, or the sink had it elsewhere.
+    /// The sink had it already, here or in another of its repositories.
     There,
     /// So many bytes of it were received.
     Received(u64),
@@ -54,5 +54,167 @@ impl Transfer {
                 None => return Err(failed.error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::{BlobRead, BlobWrite, Failed, Local, Opened, Origin};
+    use crate::http::{Error, ErrorKind};
+    use crate::model::{Descriptor, Digest};
+    use crate::report::{Side, Silent};
+    use crate::store::Disk;
+    use bytes::Bytes;
+    use futures_util::StreamExt;
+    use futures_util::future::BoxFuture;
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    const CONTENT: &str = "hello world";
+
+    /// Gives one answer after another: its content up to a byte at which it breaks off.
+    struct Answers {
+        answers: Mutex<VecDeque<(&'static str, usize)>>,
+        offsets: Mutex<Vec<u64>>,
+        distrusted: Arc<AtomicUsize>,
+    }
+
+    impl Source for Answers {
+        fn open<'a>(&'a self, _: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
+            self.offsets.lock().unwrap().push(offset);
+            let answer = self.answers.lock().unwrap().pop_front();
+            Box::pin(async move {
+                let gone = || Error::new(ErrorKind::NotFound, "gone");
+                let (content, end) = answer.ok_or_else(gone)?;
+                let mut pieces = vec![Ok(Bytes::from(&content[offset as usize..end]))];
+                if end < content.len() {
+                    pieces.push(Err(Error::new(ErrorKind::Network, "cut")));
+                }
+                let opened = Opened::unchecked(offset, futures_util::stream::iter(pieces).boxed());
+                let distrusted = self.distrusted.clone();
+                Ok(match offset {
+                    0 => opened,
+                    _ => opened.on_wrong(move || {
+                        distrusted.fetch_add(1, Ordering::Relaxed);
+                    }),
+                })
+            })
+        }
+    }
+
+    /// Resumes nothing, and refuses so many attempts.
+    #[derive(Clone, Default)]
+    struct Whole {
+        refuses: Arc<AtomicUsize>,
+        begun: Arc<AtomicUsize>,
+        taken: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Sink for Whole {
+        fn begin<'a>(
+            &'a self,
+            _: &'a Descriptor,
+            _: bool,
+        ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            let write: Box<dyn BlobWrite> = Box::new(self.clone());
+            Box::pin(std::future::ready(Ok(Some(write))))
+        }
+    }
+
+    impl BlobWrite for Whole {
+        fn held(&self) -> u64 {
+            0
+        }
+
+        fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
+            Box::pin(async move {
+                let mut stream = opener.stream(0).await.map_err(|_| opener.failure().unwrap())?;
+                self.taken.lock().unwrap().clear();
+                while let Some(bytes) = stream.next().await {
+                    let bytes = bytes.map_err(|_| opener.failure().unwrap())?;
+                    self.taken.lock().unwrap().extend_from_slice(&bytes);
+                }
+                if self
+                    .refuses
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok()
+                {
+                    let error = TransferError::new(Side::Destination, ErrorKind::Status(500), "full");
+                    return Err(Failed::new(error, Cause::Sink));
+                }
+                Ok(())
+            })
+        }
+    }
+
+    struct Outcome {
+        brought: Result<Brought, TransferError>,
+        offsets: Vec<u64>,
+        distrusted: usize,
+    }
+
+    async fn bring(answers: &[(&'static str, usize)], sink: Arc<dyn Sink>) -> Outcome {
+        let source = Arc::new(Answers {
+            answers: Mutex::new(answers.iter().copied().collect()),
+            offsets: Mutex::default(),
+            distrusted: Arc::default(),
+        });
+        let limits = Limits { attempts: 3, backoff: Duration::from_millis(1), ..Limits::default() };
+        let transfer = Transfer { source: source.clone(), sink, limits, progress: Arc::new(Silent) };
+        let descriptor = Descriptor {
+            digest: Digest::sha256(CONTENT.as_bytes()),
+            size: CONTENT.len() as u64,
+            media_type: "x/y".into(),
+        };
+        let brought = transfer.bring(&Part { descriptor, origin: Origin::Url("u".into()) }).await;
+        let offsets = source.offsets.lock().unwrap().clone();
+        Outcome { brought, offsets, distrusted: source.distrusted.load(Ordering::Relaxed) }
+    }
+
+    #[tokio::test]
+    async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
+        let cut = [(CONTENT, 3), (CONTENT, 5), (CONTENT, 11)];
+        let whole = Whole::default();
+        let outcome = bring(&cut, Arc::new(whole.clone())).await;
+        assert_eq!(outcome.brought.unwrap(), Brought::Received(11));
+        assert_eq!((outcome.offsets, whole.begun.load(Ordering::Relaxed)), (vec![0, 3, 5], 1));
+        assert_eq!(*whole.taken.lock().unwrap(), CONTENT.as_bytes());
+
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Disk::open(dir.path()).unwrap());
+        let local = || Arc::new(Local::new(disk.clone(), Limits::default(), None));
+        let outcome = bring(&cut, local()).await;
+        assert_eq!((outcome.brought.unwrap(), outcome.offsets), (Brought::Received(11), vec![0, 3, 5]));
+        assert_eq!(disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(), Some(11));
+        assert_eq!(bring(&[], local()).await.brought.unwrap(), Brought::There);
+    }
+
+    #[tokio::test]
+    async fn wrong_bytes_are_asked_for_once_more_and_ranges_are_blamed_first() {
+        let sink = || Arc::new(Whole::default());
+        let wrong = ("hello_world", 11);
+        let outcome = bring(&[wrong, wrong, (CONTENT, 11)], sink()).await;
+        assert_eq!(outcome.brought.unwrap_err().why.kind, ErrorKind::Invalid);
+        assert_eq!((outcome.offsets, outcome.distrusted), (vec![0, 0], 0));
+        let outcome = bring(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
+        assert_eq!((outcome.brought.unwrap(), outcome.distrusted), (Brought::Received(33), 1));
+        assert_eq!(outcome.offsets, [0, 3, 0, 0]);
+    }
+
+    #[tokio::test]
+    async fn attempts_of_the_sink_end_and_a_source_that_cannot_be_opened_is_final() {
+        let whole = Whole { refuses: Arc::new(AtomicUsize::new(9)), ..Whole::default() };
+        let outcome = bring(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
+        assert_eq!(outcome.brought.unwrap_err().side, Side::Destination);
+        assert_eq!(whole.begun.load(Ordering::Relaxed), 3);
+        let outcome = bring(&[(CONTENT, 3)], Arc::new(Whole::default())).await;
+        assert_eq!(
+            (outcome.brought.unwrap_err().why.kind, outcome.offsets),
+            (ErrorKind::NotFound, vec![0, 3])
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Writing content: hashed while written, final only after size and digest match.
+//! A writer of content: hashes what it writes, and keeps it only if size and digest are right.
 
 use super::{PartialBlob, WriteError};
 use crate::model::{Descriptor, Hasher};
@@ -27,7 +27,7 @@ impl Writer {
         Writer { partial: Arc::new(partial), descriptor: descriptor.clone(), hasher, offset: 0 }
     }
 
-    /// Takes in what lies there already, up to `end`.
+    /// Reads and hashes what is there already, up to `end`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -42,7 +42,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Where it is written, to write apart from the beginning.
+    /// The partial blob, to write at other offsets.
     pub(super) fn partial(&self) -> Arc<dyn PartialBlob> {
         self.partial.clone()
     }
@@ -52,10 +52,10 @@ impl Writer {
         self.offset
     }
 
-    /// Throws away what it has and begins again.
+    /// Discards what it has and begins again.
     ///
     /// # Errors
-    /// When that cannot be thrown away.
+    /// When that cannot be discarded.
     pub fn restart(&mut self) -> Result<(), WriteError> {
         self.partial.clear()?;
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
@@ -84,10 +84,10 @@ impl Writer {
         self.partial.passed(bytes)
     }
 
-    /// Checks size and digest, and has the content kept.
+    /// Checks size and digest, and keeps the content.
     ///
     /// # Errors
-    /// A wrong size leaves what there is; a wrong digest throws it away.
+    /// A wrong size leaves what there is; a wrong digest discards it.
     pub fn commit(mut self) -> Result<(), WriteError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {

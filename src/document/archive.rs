@@ -143,7 +143,7 @@ mod tests {
         let big = vec![0; 1 << 20];
         let error = |bytes: &[u8]| unpack(bytes, &limits).unwrap_err();
         assert!(matches!(error(&tgz(&[("a", b'0', &big)])), ArchiveError::Large(..)));
-        // also where it stands in what is no file, such as an extended header
+        // also in a member that is not a file, such as an extended header
         assert!(matches!(error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])), ArchiveError::Large(..)));
         let many: Vec<Member<'_>> = ["a", "b", "c", "d"].map(|name| (name, b'0', &b""[..])).to_vec();
         assert!(matches!(error(&tgz(&many)), ArchiveError::Large(..)));

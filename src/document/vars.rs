@@ -14,13 +14,13 @@ pub const OWN_URL: &str = "url";
 #[derive(Debug, Default)]
 pub struct Vars(BTreeMap<String, Vec<String>>);
 
-/// A field of an item in which variables may stand.
+/// A field of an item that may use variables.
 pub struct Field<'a> {
     /// Its text.
     pub text: &'a str,
     /// Its place.
     pub at: SourceSpan,
-    /// Whether `${url}` may stand in it.
+    /// Whether it may use `${url}`.
     pub takes_url: bool,
 }
 

@@ -16,9 +16,15 @@ pub struct Error {
     pub status: Option<u16>,
     /// The error objects of the distribution API, where the answer held some.
     pub codes: Vec<ApiError>,
+    // boxed, so that results stay small
+    text: Box<Text>,
+}
+
+#[derive(Debug, Clone)]
+struct Text {
     /// What was asked for, where there is a better name for it than the URL.
-    item: Option<Box<str>>,
-    url: Option<Box<str>>,
+    item: Option<String>,
+    url: Option<String>,
     message: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
@@ -62,19 +68,19 @@ impl Error {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
         };
-        let message = message.into();
-        Error { kind, status, codes: Vec::new(), item: None, url: None, message, source: None }
+        let text = Text { item: None, url: None, message: message.into(), source: None };
+        Error { kind, status, codes: Vec::new(), text: Box::new(text) }
     }
 
     /// The same for a request to `url`.
     pub fn at(mut self, url: &Url) -> Error {
-        self.url = Some(shown_url(url).into());
+        self.text.url = Some(shown_url(url));
         self
     }
 
     /// The same with a name for what was asked for, which its text shows in place of the URL.
     pub fn about(mut self, item: impl Into<String>) -> Error {
-        self.item = Some(item.into().into());
+        self.text.item = Some(item.into());
         self
     }
 
@@ -86,19 +92,19 @@ impl Error {
 
     /// The same with what caused it.
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
-        self.source = Some(Arc::new(source));
+        self.text.source = Some(Arc::new(source));
         self
     }
 
     /// The same with these words after its text.
     pub fn hint(mut self, words: &str) -> Error {
-        self.message += words;
+        self.text.message += words;
         self
     }
 
     /// The URL as it may be shown, where one was asked.
     pub fn url(&self) -> Option<&str> {
-        self.url.as_deref()
+        self.text.url.as_deref()
     }
 
     /// Whether the registry named this code, such as `NAME_UNKNOWN`.
@@ -118,16 +124,16 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(subject) = self.item.as_ref().or(self.url.as_ref()) {
+        if let Some(subject) = self.text.item.as_ref().or(self.text.url.as_ref()) {
             write!(f, "{subject}: ")?;
         }
-        f.write_str(&self.message)
+        f.write_str(&self.text.message)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let source = self.source.as_deref()?;
+        let source = self.text.source.as_deref()?;
         Some(source)
     }
 }

@@ -116,7 +116,7 @@ impl Transport {
             }
         };
         let inner = match route {
-            Some(proxy) => self.from_proxy(proxy, url, turn, inner)?,
+            Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
         Ok(Response {
@@ -136,7 +136,7 @@ impl Transport {
     }
 
     /// An answer through a proxy: the proxy's own refusals are errors, and its sign-in learns from all of them.
-    fn from_proxy(
+    fn through_proxy(
         &self,
         proxy: &ProxyUrl,
         url: &Url,

@@ -175,7 +175,7 @@ impl Resolver {
             progress: Arc::new(Silent),
         };
         transfer.bring(&part).await.map_err(|error| match error.side {
-            Side::Source => Cause::from(error.why),
+            Side::Source => Cause::from(*error.why),
             _ => Cause::local(error.to_string()),
         })?;
         self.disk.read(blob).map_err(Cause::from)

@@ -7,16 +7,16 @@ use std::fmt::Write as _;
 
 /// A candidate for a draft, with the place where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct DraftEntry {
     /// The item.
-    pub what: Wanting,
+    pub what: DraftItem,
     /// Where it was found.
     pub at: String,
 }
 
-/// The item of a [`Wish`].
+/// The item of a [`DraftEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanting {
+pub enum DraftItem {
     /// An image.
     Image(ImageRef),
     /// A file.
@@ -29,27 +29,27 @@ pub enum Wanting {
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
-/// A manifest called `name` with the items of `wishes`, sorted. `title` is its first comment. An item that cannot be
+/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment. An item that cannot be
 /// pinned becomes a comment with the reason. Returns the text and its number of entries.
-pub fn draft(name: &str, title: &str, wishes: &[Wish]) -> (String, usize) {
+pub fn draft(name: &str, title: &str, found: &[DraftEntry]) -> (String, usize) {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
-    let places = |map: &mut BTreeMap<String, Entry>, key: String, wish: &Wish| {
-        map.entry(key).or_default().places.insert(wish.at.clone());
+    let places = |map: &mut BTreeMap<String, Entry>, key: String, candidate: &DraftEntry| {
+        map.entry(key).or_default().places.insert(candidate.at.clone());
     };
-    for wish in wishes {
-        match &wish.what {
-            Wanting::Image(image) => {
+    for candidate in found {
+        match &candidate.what {
+            DraftItem::Image(image) => {
                 let key = ImageRef { digest: None, ..image.clone() }.to_string();
                 let entry = images.entry(key.clone()).or_default();
                 entry.digests.extend(image.digest.clone());
                 entry.bare |= image.digest.is_none();
-                entry.places.insert(wish.at.clone());
+                entry.places.insert(candidate.at.clone());
             }
-            Wanting::Url(url) => places(&mut urls, url.clone(), wish),
-            Wanting::Unclear(written, why) => {
-                places(&mut unclear, written.clone(), wish);
+            DraftItem::Url(url) => places(&mut urls, url.clone(), candidate),
+            DraftItem::Unclear(written, why) => {
+                places(&mut unclear, written.clone(), candidate);
                 unclear.entry(written.clone()).or_default().why = Some(why.clone());
             }
         }
@@ -80,7 +80,7 @@ pub fn draft(name: &str, title: &str, wishes: &[Wish]) -> (String, usize) {
     (text, pinned.len() + urls.len())
 }
 
-/// What the wishes say about one name.
+/// What was found about one name.
 #[derive(Debug, Default)]
 struct Entry {
     digests: BTreeSet<Digest>,
@@ -140,8 +140,8 @@ fn quoted(reference: &str) -> String {
 mod tests {
     use super::*;
 
-    fn image(text: &str, at: &str) -> Wish {
-        Wish { what: Wanting::Image(text.parse().unwrap()), at: at.into() }
+    fn image(text: &str, at: &str) -> DraftEntry {
+        DraftEntry { what: DraftItem::Image(text.parse().unwrap()), at: at.into() }
     }
 
     #[test]
@@ -161,8 +161,11 @@ mod tests {
                 image("redis:latest", "d.yaml:5"),
                 image(&format!("redis:latest@{b}"), "pods"),
                 image("[::1]:5000/a:1", "e"),
-                Wish { what: Wanting::Url("https://dl.k8s.io/x".into()), at: "f.sh:1".into() },
-                Wish { what: Wanting::Unclear("{{ x }}".into(), "a template".into()), at: "g:1".into() },
+                DraftEntry { what: DraftItem::Url("https://dl.k8s.io/x".into()), at: "f.sh:1".into() },
+                DraftEntry {
+                    what: DraftItem::Unclear("{{ x }}".into(), "a template".into()),
+                    at: "g:1".into(),
+                },
             ],
         );
         assert_eq!(

@@ -95,7 +95,7 @@ fn unite<T, K: Ord>(
 where
     T: Named,
 {
-    // with each item stands where its key was met last: the items of one file come in a row
+    // each item has the place where its key was last found: the items of one file come in a row
     let mut united: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in items {
         match united.entry(key(&item.value)) {

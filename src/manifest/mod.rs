@@ -18,7 +18,7 @@ mod tests;
 
 pub use crate::document::Location;
 pub use crate::item::{Checksum, WantedFile, WantedImage};
-pub use draft::{Wanting, Wish, draft};
+pub use draft::{DraftEntry, DraftItem, draft};
 pub use load::{Error, load};
 pub use schema::Document;
 pub use wanted::{Endpoint, Wanted};

@@ -53,7 +53,7 @@ pub enum ManifestError {
     Schema1,
     /// Neither `manifests` nor `config` and `layers`.
     #[error("it is neither an image manifest nor an index (media type '{0}')")]
-    Kind(String),
+    NotAManifest(String),
 }
 
 #[derive(Deserialize)]
@@ -118,7 +118,7 @@ impl Manifest {
             return Ok((Manifest::Index(children), kind));
         }
         let (Some(config), Some(layers)) = (&raw.config, &raw.layers) else {
-            return Err(ManifestError::Kind(named.or(sent).unwrap_or("").into()));
+            return Err(ManifestError::NotAManifest(named.or(sent).unwrap_or("").into()));
         };
         let kind = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
         let config = config.read()?;
@@ -166,7 +166,7 @@ pub(super) fn children_mut(
     index: &mut serde_json::Value,
 ) -> Result<&mut Vec<serde_json::Value>, ManifestError> {
     let list = index.get_mut("manifests").and_then(serde_json::Value::as_array_mut);
-    list.ok_or_else(|| ManifestError::Kind("no list `manifests`".into()))
+    list.ok_or_else(|| ManifestError::NotAManifest("no list `manifests`".into()))
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
             Manifest::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#, None),
             Err(ManifestError::Schema1)
         );
-        assert!(matches!(Manifest::parse(b"{}", None), Err(ManifestError::Kind(_))));
+        assert!(matches!(Manifest::parse(b"{}", None), Err(ManifestError::NotAManifest(_))));
         assert!(matches!(Manifest::parse(b"<html>", None), Err(ManifestError::Json(_))));
     }
 }

@@ -164,7 +164,7 @@ struct Fetch {
     /// Who waits for it: entry, and part of it.
     wanted: Vec<(usize, usize)>,
     /// How it came, or why it failed. A task that panicked leaves nothing.
-    result: Option<Result<Brought, Box<TransferError>>>,
+    result: Option<Result<Brought, TransferError>>,
 }
 
 impl Outcome<'_> {
@@ -180,7 +180,7 @@ impl Outcome<'_> {
 
     fn settle(&mut self, digest: Digest, result: Result<Brought, TransferError>, progress: &dyn Progress) {
         let fetch = self.parts.entry(digest).or_default();
-        fetch.result = Some(result.map_err(Box::new));
+        fetch.result = Some(result);
         for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
@@ -203,7 +203,7 @@ impl Outcome<'_> {
                     .and_then(|index| trim_index(&index, keep).map_err(|error| local(error.to_string())))
                     .and_then(|bytes| Ok(into.take(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
-                    self.parts.entry(digest.clone()).or_default().result = Some(Err(Box::new(error)));
+                    self.parts.entry(digest.clone()).or_default().result = Some(Err(error));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What would stop a push half-way, found before its first byte and reported as one list.
+//! What would stop a push half-way, found before its first byte, and reported as one list.
 
 use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
 use super::options::Options;
@@ -180,8 +180,8 @@ impl Preflight<'_> {
     }
 
     /// Whether this account may push: an upload is begun and cancelled, once for each project; once in all
-    /// at a registry that asks nobody to sign in; once for each repository where each must be made first.
-    /// A dry run begins none, and tells only what was refused already.
+    /// at a registry that asks for no sign-in; once for each repository where each must be made first.
+    /// A dry run begins none, and reports only what was refused already.
     async fn rights(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.uploader.session;
         let groups = if self.options.dry_run {

@@ -40,7 +40,7 @@ pub async fn push(
     let deliveries = deliveries(lock, mapping);
     let standings = standings(&session, lock, &deliveries, options.jobs).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
-        // Harbor refuses what is about a project that it has not
+        // Harbor refuses requests about a project that it lacks
         let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
         if !harbor {
             return Err(PushError::Unreachable(error.clone()));

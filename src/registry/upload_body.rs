@@ -85,7 +85,7 @@ impl Session {
         let scope = self.scope(repository, true);
         let failed = |error: Error| {
             let sent = sent.load(Ordering::Relaxed);
-            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.has_failed();
+            let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
             FailedUpload { error, cut: cut.then_some(sent), length }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
@@ -118,7 +118,7 @@ impl Session {
         if self.body_limit.lower(chunk) {
             let why = if too_large { "refuses (413)" } else { "cuts off twice at one place" };
             self.transport.progress().note(&format!(
-                "{} {why} a body of {}: landfall sends chunks of {}",
+                "{} {why} a body of {}: landfall sends it in chunks of {}",
                 self.host(),
                 mib(failed.length),
                 mib(chunk)

@@ -1,182 +1,131 @@
-//! Values for Helm that point charts at the site: the image keys of the charts' defaults, and nothing else.
-//!
-//! The defaults of a chart and its subcharts are put together as Helm does it and rewritten like any other
-//! document; what differs afterwards is the overlay.
+//! Helm: values that point charts at the site.
 
-use crate::document::Diagnostic;
-use crate::rewrite::audit::{
-    Coverage, FileFinding, Finding, Inventory, audit, dotted, fill_template_defaults, in_chart,
-};
-use crate::rewrite::{Chart, Meaning, Options, Syntax, coalesce, rewrite, values_of};
-use serde::Serialize;
-use serde_yaml::{Mapping, Value};
-use std::collections::BTreeMap;
-use std::path::Path;
+use super::error::RenderError;
+use super::overlay::{Overlay, overlay};
+use super::platform::{Input, Platform, Rendered, Request, Spec};
+use crate::model::Limits;
+use crate::report::{Item, Kind, Status, escape};
+use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
+use crate::rewrite::{Chart, coalesce, values_of};
+use serde_json::json;
+use serde_yaml::Mapping;
+use std::path::PathBuf;
 
-/// Values to lay over a chart's defaults.
-#[derive(Debug, Default)]
-pub struct Overlay {
-    /// The values.
-    pub values: Mapping,
-    /// The same key by key.
-    pub keys: Vec<Key>,
-    /// Images that are not in the overlay: missing from the lock, or undecided.
-    pub open: Vec<FileFinding>,
-    /// Locked items that the charts name.
-    pub held: Vec<String>,
-}
+pub(super) struct HelmValues;
 
-/// A key of an overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Key {
-    /// The path of the key, as in `helm --set`.
-    pub path: String,
-    /// What the charts say, or the user's values.
-    pub from: String,
-    /// What the overlay says.
-    pub to: String,
-    /// It is a list: Helm takes it as a whole, so that all of it stands in the overlay.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub list: bool,
-}
-
-/// Why no overlay can be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RenderError {
-    /// Two charts would want two values under one key.
-    #[error(
-        "{first} and {second} both have {path}, with different images; make an overlay for each of them by itself"
-    )]
-    Clash {
-        /// One chart.
-        first: String,
-        /// The other.
-        second: String,
-        /// The key.
-        path: String,
-    },
-    /// The values cannot be written and read again.
-    #[error("the values of {chart}: {source}")]
-    Values {
-        /// The chart.
-        chart: String,
-        /// Why.
-        source: serde_yaml::Error,
-    },
-    /// The rewritten values do not read as values.
-    #[error(transparent)]
-    Document(#[from] Box<Diagnostic>),
-}
-
-/// The overlay for `charts`, installed with the values `user` as well. `registry` is where all items go.
-///
-/// # Errors
-/// When two charts want different values under one key.
-pub fn helm_values(
-    charts: &[Chart],
-    user: &Mapping,
-    inventory: &Inventory<'_>,
-    registry: &str,
-) -> Result<Overlay, RenderError> {
-    let mut all = Overlay::default();
-    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
-    for chart in charts {
-        let one = overlay(chart, user, inventory, registry)?;
-        for key in &one.keys {
-            let same = all.keys.iter().find(|other| other.path == key.path);
-            if let (Some(other), Some(first)) = (same, owners.get(&key.path))
-                && other.to != key.to
-            {
-                let (first, second) = ((*first).to_owned(), chart.name.clone());
-                return Err(RenderError::Clash { first, second, path: key.path.clone() });
-            }
-            owners.entry(key.path.clone()).or_insert(&chart.name);
-        }
-        coalesce(&mut all.values, &one.values);
-        all.keys.extend(one.keys);
-        all.open.extend(one.open);
-        all.held.extend(one.held);
-    }
-    all.keys.sort_by(|a, b| a.path.cmp(&b.path));
-    all.keys.dedup();
-    all.held.sort();
-    all.held.dedup();
-    Ok(all)
-}
-
-fn overlay(
-    chart: &Chart,
-    user: &Mapping,
-    inventory: &Inventory<'_>,
-    registry: &str,
-) -> Result<Overlay, RenderError> {
-    let name = || chart.name.clone();
-    let mut values = chart.effective(user);
-    let globals = fill_template_defaults(chart, &mut values, inventory);
-    let text =
-        serde_yaml::to_string(&values).map_err(|source| RenderError::Values { chart: name(), source })?;
-    let rewritten = rewrite(&text, Syntax::Document, inventory.index(), Options::default());
-    let mut new = values_of(&chart.name, &rewritten.text)?;
-    if new != values {
-        for path in &globals {
-            at_mut(&mut new, path).into_iter().for_each(|value| *value = registry.into());
+impl Platform for HelmValues {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "helm-values",
+            about: "Values for Helm that point charts at the site: their image keys, and nothing else",
+            details: "The defaults of the charts and their subcharts are read as they are; helm is not needed.",
+            inputs: &[
+                Input {
+                    name: "charts",
+                    flag: None,
+                    value_name: "CHART",
+                    help: "Charts: a folder with a Chart.yaml, or a .tgz",
+                },
+                Input {
+                    name: "values",
+                    flag: Some('f'),
+                    value_name: "FILE",
+                    help: "Your own values, which win over the charts' (may be repeated; the last wins). They are \
+                           read only",
+                },
+            ],
+            out: "Where to write the values [default: stdout]",
         }
     }
-    let mut overlay = Overlay::default();
-    overlay.values = differing(&values, &new, &mut Vec::new(), &mut overlay.keys);
-    let left = |finding: &Finding| {
-        rewritten.scan.found.iter().find_map(|one| match &one.meaning {
-            Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
-                Some(why.clone())
-            }
-            _ => None,
-        })
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let load = |path: &PathBuf| Chart::load(path, request.limits);
+        let charts = request.paths("charts").iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let user = user_values(request.paths("values"), request.limits)?;
+        let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
+        let target = request.mapping.target();
+        let overlay = overlay(&charts, &user, &inventory, &target.registry)?;
+        let text = document(&charts, &overlay, &target.to_string())?;
+        Ok(rendered(text, &overlay))
+    }
+}
+
+/// The values of the user; the last file wins.
+fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
+    let mut user = Mapping::new();
+    for path in paths {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| RenderError::Read { path: path.clone(), source })?;
+        if text.len() > limits.document_bytes {
+            return Err(RenderError::Large(path.clone()));
+        }
+        let mut next = values_of(&path.display().to_string(), text.trim_start_matches('\u{feff}'))?;
+        coalesce(&mut next, &user);
+        user = next;
+    }
+    Ok(user)
+}
+
+/// The overlay as a file.
+fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
+    let names: Vec<String> =
+        charts.iter().map(|chart| format!("{} {}", chart.name, chart.version).trim().to_owned()).collect();
+    let names = names.join(", ");
+    let values = serde_yaml::to_string(&overlay.values)
+        .map_err(|source| RenderError::Values { chart: names.clone(), source })?;
+    let head = escape(&names).replace('\n', " ");
+    Ok(format!(
+        "# Images of {head} at {to}.\n# Written by `landfall render helm-values`; make it anew rather than edit it.\n{values}"
+    ))
+}
+
+/// The overlay, written as `text`, with what there is to say about it.
+fn rendered(text: String, overlay: &Overlay) -> Rendered {
+    let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) =
+        overlay.open.iter().partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
+    let changes = overlay.keys.iter().map(|key| format!("{}: {} -> {}", key.path, key.from, key.to));
+    let lists = overlay.keys.iter().filter(|key| key.list);
+    let mut notes: Vec<String> = lists
+        .map(|key| format!("{}: Helm takes a list as a whole, so all of it is in the overlay", key.path))
+        .collect();
+    notes.extend(missing.iter().map(|open| open.line("missing")));
+    notes.extend(undecided.iter().map(|open| open.line("undecided")));
+    notes.push(format!(
+        "{} keys for {} locked images; {} missing, {} undecided",
+        overlay.keys.len(),
+        overlay.held.len(),
+        missing.len(),
+        undecided.len()
+    ));
+    let useless = !missing.is_empty() && overlay.held.is_empty();
+    Rendered {
+        text,
+        changes: changes.collect(),
+        notes,
+        items: items(overlay, &missing),
+        members: vec![
+            ("keys", json!(overlay.keys)),
+            ("missing", json!(missing)),
+            ("undecided", json!(undecided)),
+            ("values", json!(overlay.values)),
+        ],
+        failure: useless.then_some("none of the charts' images is in the lock"),
+    }
+}
+
+fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
+    let item = |name: String, status, reason| Item {
+        kind: Kind::Image,
+        name,
+        digest: None,
+        bytes: None,
+        status,
+        reason,
     };
-    for finding in audit(Path::new("values.yaml"), &text, inventory) {
-        let left = left(&finding);
-        let mut placed = in_chart(chart, &values, finding);
-        if let (Coverage::Held { .. }, Some(why)) = (&placed.finding.coverage, left) {
-            placed.finding.coverage = Coverage::Undecided { why };
-        }
-        match &placed.finding.coverage {
-            Coverage::Held { item } => overlay.held.push(item.clone()),
-            // a URL of a file is nothing that a chart's images are made of
-            _ if placed.finding.reference.contains("://") => {}
-            _ => overlay.open.push(placed),
-        }
-    }
-    Ok(overlay)
-}
-
-fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().fold(values.get_mut(first), |value, key| value?.get_mut(key))
-}
-
-/// What `new` has other than `old`: the same keys are in both.
-fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Vec<Key>) -> Mapping {
-    let mut out = Mapping::new();
-    for (key, value) in new {
-        let Some(before) = old.get(key).filter(|before| *before != value) else { continue };
-        path.push(key.as_str().unwrap_or_default().to_owned());
-        match (before, value) {
-            (Value::Mapping(before), Value::Mapping(value)) => {
-                out.insert(key.clone(), differing(before, value, path, keys).into());
-            }
-            _ => {
-                out.insert(key.clone(), value.clone());
-                let list = value.is_sequence();
-                keys.push(Key { path: dotted(path), from: shown(before), to: shown(value), list });
-            }
-        }
-        path.pop();
-    }
-    out
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string(other).unwrap_or_default(),
-    }
+    let held = overlay.held.iter().map(|name| item(name.clone(), Status::Done, None));
+    let missing = missing.iter().map(|open| {
+        let reason = Some(open.line("missing"));
+        item(open.finding.reference.clone(), Status::Missing, reason)
+    });
+    held.chain(missing).collect()
 }

@@ -94,6 +94,12 @@ impl Occurrence {
         self.edits.clear();
     }
 
+    /// `file:line:column`, and where in the decoded content, if it is encoded.
+    pub fn place(&self, file: &str) -> String {
+        let inside = self.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
+        format!("{file}:{}:{}{inside}", self.line, self.column)
+    }
+
     /// Whether it is to be changed.
     pub fn is_change(&self) -> bool {
         matches!(self.meaning, Meaning::Known { .. })

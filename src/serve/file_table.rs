@@ -13,7 +13,7 @@ pub(super) struct UrlPath {
     pub(super) host: String,
     /// Decoded, with its leading slash.
     pub(super) path: String,
-    /// What stands after `?`, undecoded.
+    /// The part after `?`, not decoded.
     pub(super) query: Option<String>,
 }
 

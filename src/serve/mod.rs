@@ -2,7 +2,7 @@
 //! on request, a registry that takes pushes, for sites that have none.
 //!
 //! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to the handler of
-//! its [route](route): `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`.
+//! its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`.
 //! [`export_files`] writes the files for a web server that is there already.
 
 mod auth;

@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 impl Disk {
     /// Begins to write content, or resumes what an earlier run left. Waits while another process writes the same.
-    /// `None` means that it came to be there meanwhile.
+    /// `None` means that it is there by now.
     ///
     /// # Errors
     /// When the store cannot be written.

@@ -31,7 +31,7 @@ const VERIFIED: &str = ".landfall/verified";
 /// The folder of [`Disk::temporary`] files.
 const TEMPORARY: &str = ".landfall/temporary";
 
-/// Removes the temporary files of processes that are no more. What cannot be removed is in nobody's way.
+/// Removes the temporary files of processes that have ended. What cannot be removed does no harm.
 fn remove_abandoned(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
@@ -147,7 +147,7 @@ impl Disk {
     }
 
     /// A file in the store's own folder for content whose digest is not known yet. It is locked: what a
-    /// killed process leaves is seen to be nobody's, and removed when the store is opened again.
+    /// killed process leaves has no lock, and is removed when the store is opened again.
     ///
     /// # Errors
     /// When it cannot be made.

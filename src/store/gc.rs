@@ -1,4 +1,4 @@
-//! Sweeping the store: what no lock needs any more.
+//! Removes from the store what no lock needs any more.
 
 use super::disk::Disk;
 use super::error::{StoreError, io};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-/// What a file of the store is that nothing needs.
+/// The kind of a file that nothing needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Waste {
@@ -18,7 +18,7 @@ pub enum Waste {
     Blob,
     /// The beginning, or parts, of one that was never finished.
     Unfinished,
-    /// The journal of such a one, which says what of it is there.
+    /// The journal of an unfinished one, which says which ranges are there.
     Journal,
 }
 
@@ -54,12 +54,12 @@ pub struct Swept {
     pub kept: usize,
     /// Their size in bytes.
     pub kept_bytes: u64,
-    /// Files that are none of the store's. They are left alone.
+    /// Files that do not belong to the store. They stay.
     pub strange: Vec<PathBuf>,
 }
 
 /// Removes from the store at `dir` everything but `keep`, names in `index.json` and lines of the journal too;
-/// with `dry_run` only says what that would be. What is half there of `keep` stays, to be resumed.
+/// with `dry_run` it only lists them. Unfinished content of `keep` stays, so that it can be resumed.
 ///
 /// # Errors
 /// When another process uses the store, or a file cannot be read or removed.

@@ -57,7 +57,7 @@ pub struct LayoutIndex {
 }
 
 impl LayoutIndex {
-    /// Reads `index.json`; entries without a name are passed over.
+    /// Reads `index.json`; entries without a name are skipped.
     ///
     /// # Errors
     /// When it is no JSON.

@@ -1,4 +1,4 @@
-//! A partial file of the store: content that is not whole yet. It gets its final name when it is, and is on
+//! A partial file of the store: content that is not whole yet. It gets its final name when it is whole, verified and on
 //! disk.
 
 use super::disk::Disk;
@@ -21,9 +21,8 @@ struct Partial {
     journal: Option<Journal>,
 }
 
-/// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` those that lie
-/// apart from the beginning are kept, and returned: content that several connections brought. Without, they are thrown
-/// away. `None` where the content is in the store.
+/// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` the
+/// ranges that several connections brought behind the beginning are kept, and returned; without, they are discarded. `None` where the content is in the store.
 pub(super) fn open(
     disk: &Disk,
     descriptor: &Descriptor,

@@ -1,5 +1,5 @@
-//! What of a partial file lies apart from its beginning, while several connections fetch one blob: a
-//! journal beside the file. Without a journal a partial is content from its beginning to its end.
+//! The journal of a partial file, while several connections fetch one blob: which ranges are there. Without a journal a
+//! partial file is content from its beginning to its end.
 
 use crate::content::ByteRange;
 use std::fs::{File, OpenOptions};
@@ -25,15 +25,15 @@ impl Journal {
     }
 }
 
-/// What the name of a journal ends in.
+/// The suffix of a journal's name.
 pub(super) const SUFFIX: &str = ".ranges";
 
 fn beside(path: &Path) -> PathBuf {
     path.with_extension(&SUFFIX[1..])
 }
 
-/// How far the partial file at `path` is whole, and what lies behind, as its journal says; `None` where
-/// it has no journal. Of a file of `length` bytes nothing else can be there.
+/// How far the partial file at `path` is whole, and the ranges behind that, by its journal; `None` where it has no
+/// journal. Nothing can lie behind the `length` bytes of the file.
 pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
     let text = std::fs::read_to_string(beside(path)).ok()?;
     // a last line without its end was cut off by a crash

@@ -1,4 +1,5 @@
-//! What was hashed, and when the file looked how: an append-only journal that makes reuse cheap and safe.
+//! The journal of verified content: the digest of each file, and how the file looked when it was hashed. It is
+//! append-only, and makes reuse cheap and safe.
 
 use crate::model::Digest;
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +31,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Opens or begins the journal. A last line that was cut off by a crash is passed over.
+    /// Opens or begins the journal. A last line that was cut off by a crash is skipped.
     pub(super) fn open(path: &Path) -> std::io::Result<Records> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,

@@ -57,7 +57,10 @@ fn a_store_on_a_full_disk() {
         let (size, name) = line.split_once(' ').unwrap();
         let (size, hex): (usize, _) = (size.parse().unwrap(), name.trim_start_matches("sha256-"));
         let seen = rig.up.seen();
-        let mine = seen.iter().filter(|seen| seen.on == Some(On::Blob) && seen.path.ends_with(hex));
+        // a file is asked for by its URL, all else by its digest
+        let file = rig.lock.files.iter().find(|file| file.digest.hex() == hex);
+        let (on, end) = file.map_or((On::Blob, hex), |file| (On::File, last_component(&file.name)));
+        let mine = seen.iter().filter(|seen| seen.on == Some(on) && seen.path.ends_with(end));
         let ranges: Vec<_> = mine.map(|seen| seen.range).collect();
         match (name.starts_with("sha256-"), size) {
             (true, 0) => {}
@@ -65,6 +68,10 @@ fn a_store_on_a_full_disk() {
             (false, _) => assert!(ranges.len() <= 1, "{line}: {ranges:?}\n{}", rig.up.shown()),
         }
     }
+}
+
+fn last_component(url: &str) -> &str {
+    url.rsplit('/').next().unwrap()
 }
 
 #[test]

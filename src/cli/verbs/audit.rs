@@ -1,7 +1,7 @@
 //! `landfall audit`: what manifests, charts and clusters name, beside what the lock has.
 
-use crate::cli::shared::findings::{shown, wishes};
 use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::kind_named;
 use crate::lockfile::Lock;
@@ -196,7 +196,7 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
             1 => String::new(),
             count => format!(" (and in {} more)", counted(count - 1, "place")),
         };
-        shown(word, group[0]) + &more
+        group[0].line(word) + &more
     };
     order.iter().map(line).collect()
 }
@@ -211,7 +211,7 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
             Coverage::Held { item } => (item.clone(), None),
-            _ => (placed.finding.reference.clone(), Some(shown("missing", placed))),
+            _ => (placed.finding.reference.clone(), Some(placed.line("missing"))),
         };
         let status = if reason.is_some() { Status::Missing } else { Status::Present };
         let kind = kind_named(&name);

@@ -1,9 +1,10 @@
 //! `landfall discover`: a first manifest, from what is there already.
 
-use crate::cli::shared::findings::{hand_over, shown, wishes};
+use crate::cli::shared::result_file::write_result;
+use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::Lock;
-use crate::manifest::{Wanting, draft};
+use crate::manifest::{DraftItem, draft};
 use crate::model::today;
 use crate::report::{Item, Kind, Report, Status};
 use crate::rewrite::audit::{Coverage, Helm, Inventory, discover};
@@ -66,11 +67,11 @@ impl Discover {
         let undecided = found.found.iter();
         let undecided =
             undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
-        let mut lines: Vec<String> = undecided.clone().map(|placed| shown("undecided", placed)).collect();
+        let mut lines: Vec<String> = undecided.clone().map(|placed| placed.line("undecided")).collect();
         lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
         lines.push(format!("{entries} entries from {} files and charts", found.read));
         let images = wishes.iter().filter_map(|wish| match &wish.what {
-            Wanting::Image(image) => Some(image.to_string()),
+            DraftItem::Image(image) => Some(image.to_string()),
             _ => None,
         });
         let mut images: Vec<String> = images.collect();
@@ -100,7 +101,7 @@ impl Discover {
             }
             (false, _) => Exit::Partial,
         };
-        let text = hand_over(text, self.out.as_deref(), &lines, context)?;
+        let text = write_result(text, self.out.as_deref(), &lines, context)?;
         Ok(Outcome { report, text, exit })
     }
 }

@@ -1,14 +1,14 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
 use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::{Context, Failure, Outcome, OutputMode, hunks, rewritten};
+use crate::cli::shared::{Context, Failure, Outcome, OutputMode, rewrite_report, unified_diff};
 use crate::lockfile::collision;
 use crate::model::Digest;
 use crate::model::Target;
 use crate::push::Receipt;
 use crate::rewrite::{self, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax};
 use clap::Args;
-use rewritten::{Done, Mode};
+use rewrite_report::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -87,27 +87,27 @@ impl Rewrite {
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
-        let mut known = if self.reverse {
+        let mut index = if self.reverse {
             ReferenceIndex::reverse(&lock, &mapping)
         } else {
             ReferenceIndex::new(&lock, &mapping)
         };
         let files = self.files.as_ref().or(context.site.as_ref().and_then(|site| site.files.as_ref()));
         if let Some(base) = files {
-            known = known.with_files(base);
+            index = index.with_files(base);
         }
-        known = known.with_replaced(self.replaced()?);
+        index = index.with_replaced(self.replaced()?);
         let options = Options { comments: self.comments, pin: self.pin };
         let mut text = String::new();
-        let coloured = rewritten::is_coloured(context);
-        let done = inputs.iter().filter_map(|input| self.one(input, &known, options, coloured, &mut text));
+        let coloured = rewrite_report::is_coloured(context);
+        let done = inputs.iter().filter_map(|input| self.one(input, &index, options, coloured, &mut text));
         let done: Vec<Done> = done.collect();
         if done.is_empty() {
             return Err(Failure::usage(
                 "there is no file to look at in what was named; docs/rewrite.md says which are",
             ));
         }
-        rewritten::outcome(context, self.modes.mode(), &done, text)
+        rewrite_report::outcome(context, self.modes.mode(), &done, text)
     }
 
     /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
@@ -150,7 +150,7 @@ impl Rewrite {
     fn one(
         &self,
         input: &Input,
-        known: &ReferenceIndex,
+        index: &ReferenceIndex,
         options: Options,
         coloured: bool,
         text: &mut String,
@@ -166,11 +166,11 @@ impl Rewrite {
             let mut members = match read(input)? {
                 Content::Other => return Ok(None),
                 Content::Text(old) => {
-                    let new = rewrite::rewrite(&old, Syntax::of(&input.path), known, options);
+                    let new = rewrite::rewrite(&old, Syntax::of(&input.path), index, options);
                     write(old.as_bytes(), new.text.as_bytes())?;
                     vec![Member { path: name.clone(), old, new }]
                 }
-                Content::Archive(old) => match rewrite::rewrite_chart(&old, known, options) {
+                Content::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
                     // other archives lie in folders, too
                     Err(_) if !input.named => return Ok(None),
                     done => {
@@ -187,7 +187,7 @@ impl Rewrite {
                 let new = std::mem::take(&mut member.new.text);
                 match mode {
                     Mode::Stdout => *text = new,
-                    Mode::Diff => text.push_str(&hunks::diff(member, coloured)),
+                    Mode::Diff => text.push_str(&unified_diff::diff(member, coloured)),
                     Mode::Out(_) | Mode::InPlace | Mode::Check | Mode::Kustomize => {}
                 }
                 member.old = String::new();

@@ -17,8 +17,8 @@ pub(super) const FORMAT: Format = Format {
     ),
 };
 
-/// logrus writes one JSON object a line, and `RewriteImage` in kubermatic's pkg/install/images/images.go gives each image as
-/// `{"msg": "Image found", "source-image": …, "target-image": …}`.
+/// logrus writes one JSON object a line. `RewriteImage` in kubermatic's pkg/install/images/images.go writes each
+/// image as `{"msg": "Image found", "source-image": …, "target-image": …}`.
 fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
     let mut found = Vec::new();
     for (start, line) in lines(&text.text) {

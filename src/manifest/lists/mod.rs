@@ -1,4 +1,4 @@
-//! Lists of images that other tools wrote. Each format is a file here and a row of the [table](table).
+//! Lists of images that other tools wrote. Each format is a file here and a row of `table`.
 
 mod format;
 mod images_txt;

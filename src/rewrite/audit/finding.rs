@@ -30,6 +30,19 @@ pub struct FileFinding {
     pub finding: Finding,
 }
 
+impl FileFinding {
+    /// One line for people: place, `word`, reference, why.
+    pub fn line(&self, word: &str) -> String {
+        let Finding { line, column, path, reference, coverage } = &self.finding;
+        let why = match coverage {
+            Coverage::Missing { why, .. } | Coverage::Undecided { why } => why,
+            Coverage::Held { item } => item,
+        };
+        let path = if path.is_empty() { String::new() } else { format!("{}: ", dotted(path)) };
+        format!("{}:{line}:{column}: {word} {path}{reference}: {why}", self.file)
+    }
+}
+
 /// A path of keys as `helm --set` takes it.
 pub fn dotted(path: &[String]) -> String {
     path.iter().enumerate().fold(String::new(), |out, (at, key)| {

@@ -47,7 +47,7 @@ impl WritableBlobs {
         WritableBlobs { dir: dir.into() }
     }
 
-    /// Where files stand until they get their final name.
+    /// The folder of files without a final name yet.
     pub(super) fn incoming(&self) -> PathBuf {
         self.dir.join("incoming")
     }

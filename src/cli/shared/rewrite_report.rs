@@ -1,10 +1,10 @@
-//! What `landfall rewrite` says: lists, a diff, a kustomize component, and the JSON document.
+//! What `landfall rewrite` reports: lists and the JSON document.
 
+use crate::cli::shared::kustomize;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
-use crate::rewrite::{Meaning, Member, Occurrence, RewriteError, Role};
+use crate::rewrite::{Meaning, Member, Occurrence, RewriteError};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -27,11 +27,11 @@ pub(crate) enum Mode<'a> {
 /// What became of one input.
 pub(crate) struct Done {
     pub(crate) name: String,
-    /// Its texts: itself, or those of the archive that it is. What they say is gone by now.
+    /// Its texts: itself, or those of the archive that it is. Their contents are dropped by now.
     pub(crate) result: Result<Vec<Member>, RewriteError>,
 }
 
-/// What there is to say. `text` is what goes to stdout where the mode says so.
+/// The outcome. `text` goes to stdout where the mode says so.
 pub(crate) fn outcome(
     context: &Context,
     mode: Mode<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn outcome(
     let mut notes: Vec<String> =
         done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
     if mode == Mode::Kustomize {
-        text = kustomize(members(), &mut notes);
+        text = kustomize::component(members(), &mut notes);
     }
     let mut report = report(done);
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
@@ -97,79 +97,23 @@ fn reason(name: &str, error: &RewriteError) -> String {
     }
 }
 
-/// `file:line:column`, and where in that, if it is encoded.
-fn place(name: &str, occurrence: &Occurrence) -> String {
-    let inside = occurrence.inside.as_ref().map(|inside| format!(" ({inside})")).unwrap_or_default();
-    format!("{name}:{}:{}{inside}", occurrence.line, occurrence.column)
-}
-
 fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
     let Meaning::Known { to, reaches, .. } = &occurrence.meaning else { return None };
     let reaches = match reaches.as_slice() {
         [] => String::new(),
         reaches => format!(" (a prefix; it can become {})", reaches.join(", ")),
     };
-    Some(format!("{}: {} -> {to}{reaches}", place(name, occurrence), occurrence.written))
+    Some(format!("{}: {} -> {to}{reaches}", occurrence.place(name), occurrence.written))
 }
 
 fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
     let Meaning::Left { why } = &occurrence.meaning else { return None };
-    Some(format!("{}: left {}: {why}", place(name, occurrence), occurrence.written))
+    Some(format!("{}: left {}: {why}", occurrence.place(name), occurrence.written))
 }
 
 pub(crate) fn is_coloured(context: &Context) -> bool {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wanted && context.global.output == OutputMode::Text && std::io::stdout().is_terminal()
-}
-
-/// A kustomize component that does for containers and image volumes what rewriting does; what it cannot do
-/// is noted.
-fn kustomize<'m>(members: impl Iterator<Item = &'m Member>, notes: &mut Vec<String>) -> String {
-    let mut images: BTreeMap<String, String> = BTreeMap::new();
-    let mut refused: BTreeSet<String> = BTreeSet::new();
-    for member in members {
-        for occurrence in &member.new.scan.found {
-            let name = name_of(&occurrence.written);
-            match (&occurrence.meaning, occurrence.role) {
-                (Meaning::Known { to, .. }, Role::Container) => {
-                    images.insert(name.to_owned(), name_of(to).to_owned());
-                }
-                (Meaning::Known { .. }, _) => {
-                    notes.push(format!(
-                        "{}: kustomize does not see {}",
-                        place(&member.path, occurrence),
-                        occurrence.written
-                    ));
-                }
-                (Meaning::Left { .. } | Meaning::Unknown, Role::Container) => {
-                    refused.insert(name.to_owned());
-                }
-                _ => {}
-            }
-        }
-    }
-    for name in refused.iter().filter(|name| images.contains_key(*name)) {
-        notes.push(format!(
-            "{name} is left out: kustomize would also change uses of it that are not known to the lock"
-        ));
-    }
-    images.retain(|name, _| !refused.contains(name));
-    let mut text = String::from("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:");
-    if images.is_empty() {
-        text.push_str(" []");
-    }
-    text.push('\n');
-    for (name, to) in images {
-        text.push_str(&format!("- name: {}\n  newName: {}\n", json!(name), json!(to)));
-    }
-    text
-}
-
-/// A reference without tag and digest.
-fn name_of(reference: &str) -> &str {
-    let name = reference.split('@').next().unwrap_or(reference);
-    let last = name.rfind('/').map_or(0, |slash| slash + 1);
-    name[last..].find(':').map_or(name, |colon| &name[..last + colon])
 }
 
 /// `files`, `changes` and `left` of the JSON document.

@@ -1,0 +1,54 @@
+//! `landfall rewrite --kustomize`: a component whose `images` do what a rewrite does.
+
+use crate::rewrite::{Meaning, Member, Role};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kustomize component that does for containers and image volumes what a rewrite does. Notes what it cannot do.
+pub(super) fn component<'m>(members: impl Iterator<Item = &'m Member>, notes: &mut Vec<String>) -> String {
+    let mut images: BTreeMap<String, String> = BTreeMap::new();
+    let mut refused: BTreeSet<String> = BTreeSet::new();
+    for member in members {
+        for occurrence in &member.new.scan.found {
+            let name = name_of(&occurrence.written);
+            match (&occurrence.meaning, occurrence.role) {
+                (Meaning::Known { to, .. }, Role::Container) => {
+                    images.insert(name.to_owned(), name_of(to).to_owned());
+                }
+                (Meaning::Known { .. }, _) => {
+                    notes.push(format!(
+                        "{}: kustomize does not see {}",
+                        occurrence.place(&member.path),
+                        occurrence.written
+                    ));
+                }
+                (Meaning::Left { .. } | Meaning::Unknown, Role::Container) => {
+                    refused.insert(name.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    for name in refused.iter().filter(|name| images.contains_key(*name)) {
+        notes.push(format!(
+            "{name} is left out: kustomize would also change uses of it that are not known to the lock"
+        ));
+    }
+    images.retain(|name, _| !refused.contains(name));
+    let mut text = String::from("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:");
+    if images.is_empty() {
+        text.push_str(" []");
+    }
+    text.push('\n');
+    for (name, to) in images {
+        text.push_str(&format!("- name: {}\n  newName: {}\n", json!(name), json!(to)));
+    }
+    text
+}
+
+/// A reference without tag and digest.
+fn name_of(reference: &str) -> &str {
+    let name = reference.split('@').next().unwrap_or(reference);
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    name[last..].find(':').map_or(name, |colon| &name[..last + colon])
+}
