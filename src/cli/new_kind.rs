@@ -7,6 +7,8 @@ use crate::serve::{Options, ServedBundle, serve};
 use clap::Parser;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,12 +64,15 @@ fn server(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> String {
     address.recv().unwrap().replace("http://", "")
 }
 
+/// Status and body of `url`.
 fn get(url: &str) -> (u16, String) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let answer = reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
-    })
+    let (host, path) = url["http://".len()..].split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 #[test]

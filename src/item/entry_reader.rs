@@ -1,4 +1,4 @@
-//! What the entries of one manifest are read with.
+//! The context in which the entries of one manifest are read.
 
 use crate::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
 use crate::model::{Digest, DigestError, Platform};
@@ -7,8 +7,7 @@ use std::rc::Rc;
 /// A value of a manifest, or what is wrong with it and where.
 pub type Checked<T> = Result<T, Box<Diagnostic>>;
 
-/// What the entries of one manifest are read with: its text, its variables, and what holds where an entry says
-/// nothing.
+/// The context in which the entries of one manifest are read: its text, its variables and its defaults.
 #[derive(Debug)]
 pub struct EntryReader<'a> {
     /// The manifest.

@@ -1,4 +1,4 @@
-//! What a manifest leaves out, as it names it.
+//! An exclusion of a manifest.
 
 use crate::model::{Digest, ImageRef};
 use std::fmt;

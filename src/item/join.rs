@@ -1,4 +1,4 @@
-//! Two wishes of one name, which manifests make one.
+//! Joins two wishes of one name.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! What resolving works with: registries and web servers, and the store that saves asking twice.
+//! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
 
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{Error, ErrorKind};
@@ -11,23 +11,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
-/// Why an item cannot be resolved: what the lock records, which names no mirror, no redirect and no
-/// time, and what people are told.
+/// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
+/// every machine; the text for people does.
 #[derive(Debug, Clone)]
 pub struct Cause {
-    /// What the lock records.
+    /// The text in the lock.
     pub(crate) recorded: String,
-    /// What people are told.
+    /// The text for people.
     pub(crate) told: String,
 }
 
 impl Cause {
-    /// Our own side failed: what is told differs from machine to machine and is not recorded.
+    /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
     pub(crate) fn local(told: String) -> Cause {
         Cause { recorded: "it could not be kept on the machine that locked it".into(), told }
     }
 
-    /// The same about a part of the item.
+    /// The same cause for a part of the item.
     pub(crate) fn of(self, part: &str) -> Cause {
         Cause { recorded: format!("{part}: {}", self.recorded), told: format!("{part}: {}", self.told) }
     }
@@ -86,7 +86,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver that keeps what it fetches in `disk`, so that `pull` need not ask again.
+    /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
         Resolver { sessions, disk, progress, listings: Mutex::default() }
     }
@@ -107,15 +107,14 @@ impl Resolver {
         self.sessions.transport().limits()
     }
 
-    /// Keeps a small piece for `pull`. A store that cannot take it is no reason to fail here: `pull`
-    /// will say so.
+    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports it.
     pub(crate) fn keep(&self, descriptor: &Descriptor, bytes: &[u8]) {
         if let Err(error) = self.disk.put(descriptor, bytes) {
             self.progress.note(&format!("not kept for pull: {error}"));
         }
     }
 
-    /// A manifest by tag or digest; one by digest comes from the store where it is there.
+    /// A manifest by tag or digest. `known` is read from the store if that has it.
     pub(crate) async fn manifest(
         &self,
         name: &ImageRef,
@@ -157,7 +156,7 @@ impl Resolver {
         listing.get_or_try_init(list).await.cloned()
     }
 
-    /// A blob that is read, such as a config: checked, and kept for `pull`.
+    /// The content of a small blob, such as a config: checked, and kept for `pull`.
     pub(crate) async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
         if self.disk.has(&blob.digest, blob.size).unwrap_or(false) {
             return self.disk.read(blob).map_err(Cause::from);

@@ -1,4 +1,4 @@
-//! Scalars of a lock's text, and what no lock says.
+//! What kinds share to write and check their text in the lock.
 
 /// A YAML scalar: plain where that is safe in block and flow context, else a JSON string.
 pub(crate) fn quoted(text: &str) -> String {

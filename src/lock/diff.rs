@@ -1,4 +1,4 @@
-//! How two locks differ.
+//! Compares two locks.
 
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
@@ -16,7 +16,7 @@ pub struct Change {
     /// Its name.
     pub name: String,
     /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
-    /// (upstream does not have it any more; the old pin is kept).
+    /// (upstream lacks it now; the old pin is kept).
     pub change: &'static str,
     /// The old digest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,10 +24,10 @@ pub struct Change {
     /// The new digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
-    /// What refers to it and is new.
+    /// Its new referrers.
     #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
     pub new_referrers: Vec<Digest>,
-    /// What referred to it and does so no more.
+    /// Referrers that it no longer has.
     #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
     pub gone_referrers: Vec<Digest>,
 }
@@ -64,7 +64,7 @@ fn by_name(lock: &Lock) -> BTreeMap<(Kind, Cow<'_, str>), &dyn LockedItem> {
     lock.items().map(|item| ((item.kind(), item.name()), item)).collect()
 }
 
-/// All that the lock says of it.
+/// Its text in the lock.
 fn text(item: &dyn LockedItem) -> String {
     let mut text = String::new();
     // a String takes everything

@@ -1,4 +1,4 @@
-//! The lock: what is pinned already keeps its pin without a request; the rest is resolved.
+//! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
 use super::diff::{Change, diff};
 use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
@@ -9,12 +9,12 @@ use crate::report::{Item, Status};
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// What came of locking.
+/// The result of locking.
 #[derive(Debug)]
 pub struct Locked {
     /// The new lock.
     pub lock: Lock,
-    /// One item for each wanted one.
+    /// One report item for each wish.
     pub items: Vec<Item>,
     /// How it differs from the old lock.
     pub changes: Vec<Change>,
@@ -51,7 +51,7 @@ macro_rules! lock {
 }
 kinds!(lock);
 
-/// What resolving each of the wishes of one kind gives.
+/// Resolves the wishes of one kind.
 async fn find<K: ItemKind + Sync>(
     wishes: &[K::Wish],
     old: &[K],
@@ -69,7 +69,7 @@ async fn find<K: ItemKind + Sync>(
     finding.buffered(resolver.limits().jobs).collect().await
 }
 
-/// Sorts what was found into lock, losses and report.
+/// Sorts the results into lock, losses and report.
 struct Sorting<'a> {
     accepted: BTreeMap<&'a str, &'a Accepted>,
     items: Vec<Item>,

@@ -1,4 +1,4 @@
-//! Two locked items that would get one name at the destination.
+//! Finds two locked items that would get one name at the destination.
 
 use super::document::Lock;
 use crate::item::LockedItem;
@@ -26,7 +26,7 @@ pub struct Collision {
     pub fix: String,
 }
 
-/// The first two items of `lock` that would get one name with two digests, if there are any.
+/// The first two items of `lock` that would get one name but have different digests.
 pub fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
     let mut taken: BTreeMap<String, &dyn LockedItem> = BTreeMap::new();
     for item in lock.items() {

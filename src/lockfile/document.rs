@@ -22,7 +22,7 @@ macro_rules! document {
             /// Losses that the manifest accepts.
             #[serde(default)]
             pub missing: Vec<Accepted>,
-            /// Items that could not be resolved, with the cause. Whatever is made from such a lock is partial.
+            /// Items that could not be resolved, with the cause. A bundle of such a lock is partial.
             #[serde(default)]
             pub unresolved: Vec<Unresolved>,
         }
@@ -38,7 +38,7 @@ macro_rules! document {
                 items
             }
 
-            /// One of the [`items`](Lock::items), by its place among them.
+            /// One item, by its position in [`items`](Lock::items).
             pub fn item(&self, at: usize) -> Option<&dyn LockedItem> {
                 let mut before = 0;
                 $(
@@ -54,7 +54,7 @@ macro_rules! document {
                 None
             }
 
-            /// Keeps the items that `keep` says.
+            /// Keeps only the items for which `keep` returns true.
             pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
                 $($(#[cfg($only)])* self.$section.retain(|item| keep(item));)*
             }
@@ -66,7 +66,7 @@ macro_rules! document {
                 self.unresolved.append(&mut other.unresolved);
             }
 
-            /// Gives back the room that appending took in advance.
+            /// Frees the memory that appending reserved.
             pub(super) fn shrink(&mut self) {
                 $($(#[cfg($only)])* self.$section.shrink_to_fit();)*
             }
@@ -81,7 +81,7 @@ macro_rules! document {
 kinds!(document);
 
 impl Lock {
-    /// Every item taken apart, in the lock's order.
+    /// The entry of every item, in the lock's order.
     pub fn entries(&self) -> Vec<Entry> {
         self.each_entry().collect()
     }
@@ -91,10 +91,10 @@ impl Lock {
         self.items().map(LockedItem::entry)
     }
 
-    /// One item taken apart, by its place among the [`items`](Lock::items).
+    /// The entry of one item, by its position in [`items`](Lock::items).
     ///
     /// # Panics
-    /// When the lock has fewer.
+    /// When the lock has no such item.
     pub fn entry(&self, at: usize) -> Entry {
         self.item(at).map(LockedItem::entry).unwrap_or_else(|| panic!("the lock has no item {at}"))
     }

@@ -16,15 +16,15 @@ pub enum LockError {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// It is no lock.
+    /// It is not a lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
-    /// It says something that no lock of landfall's says.
+    /// It has content that no lock of landfall has.
     #[error("{path}: {why}; write the lock anew with `landfall lock`")]
     Content {
         /// The file.
         path: String,
-        /// What it says.
+        /// The content.
         why: String,
     },
     /// Its version is newer than this landfall.

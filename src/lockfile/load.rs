@@ -1,4 +1,4 @@
-//! Locks read, checked and written.
+//! Reads, checks and writes locks.
 
 use super::document::Lock;
 use super::error::LockError;

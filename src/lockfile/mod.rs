@@ -1,5 +1,4 @@
-//! WHAT IT IS EXACTLY. The lock as a document: it names every item by digest; whatever follows works from
-//! the lock alone.
+//! WHAT IT IS EXACTLY. The lock as a document: it has the digest of every item. All later steps need only the lock.
 
 mod collision;
 mod document;

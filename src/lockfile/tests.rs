@@ -1,4 +1,4 @@
-//! Locks: what is written reads back, and what no lock says is refused.
+//! Locks are written and read back, and invalid ones are refused.
 
 use super::*;
 use crate::model::{Descriptor, Digest};

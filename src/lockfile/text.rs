@@ -1,11 +1,11 @@
-//! The lock as text, and back: sorted, one fact a line, small diffs.
+//! Writes and reads the lock's text: sorted, one fact a line, so that diffs are small.
 
 use super::document::Lock;
 use crate::item::{ItemKind, LockedItem, kinds, quoted};
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
-/// What every lock begins with.
+/// The first lines of every lock.
 const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
 
 /// How much text is read at once, in bytes. A YAML parser takes ten times as much memory.
@@ -48,8 +48,7 @@ macro_rules! items {
 }
 kinds!(items);
 
-/// Reads a lock of which [`write()`] makes exactly `text`, a few items at a time. `None` for every other text, good
-/// or bad.
+/// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or bad.
 pub(super) fn read(text: &str) -> Option<Lock> {
     let mut lock = Lock { version: 1, ..Lock::default() };
     let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?);
@@ -80,7 +79,7 @@ fn few_items(text: &str) -> usize {
     end
 }
 
-/// Takes the text that is expected, and no other.
+/// Accepts exactly the expected text.
 struct Same<'a>(&'a str);
 
 impl Write for Same<'_> {

@@ -1,12 +1,12 @@
-//! Checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and BSD lines
+//! Reads checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and BSD lines
 //! `SHA256 (<name>) = <digest>`.
 
 use crate::model::Digest;
 
 /// The digest for the file at `url` in the text of a checksum file.
 ///
-/// A text with one digest alone is about the file whatever it is called; among several lines the one
-/// with the file's name counts.
+/// A digest alone is that of the file, whatever the file is called. Of several lines, the one with the file's name
+/// counts.
 ///
 /// # Errors
 /// What is wrong with the text, to be read after its URL.

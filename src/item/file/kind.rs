@@ -1,4 +1,4 @@
-//! What a file is to everybody else, and how it is locked.
+//! A file as an item: what everybody else asks of it, and how it is locked.
 
 use super::locked::{self, File};
 use super::wish::{Checksum, WantedFile};
@@ -32,7 +32,7 @@ impl LockedItem for File {
         locked::write(self, out)
     }
 
-    /// Sizes must be ones that can be added up, and URLs ones whose host can be a folder.
+    /// The sum of all sizes must fit, and the host of each URL must fit as the name of a folder.
     fn fault(&self) -> Option<String> {
         let url = || {
             let files = self.files();

@@ -15,13 +15,13 @@ pub struct File {
     pub digest: Digest,
     /// Size in bytes.
     pub size: u64,
-    /// What the manifest checks it against: a digest, or a sidecar's URL.
+    /// Its checksum in the manifest: a digest, or the URL of a sidecar.
     #[serde(default)]
     pub checksum: Option<String>,
     /// Checksum files, carried byte for byte.
     #[serde(default)]
     pub sidecars: Vec<Sidecar>,
-    /// Other URLs that it answers to.
+    /// Other URLs of it.
     #[serde(default)]
     pub also: Vec<String>,
     /// Permission bits for exports, octal text such as `0755`.
@@ -30,7 +30,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file that is checked against nothing else.
+    /// A file without a checksum.
     pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
         let name = name.into();
         File { name, digest, size, checksum: None, sidecars: Vec::new(), also: Vec::new(), mode: None }

@@ -1,4 +1,4 @@
-//! Resolving a plain file: its digest and size, checked against what the manifest says.
+//! Resolves a file: its digest and size, checked against its checksum.
 
 use super::checksum;
 use super::locked::{File, Sidecar};
@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use reqwest::Method;
 use std::io::Write;
 
-/// Resolves `wanted`. A SHA-256 that is known beforehand saves the download; `pull` checks it.
+/// Resolves `wanted`. If its SHA-256 is known already, it is not downloaded here; `pull` checks it.
 pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<File, Cause> {
     let mut file = File {
         name: wanted.url.clone(),
@@ -65,8 +65,8 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
     Ok(bytes)
 }
 
-/// The size that the server names: by HEAD, or by the first byte where HEAD is refused (signed URLs of
-/// object stores are good for GET only). `None` where it names none, or compresses what it sends.
+/// The size that the server reports: by HEAD, or by GET if it refuses HEAD (signed URLs of object stores allow GET
+/// only). `None` if it reports none, or compresses the body.
 async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
     let size = |response: &Response| match response.header("content-encoding") {
@@ -84,7 +84,7 @@ async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     Ok(size(&full).filter(|size| *size > 0))
 }
 
-/// Tries again what broke off in its body.
+/// Tries again while the body breaks off.
 async fn again<T>(resolver: &Resolver, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
     let mut attempts = resolver.sessions().transport().retries().start();
     loop {

@@ -10,9 +10,9 @@ use std::fmt;
 pub struct WantedFile {
     /// Where it comes from: http or https, no userinfo, in its normal form.
     pub url: String,
-    /// What it is checked against.
+    /// Its checksum.
     pub checksum: Option<Checksum>,
-    /// Other URLs that it answers to, sorted.
+    /// Other URLs of it, sorted.
     pub also: Vec<String>,
     /// Permission bits for exports, octal text such as `0755`.
     pub mode: Option<String>,
@@ -20,7 +20,7 @@ pub struct WantedFile {
     pub at: Location,
 }
 
-/// What a file is checked against. Shown as it stands in a lock.
+/// The checksum of a file, shown as in a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// A digest.

@@ -1,4 +1,4 @@
-//! What an image is to everybody else, and how it is locked.
+//! An image as an item: what everybody else asks of it, and how it is locked.
 
 use super::locked::Image;
 use super::wish::WantedImage;
@@ -33,8 +33,7 @@ impl LockedItem for Image {
         text::write(self, out)
     }
 
-    /// Sizes must be ones that can be added up, and the referrers' tags such that they fit into a path and are
-    /// no tag of an image.
+    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag of an image.
     fn fault(&self) -> Option<String> {
         let manifests = self.manifests.iter().map(|child| child.size);
         let blobs = self.blobs.iter().chain(&self.referrer_blobs).map(|blob| blob.size);

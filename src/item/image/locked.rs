@@ -9,17 +9,17 @@ use serde::Deserialize;
 pub struct Image {
     /// `registry/repository:tag`, or `registry/repository@digest` where the manifest names no tag.
     pub name: ImageRef,
-    /// Platforms that the manifest asks for; empty means all.
+    /// The wanted platforms; empty means all.
     #[serde(default)]
     pub platforms: Vec<Platform>,
-    /// Digest that the manifest demands.
+    /// The digest that landfall's manifest requires.
     #[serde(default)]
     pub pin: Option<Digest>,
     /// Digest of the index, or of the manifest where there is no index.
     pub digest: Digest,
-    /// Media type of the same.
+    /// Its media type.
     pub media_type: MediaType,
-    /// Size of the same, in bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// Platform of an image without an index.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Image {
     /// Configs and layers of all the manifests, once each, sorted by digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub blobs: Vec<Descriptor>,
-    /// The index without the children that `platforms` leaves out, where it leaves some out.
+    /// The index without the children that `platforms` leaves out, if there are any.
     #[serde(default)]
     pub trimmed: Option<Trimmed>,
     /// Signatures, attestations and other manifests that refer to it: children before parents. `None`
@@ -43,7 +43,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of which nothing is known but what its name stands for.
+    /// An image of which only the top is known.
     pub fn new(name: ImageRef, top: Descriptor) -> Image {
         let Descriptor { digest, size, media_type } = top;
         Image {
@@ -88,8 +88,8 @@ pub struct Trimmed {
     pub size: u64,
 }
 
-/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one that stands
-/// under an index that does. That last kind has neither tag nor subject.
+/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one below an index that does.
+/// The latter has neither tag nor subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Referrer {
@@ -99,10 +99,10 @@ pub struct Referrer {
     pub size: u64,
     /// Its media type.
     pub media_type: MediaType,
-    /// Its tag, where it is kept by the cosign tag convention.
+    /// Its tag, if it follows the cosign tag convention.
     #[serde(default)]
     pub tag: Option<String>,
-    /// The manifest that it says it refers to.
+    /// Its subject, the manifest to which it refers.
     #[serde(default)]
     pub subject: Option<Digest>,
 }
@@ -120,7 +120,7 @@ impl Image {
         Descriptor { digest: self.digest.clone(), size: self.size, media_type: self.media_type.clone() }
     }
 
-    /// The trimmed index as a descriptor, where there is one. Its media type is the index's.
+    /// The descriptor of the trimmed index, if there is one. Its media type is that of the index.
     pub fn trimmed_descriptor(&self) -> Option<Descriptor> {
         self.trimmed.as_ref().map(|trimmed| Descriptor {
             digest: trimmed.digest.clone(),
@@ -129,8 +129,8 @@ impl Image {
         })
     }
 
-    /// Every manifest of the image in the order in which a registry takes them: children before
-    /// parents, the top last. The trimmed index is not among them.
+    /// Every manifest of the image in the order in which a registry accepts them: children before parents, the top
+    /// last. The trimmed index is not one of them.
     pub fn manifests_in_order(&self) -> impl Iterator<Item = Descriptor> + '_ {
         let children = self.manifests.iter().map(|child| Descriptor {
             digest: child.digest.clone(),
@@ -140,8 +140,8 @@ impl Image {
         children.chain(std::iter::once(self.descriptor()))
     }
 
-    /// The tag to give it at a destination: its own, or `digest-<first 12 hex>` for an image that is
-    /// locked by digest alone, so that a registry's clean-up leaves it.
+    /// Its tag at a destination: its own, or `digest-<first 12 hex>` for an image that is locked by digest alone, so that
+    /// a registry's clean-up keeps it.
     pub fn destination_tag(&self) -> String {
         match &self.name.tag {
             Some(tag) => tag.clone(),

@@ -1,10 +1,10 @@
-//! The manifests of an image, fetched level by level, and the blobs that they name.
+//! Fetches the manifests of an image level by level, and lists their blobs.
 
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, media_type, referring};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A manifest that was fetched and read.
+/// A fetched and parsed manifest.
 pub(super) struct Fetched {
     pub(super) descriptor: Descriptor,
     pub(super) manifest: Manifest,
@@ -17,8 +17,8 @@ pub(super) fn is_manifest(child: &Child) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
-/// Fetches every manifest under the kept children, level by level, apart from those that are `known` and
-/// what is under them.
+/// Fetches every manifest below the `kept` children, level by level. It skips those that are `known`, and all below
+/// these.
 pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
@@ -77,7 +77,7 @@ pub(super) async fn fetch_one(
     })
 }
 
-/// Configs and layers of the manifests and blobs that stand in an index itself, once each.
+/// The configs and layers of the manifests, and the blobs that an index lists itself, once each.
 pub(super) fn blobs_of<'a>(
     manifests: impl IntoIterator<Item = &'a Manifest>,
     loose: &[&Child],

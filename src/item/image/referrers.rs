@@ -1,5 +1,5 @@
-//! Looking up what refers to an image: cosign's tags and OCI referrers, of the index, of each locked
-//! manifest, and of what is found. A look-up that fails is an error; it is never "none".
+//! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each locked manifest, and of
+//! each referrer. A look-up that fails is an error; it never counts as "none".
 
 use super::locked::{Image, Referrer};
 use super::manifests::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
@@ -9,7 +9,7 @@ use crate::registry::{RawManifest, Session, referrers_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The image with its referrers looked up anew where they are wanted, and with none where they are not.
+/// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
 pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) -> Result<Image, Cause> {
     let bare = Image { referrers: None, referrer_blobs: Vec::new(), ..image.clone() };
     if !wanted {
@@ -21,13 +21,13 @@ pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) ->
     })
 }
 
-/// A manifest that was found, and by which tag.
+/// A referrer, and the tag that led to it.
 struct Hit {
     fetched: Fetched,
     tag: Option<String>,
 }
 
-/// A found manifest with all its tags, or one under a found index.
+/// A referrer with all its tags, or a manifest below a referrer that is an index.
 struct Node {
     fetched: Fetched,
     tags: BTreeSet<String>,
@@ -76,19 +76,18 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
     Ok(attach(image, &nodes))
 }
 
-/// Where an image's referrers are looked up, and by what means.
+/// The repository in which an image's referrers are looked up.
 struct Repository<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
     session: Arc<Session>,
-    /// All tags of the repository; `None` where each name is asked for.
+    /// All its tags; `None` if each tag is asked for by itself.
     tags: Option<Arc<BTreeSet<String>>>,
 }
 
 impl<'a> Repository<'a> {
-    /// Lists the repository's tags where that takes no more requests than asking for three names for each
-    /// of the `manifests`. A mirror's list is not believed, it may be a cache's; nor is one that lacks the
-    /// image's own tag.
+    /// Lists the tags if that takes no more requests than three tags for each of the `manifests`. The list of a
+    /// mirror does not count, as it may be a cache; neither does a list that lacks the image's own tag.
     async fn new(
         resolver: &'a Resolver,
         name: &'a ImageRef,
@@ -101,7 +100,7 @@ impl<'a> Repository<'a> {
         Ok(Repository { resolver, name, session, tags })
     }
 
-    /// What refers to `subject`, fetched.
+    /// Fetches the referrers of `subject`.
     async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, Cause> {
         let tagging = cosign_tags(subject).into_iter().map(|tag| self.tagged(tag));
         let tagged = futures_util::future::try_join_all(tagging).await?;
@@ -124,7 +123,7 @@ impl<'a> Repository<'a> {
         Ok(hits)
     }
 
-    /// The manifest at a tag of cosign's, if there is one.
+    /// The manifest at one of cosign's tags, if there is one.
     async fn tagged(&self, tag: String) -> Result<Option<Hit>, Cause> {
         let there = match &self.tags {
             Some(tags) => tags.contains(&tag),
@@ -138,8 +137,8 @@ impl<'a> Repository<'a> {
         Ok(Some(Hit { fetched, tag: Some(tag) }))
     }
 
-    /// What is listed as referring to `subject`: by the referrers API, or else in the list that clients
-    /// keep under a tag. Where a registry has both, both count.
+    /// The listed referrers of `subject`: from the referrers API, or else from the list that clients keep under a
+    /// tag. If a registry has both, both count.
     async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, Cause> {
         let repository = &self.name.repository;
         let by_api = self.session.referrers(repository, subject, false).await?;
@@ -165,7 +164,7 @@ fn read(raw: RawManifest) -> Result<Fetched, String> {
     Ok(Fetched { descriptor, manifest, subject })
 }
 
-/// The image with what was found: children before parents, and else by digest and tag.
+/// Adds the referrers to the image: children before parents, else by digest and tag.
 fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
     fn visit(
         digest: &Digest,

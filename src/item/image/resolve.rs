@@ -1,4 +1,4 @@
-//! Resolving an image: its index, the wanted manifests, and every blob under them.
+//! Resolves an image: its index, the wanted manifests, and every blob below them.
 
 use super::locked::{Image, LockedManifest, Trimmed};
 use super::manifests::{Fetched, blobs_of, fetch_under, is_manifest};
@@ -8,7 +8,7 @@ use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Resolves `wanted` at `reference`: its tag, or a digest.
+/// Resolves `wanted` at `reference`, which is a tag or a digest.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wanted: &WantedImage,
@@ -54,15 +54,15 @@ pub(super) async fn resolve(
     referrers::look_up(resolver, &image, wanted.referrers).await
 }
 
-/// The digest at which the tag of `name` stands upstream now.
+/// The digest that the tag of `name` has upstream now.
 pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<Digest>, Cause> {
     let Some(tag) = &name.tag else { return Ok(name.digest.clone()) };
     let session = resolver.sessions().upstream(&name.registry).await?;
     session.head_manifest(&name.repository, tag, false).await.map_err(Cause::from)
 }
 
-/// The children that `platforms` asks for: those that satisfy one of them, those that name no platform
-/// (nested indexes and artifacts), and the attestations of what is kept.
+/// The children that `platforms` selects: those that satisfy one of them, those without a platform (nested indexes and
+/// artifacts), and the attestations of these.
 fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a Child>, String> {
     if platforms.is_empty() {
         return Ok(children.iter().collect());
@@ -129,7 +129,7 @@ fn in_order(
     out
 }
 
-/// The platform of an image without an index, read from its config, where platforms are asked for.
+/// The platform of an image without an index, from its config. It is read only if platforms are `wanted`.
 async fn config_platform(
     resolver: &Resolver,
     name: &ImageRef,

@@ -1,4 +1,4 @@
-//! Whether the lock's entry of an image is what the image's own manifests say: nothing left out, nothing added.
+//! Compares a locked image with its own manifests: the lock must leave nothing out and add nothing.
 
 use super::locked::Image;
 use super::manifests::{blobs_of, is_manifest};
@@ -6,8 +6,8 @@ use crate::content::BlobRead;
 use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `image` says otherwise than its manifests, which are read from `blobs`; a sentence each. Children that a
-/// trimmed index leaves out are left out here too.
+/// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children that a trimmed index
+/// leaves out do not count.
 pub(super) fn contradictions(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
     let mut check = Check { image, blobs, faults: Vec::new() };
     check.own();
@@ -22,7 +22,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// The bytes of a manifest of the lock, and what they say.
+    /// Reads and parses a manifest.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
         let Descriptor { digest, size, media_type } = descriptor;
         if *size > Limits::default().manifest_bytes as u64 {
@@ -47,7 +47,7 @@ impl Check<'_> {
         }
     }
 
-    /// The image itself: its manifests, their configs and layers, and the trimmed index.
+    /// Checks the image itself: its manifests, their configs and layers, and the trimmed index.
     fn own(&mut self) {
         let image = self.image;
         let mut locked: BTreeMap<&Digest, Descriptor> = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Check<'_> {
         self.compare(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
     }
 
-    /// What refers to the image.
+    /// Checks the referrers.
     fn referrers(&mut self) {
         let image = self.image;
         let listed = || image.referrers.iter().flatten();
