@@ -17,6 +17,7 @@
 pub mod bundle;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod content;
 pub mod doctor;

@@ -42,6 +42,12 @@ pub struct PackOptions {
     pub level: i32,
 }
 
+impl Default for PackOptions {
+    fn default() -> PackOptions {
+        PackOptions { level: 3 }
+    }
+}
+
 /// A lock inside a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockName {

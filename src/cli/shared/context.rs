@@ -2,13 +2,11 @@
 
 use super::progress::progress;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
+use crate::client::{Client, ClientError};
 use crate::config::Site;
-use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::Limits;
 use crate::model::{Mapping, Target, is_repository};
-use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
-use crate::report::{Item, Progress, Report, Side};
-use std::collections::BTreeMap;
+use crate::report::{Progress, Side};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,67 +94,25 @@ impl Context {
         address.map(|address| address.parse().map_err(wrong)).transpose()
     }
 
-    /// The sessions with registries and web servers, by flags, site and environment.
+    /// A client, by flags, site and environment.
     ///
     /// # Errors
-    /// A setting, an auth file or a proxy that cannot be used (exit 2).
-    pub(crate) fn sessions(&self) -> Result<Arc<Sessions>, Failure> {
-        let site = self.site.as_ref();
-        let get = |name: &str| std::env::var(name).ok();
-        let keychain = Keychain::load(site, get).map_err(SetupError::from)?;
-        self.check_trust(&keychain)?;
-        let trust = certs_d(&certs_d_folders(get));
-        let hosts = host_rules(site, &self.global.plain_http, &keychain, trust);
-        for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
-            self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
-        }
-        let transport = Transport::new(TransportConfig {
-            limits: self.limits,
-            proxies: proxy_rules(site, get)?,
-            proxy_ca: self.proxy_ca(),
-            hosts,
-            progress: self.progress.clone(),
-        });
-        let mut plain = self.global.plain_http.clone();
-        let registry = site.and_then(|site| site.registry.as_ref()).filter(|registry| registry.plain_http);
-        plain.extend(registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry)));
-        let upstreams = site.iter().flat_map(|site| &site.upstreams);
-        plain.extend(upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone()));
-        Ok(Arc::new(Sessions::new(transport, Arc::new(keychain), site, plain)?))
+    /// A setting, an auth file, a certificate or a proxy that cannot be used (exit 2).
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let builder = Client::builder().site(self.site.clone()).plain_http(&self.global.plain_http);
+        let client = builder.limits(self.limits).progress(self.progress.clone()).build();
+        client.map_err(|error| match error {
+            ClientError::Trust(error) => {
+                let site = self.global.site.clone().unwrap_or_default();
+                Failure::usage(format!("{}: {error}", site.display()))
+            }
+            other => other.into(),
+        })
     }
 
     /// Whether the JSON document is asked for: what only it holds need not be made else.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
-    }
-
-    fn proxy_ca(&self) -> Option<PathBuf> {
-        let site = self.site.as_ref()?;
-        Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
-    }
-
-    /// Reads the certificates and keys that the site names, before anything is asked for with them.
-    fn check_trust(&self, keychain: &Keychain) -> Result<(), Failure> {
-        let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
-        let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
-        let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
-        let site = || self.global.site.clone().unwrap_or_default();
-        profiles.try_for_each(|profile| match profile.check() {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Failure::usage(format!("{}: {error}", site().display()))),
-        })
-    }
-
-    /// A report of these items with the traffic of `sessions`.
-    pub(crate) fn report(&self, sessions: &Sessions, items: Vec<Item>) -> Report {
-        let hosts = sessions.transport().ledger().hosts();
-        Report {
-            items,
-            bytes_transferred: hosts.iter().map(|host| host.bytes).sum(),
-            requests: hosts.iter().map(|host| host.requests).sum(),
-            hosts,
-            ..Report::default()
-        }
     }
 
     /// Runs `work` on a runtime of its own; SIGINT ends it with exit 130.

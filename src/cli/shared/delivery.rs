@@ -2,18 +2,15 @@
 
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::Source;
-use crate::lockfile::Lock;
+use crate::client::Client;
 use crate::model::{Digest, human_size};
 use crate::model::{Mapping, Target};
 use crate::pull::count_kinds;
-use crate::push::{Omitted, Options, ProblemKind, Pushed, push};
-use crate::registry::Sessions;
+use crate::push::{Options, ProblemKind, PushError, Pushed};
 use crate::report::{Item, Report, Side, Status};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Flags of deliveries.
 #[derive(Args)]
@@ -41,33 +38,34 @@ impl Delivery {
         context.mapping(self.to.as_ref())
     }
 
-    /// Delivers `lock` from `source`, and what is `omitted` there from the registry. `fingerprint` is of the lock
-    /// that was approved, where there is one.
-    pub(crate) async fn run(
-        &self,
-        context: &Context,
-        sessions: &Sessions,
-        lock: &Lock,
-        fingerprint: Option<&Digest>,
-        mapping: &Mapping,
-        (source, omitted): (Arc<dyn Source>, &Omitted),
-    ) -> Result<Outcome, Failure> {
+    /// How to deliver, by flags and site.
+    pub(crate) fn options(&self, context: &Context) -> Options {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
-        let options = Options {
+        Options {
             jobs: context.limits.jobs,
             move_tags: self.move_tags,
             dry_run: self.dry_run,
             create_projects: self.create_projects,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
-        };
-        let pushed =
-            push(lock, mapping, (source, omitted), sessions, options, context.progress.clone()).await;
-        let mut pushed = pushed.map_err(|error| {
-            let report = Box::new(context.report(sessions, Vec::new()));
+        }
+    }
+
+    /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was approved, where
+    /// there is one.
+    pub(crate) async fn run(
+        &self,
+        context: &Context,
+        client: &Client,
+        fingerprint: Option<&Digest>,
+        mapping: &Mapping,
+        delivering: impl Future<Output = Result<Pushed, PushError>>,
+    ) -> Result<Outcome, Failure> {
+        let mut pushed = delivering.await.map_err(|error| {
+            let report = Box::new(client.report(Vec::new()));
             Failure { report, ..Failure::from(error) }
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = self.told(context.report(sessions, items), &pushed, mapping);
+        let mut report = self.told(client.report(items), &pushed, mapping);
         if context.has_document() {
             report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }

@@ -2,6 +2,7 @@
 
 use crate::bundle;
 use crate::cli::shared::{Global, OutputMode};
+use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::WriteError;
 use crate::document::Diagnostic;
@@ -212,6 +213,18 @@ impl From<ServeError> for Failure {
             | ServeError::Exposed { .. }
             | ServeError::Tls { .. }
             | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        match error {
+            ClientError::Setup(error) => error.into(),
+            ClientError::Trust(error) => Failure::usage(error.to_string()),
+            ClientError::Pull(error) => error.into(),
+            ClientError::Bundle(error) => error.into(),
+            ClientError::Stopped(_) => Failure::new(Exit::Failed, error.to_string()),
         }
     }
 }

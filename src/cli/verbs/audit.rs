@@ -90,9 +90,9 @@ impl Audit {
         mapping: &Mapping,
         audited: &Audited,
     ) -> Result<Outcome, Failure> {
-        let sessions = context.sessions()?;
-        let asked = missing(lock, mapping, &sessions, context.limits.jobs).await;
-        let report = context.report(&sessions, Vec::new());
+        let client = context.client()?;
+        let asked = missing(lock, mapping, client.sessions(), context.limits.jobs).await;
+        let report = client.report(Vec::new());
         let lacking = asked.map_err(|error| {
             let failure = Failure::from(error).on(Side::Destination);
             Failure { report: Box::new(report.clone()), ..failure }

@@ -30,14 +30,14 @@ impl Doctor {
         };
         let messages = lint(context);
         context.run(async {
-            let sessions = context.sessions()?;
+            let client = context.client()?;
             let mut diagnoses = Vec::new();
             for target in &targets {
-                diagnoses.push(diagnose(&sessions, target).await);
+                diagnoses.push(diagnose(client.sessions(), target).await);
             }
             let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
             let worst = worst.chain(messages.iter().map(|message| message.verdict)).max();
-            let mut report = context.report(&sessions, Vec::new());
+            let mut report = client.report(Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
             let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::lock::{Locked, Pins};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::manifest;
 use crate::pull::count_kinds;
@@ -45,11 +45,10 @@ impl LockVerb {
         }
         let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
         context.run(async {
-            let sessions = context.sessions()?;
-            let disk = Disk::open(&context.store_dir()?)?;
-            let resolver = Resolver::new(sessions.clone(), disk, context.progress.clone());
-            let locked = lock(&wanted, old.as_ref(), pins, &resolver).await;
-            let report = context.report(&sessions, locked.items.clone());
+            let client = context.client()?;
+            let store = Disk::open(&context.store_dir()?)?;
+            let locked = client.lock(&wanted, old.as_ref(), pins, &store).await;
+            let report = client.report(locked.items.clone());
             self.finish(locked, old.as_ref(), report)
         })
     }

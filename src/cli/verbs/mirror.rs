@@ -2,16 +2,13 @@
 
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::{Cached, Keep};
-use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::content::Keep;
+use crate::lock::{Locked, Pins};
 use crate::lockfile::Lock;
 use crate::manifest;
-use crate::push::Omitted;
 use crate::store::Disk;
-use crate::upstream::{UploadFeed, Upstreams};
 use clap::Args;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
@@ -44,23 +41,16 @@ impl Mirror {
         };
         let disk = Disk::open(&dir)?;
         context.run(async {
-            let sessions = context.sessions()?;
+            let client = context.client()?;
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
-                    let resolver = Resolver::new(sessions.clone(), disk.clone(), context.progress.clone());
                     let wanted = wanted.as_ref().cloned().unwrap_or_default();
-                    let locked = lock(&wanted, None, Pins::Keep, &resolver).await;
-                    told(locked)
+                    told(client.lock(&wanted, None, Pins::Keep, &disk).await)
                 }
             };
-            let source = Arc::new(Cached::new(
-                Arc::new(disk),
-                Arc::new(UploadFeed(Upstreams(sessions.clone()))),
-                keep,
-                context.limits,
-            ));
-            self.delivery.run(context, &sessions, &lock, None, &mapping, (source, &Omitted::default())).await
+            let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
+            self.delivery.run(context, &client, None, &mapping, mirroring).await
         })
     }
 }

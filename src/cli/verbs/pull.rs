@@ -1,17 +1,15 @@
 //! `landfall pull`.
 
-use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::packed;
 use crate::cli::shared::summary::{failed_count, item_line};
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::{LocalFirst, LocalSink};
+use crate::cli::shared::{Context, Failure, Outcome};
+use crate::client::{BundleOptions, PulledBundle};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
-use crate::pull::{count_kinds, losses, pull};
-use crate::registry::Sessions;
+use crate::pull::{count_kinds, losses};
 use crate::report::{Item, Report, Status};
 use crate::store::Disk;
-use crate::upstream::Upstreams;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -55,12 +53,10 @@ impl Pull {
 
     fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
         context.run(async {
-            let sessions = context.sessions()?;
-            let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(dir)?);
-            let source = Arc::new(Upstreams(sessions.clone()));
-            let progress = context.progress.clone();
-            let items = pull(lock, source, &disk, context.limits, self.rehash, progress).await?;
-            let report = context.report(&sessions, items);
+            let client = context.client()?;
+            let store = Disk::open(dir)?;
+            let items = client.pull(lock, &store, self.rehash).await?;
+            let report = client.report(items);
             let text = text(&report, dir);
             Ok(Outcome::of(report, text))
         })
@@ -74,27 +70,17 @@ impl Pull {
         }
         let store = store(dir)?;
         let signer = packed::signer(self.sign.as_deref())?;
-        let key = signer.as_ref().map(|signer| signer.key().clone());
         if self.dry_run {
             return Ok(packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), ""));
         }
         context.run(async {
-            let sessions = context.sessions()?;
-            let (options, to) = (PackOptions { level: self.level }, out.to_path_buf());
-            let (planned, progress) = (plan.clone(), context.progress.clone());
-            let begin = move || DirectBundle::begin(planned, store, &to, options, signer, &*progress);
-            let (items, written, key) = match blocking(begin).await? {
-                Start::Complete(written, key) => {
-                    (plan.items.iter().cloned().chain(losses(lock)).collect(), Some(written), key)
-                }
-                Start::Incomplete(bundle) => {
-                    let (items, written) = self.fetch(context, &sessions, lock, bundle).await?;
-                    (items, written, key)
-                }
-            };
-            let mut report = context.report(&sessions, items);
+            let client = context.client()?;
+            let pack = PackOptions { level: self.level };
+            let options = BundleOptions { store, pack, signer, rehash: self.rehash };
+            let PulledBundle { items, packed, key } = client.pull_bundle(lock, plan.clone(), out, options).await?;
+            let mut report = client.report(items);
             let mut text = text(&report, out);
-            match written {
+            match packed {
                 Some(written) => {
                     text += &packed::bundle_lines(&plan, &written);
                     text.extend(key.iter().map(|key| format!("  signed by         {key}\n")));
@@ -111,40 +97,6 @@ impl Pull {
             Ok(Outcome::of(report, text))
         })
     }
-
-    /// Brings everything into the bundle, and closes it if nothing is missing.
-    async fn fetch(
-        &self,
-        context: &Context,
-        sessions: &Arc<Sessions>,
-        lock: &Lock,
-        bundle: DirectBundle,
-    ) -> Result<(Vec<Item>, Option<PackedBundle>), Failure> {
-        let (near, upstream) = (Arc::new(bundle.clone()), Arc::new(Upstreams(sessions.clone())));
-        let source = Arc::new(LocalFirst::new(near.clone(), upstream));
-        let compressor = bundle.clone();
-        let compressing = blocking(move || compressor.compress());
-        let pulling = async {
-            let into: Arc<dyn LocalSink> = near;
-            let progress = context.progress.clone();
-            let pulled = pull(lock, source, &into, context.limits, self.rehash, progress).await;
-            bundle.close();
-            pulled.map_err(Failure::from)
-        };
-        let (items, compressed) = tokio::join!(pulling, compressing);
-        let items = items?;
-        compressed?;
-        let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
-        let written = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
-        Ok((items, written))
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, bundle::Error> + Send + 'static,
-) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|error| Failure::new(Exit::Failed, format!("the bundle stopped: {error}")))??)
 }
 
 /// The store in this folder, if there is one.

@@ -4,7 +4,7 @@ use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, Outcome};
-use crate::content::{BlobRead, LocalSource};
+use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
 use crate::push::Omitted;
@@ -58,12 +58,11 @@ impl Push {
             Some(path) => self.carried(context, path)?,
             None => self.kept(context)?,
         };
-        let source = Arc::new(LocalSource(blobs));
         let mut result = context.run(async {
-            let sessions = context.sessions()?;
-            self.delivery
-                .run(context, &sessions, &lock, Some(&fingerprint), &mapping, (source, &omitted))
-                .await
+            let client = context.client()?;
+            let options = self.delivery.options(context);
+            let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
+            self.delivery.run(context, &client, Some(&fingerprint), &mapping, pushing).await
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,

@@ -1,0 +1,115 @@
+//! How a client is set up: site, plain hosts, limits, environment and progress.
+
+use super::{Client, ClientError};
+use crate::config::Site;
+use crate::http::{TlsProfile, Transport, TransportConfig};
+use crate::model::{Limits, Target};
+use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
+use crate::report::{Progress, Silent};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the values of environment variables come from.
+type Environment = fn(&str) -> Option<String>;
+
+/// Sets up a [`Client`].
+pub struct ClientBuilder {
+    site: Option<Site>,
+    plain_http: Vec<String>,
+    limits: Limits,
+    environment: Environment,
+    progress: Arc<dyn Progress>,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> ClientBuilder {
+        ClientBuilder {
+            site: None,
+            plain_http: Vec::new(),
+            limits: Limits::default(),
+            environment: |name| std::env::var(name).ok(),
+            progress: Arc::new(Silent),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// The site: its registry, proxy, upstreams and credentials.
+    #[must_use]
+    pub fn site(self, site: Option<Site>) -> ClientBuilder {
+        ClientBuilder { site, ..self }
+    }
+
+    /// Hosts, `host` or `host:port`, that are spoken to over plain http.
+    #[must_use]
+    pub fn plain_http(self, hosts: impl IntoIterator<Item = impl Into<String>>) -> ClientBuilder {
+        ClientBuilder { plain_http: hosts.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Bounds: transfers in flight, attempts, waits.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> ClientBuilder {
+        ClientBuilder { limits, ..self }
+    }
+
+    /// No variable of the environment counts: no proxy, no auth file, no folder of certificates.
+    #[must_use]
+    pub fn without_environment(self) -> ClientBuilder {
+        ClientBuilder { environment: |_| None, ..self }
+    }
+
+    /// Hears how the work proceeds.
+    #[must_use]
+    pub fn progress(self, progress: Arc<dyn Progress>) -> ClientBuilder {
+        ClientBuilder { progress, ..self }
+    }
+
+    /// Reads what site and environment name. No request is sent.
+    ///
+    /// # Errors
+    /// A setting, an auth file, a certificate or a proxy that cannot be used.
+    pub fn build(self) -> Result<Client, ClientError> {
+        let site = self.site.as_ref();
+        let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
+        self.check_trust(&keychain)?;
+        let trust = certs_d(&certs_d_folders(self.environment));
+        let hosts = host_rules(site, &self.plain_http, &keychain, trust);
+        for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
+            self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
+        }
+        let proxies = proxy_rules(site, self.environment).map_err(SetupError::from)?;
+        let transport = Transport::new(TransportConfig {
+            limits: self.limits,
+            proxies,
+            proxy_ca: self.proxy_ca(),
+            hosts,
+            progress: self.progress.clone(),
+        });
+        let sessions = Sessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
+        Ok(Client::new(Arc::new(sessions), self.limits, self.progress))
+    }
+
+    /// Every host that is spoken to over plain http, by flags and by the site.
+    fn plain_hosts(&self) -> Vec<String> {
+        let site = self.site.as_ref();
+        let registry = site.and_then(|site| site.registry.as_ref()).filter(|registry| registry.plain_http);
+        let registry = registry.and_then(|registry| Some(registry.address.parse::<Target>().ok()?.registry));
+        let upstreams = site.iter().flat_map(|site| &site.upstreams);
+        let upstreams = upstreams.filter(|(_, upstream)| upstream.plain_http).map(|(host, _)| host.clone());
+        self.plain_http.iter().cloned().chain(registry).chain(upstreams).collect()
+    }
+
+    fn proxy_ca(&self) -> Option<PathBuf> {
+        let site = self.site.as_ref()?;
+        Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
+    }
+
+    /// Reads the certificates and keys that the site names, before anything is asked for with them.
+    fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
+        let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
+        let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
+        let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
+        Ok(profiles.try_for_each(|profile| profile.check())?)
+    }
+}

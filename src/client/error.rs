@@ -1,0 +1,26 @@
+//! Why a client cannot be set up, or a bundle not be pulled.
+
+use crate::bundle;
+use crate::http::TlsError;
+use crate::pull::PullError;
+use crate::registry::SetupError;
+
+/// Why a [`Client`](super::Client) cannot be set up, or cannot do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A mirror, a proxy or credentials.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A certificate or key that the site names.
+    #[error(transparent)]
+    Trust(#[from] TlsError),
+    /// The store or the bundle cannot be used.
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    /// The bundle cannot be made.
+    #[error(transparent)]
+    Bundle(#[from] bundle::Error),
+    /// A thread of the bundle stopped.
+    #[error("the bundle stopped: {0}")]
+    Stopped(#[from] tokio::task::JoinError),
+}

@@ -1,0 +1,210 @@
+//! The verbs that need a network.
+
+use super::{ClientBuilder, ClientError};
+use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
+use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source};
+use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::lockfile::Lock;
+use crate::manifest::Wanted;
+use crate::model::{Limits, Mapping, today};
+use crate::pull::{PullError, losses, pull};
+use crate::push::{Omitted, Options, PushError, Pushed, push};
+use crate::registry::Sessions;
+use crate::report::{Item, Progress, Report, Status};
+use crate::sign::{PublicKey, Signer};
+use crate::store::Disk;
+use crate::upstream::{UploadFeed, Upstreams};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Connections to registries and web servers, and the verbs that use them. What the verbs of one client ask of a
+/// host counts together: its limits, its sign-in, the ledger of hosts.
+pub struct Client {
+    sessions: Arc<Sessions>,
+    limits: Limits,
+    progress: Arc<dyn Progress>,
+}
+
+/// How a bundle is pulled.
+#[derive(Default)]
+pub struct BundleOptions {
+    /// What this store has is not fetched.
+    pub store: Option<Disk>,
+    /// How it is packed.
+    pub pack: PackOptions,
+    /// Signs the bundle.
+    pub signer: Option<Arc<Signer>>,
+    /// Hash what the store has, whatever its journal says.
+    pub rehash: bool,
+}
+
+/// What came of a bundle that was pulled.
+pub struct PulledBundle {
+    /// One item for each entry of the lock, and its losses.
+    pub items: Vec<Item>,
+    /// The bundle, unless something is missing: then another run resumes.
+    pub packed: Option<PackedBundle>,
+    /// The key that signed it.
+    pub key: Option<PublicKey>,
+}
+
+impl Client {
+    /// A client to be set up.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    pub(super) fn new(sessions: Arc<Sessions>, limits: Limits, progress: Arc<dyn Progress>) -> Client {
+        Client { sessions, limits, progress }
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Resolves what manifests want to digests. The pins of `old` stay where `pins` says so; manifests that come are
+    /// kept in `store`. What cannot be resolved is recorded in the lock.
+    pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        lock(wanted, old, pins, &resolver).await
+    }
+
+    /// Brings everything that `lock` names into `store`. What is there is not asked for; with `rehash` it is hashed
+    /// again, whatever the store's journal says.
+    ///
+    /// # Errors
+    /// When the store cannot be used. What fails at its source is an item that says so.
+    pub async fn pull(&self, lock: &Lock, store: &Disk, rehash: bool) -> Result<Vec<Item>, PullError> {
+        let into: Arc<dyn LocalSink> = Arc::new(store.clone());
+        self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await
+    }
+
+    async fn pull_into(
+        &self,
+        lock: &Lock,
+        source: Arc<dyn Source>,
+        into: &Arc<dyn LocalSink>,
+        rehash: bool,
+    ) -> Result<Vec<Item>, PullError> {
+        pull(lock, source, into, self.limits, rehash, self.progress.clone()).await
+    }
+
+    /// Brings everything that `plan` of `lock` needs straight into the bundle `out`. Where something is missing,
+    /// there is no bundle yet, and what came stays beside it for the next run.
+    ///
+    /// # Errors
+    /// When the bundle cannot be made.
+    pub async fn pull_bundle(
+        &self,
+        lock: &Lock,
+        plan: Arc<PackPlan>,
+        out: &Path,
+        options: BundleOptions,
+    ) -> Result<PulledBundle, ClientError> {
+        let BundleOptions { store, pack, signer, rehash } = options;
+        let key = signer.as_ref().map(|signer| signer.key().clone());
+        let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
+        let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
+        match blocking(begin).await? {
+            Start::Complete(packed, key) => {
+                let items = plan.items.iter().cloned().chain(losses(lock)).collect();
+                Ok(PulledBundle { items, packed: Some(packed), key })
+            }
+            Start::Incomplete(bundle) => {
+                let (items, packed) = self.fill(lock, bundle, rehash).await?;
+                Ok(PulledBundle { items, packed, key })
+            }
+        }
+    }
+
+    /// Brings everything into the bundle, and closes it if nothing is missing.
+    async fn fill(
+        &self,
+        lock: &Lock,
+        bundle: DirectBundle,
+        rehash: bool,
+    ) -> Result<(Vec<Item>, Option<PackedBundle>), ClientError> {
+        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions.clone()))));
+        let compressing = blocking(move || compressor.compress());
+        let pulling = async {
+            let into: Arc<dyn LocalSink> = near;
+            let pulled = self.pull_into(lock, source, &into, rehash).await;
+            bundle.close();
+            pulled
+        };
+        let (items, compressed) = tokio::join!(pulling, compressing);
+        let items = items?;
+        compressed?;
+        let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
+        let packed = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
+        Ok((items, packed))
+    }
+
+    /// Delivers what `lock` names from a store or bundle to the destinations of `mapping`. What is `omitted` there,
+    /// as a delta omits what its bases have, must stand at the registry.
+    ///
+    /// # Errors
+    /// What stops it before the first byte. What fails later is an item that says so.
+    pub async fn push(
+        &self,
+        lock: &Lock,
+        blobs: Arc<dyn BlobRead>,
+        omitted: &Omitted,
+        mapping: &Mapping,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        self.deliver(lock, Arc::new(LocalSource(blobs)), omitted, mapping, options).await
+    }
+
+    /// Delivers what `lock` names from upstream to the destinations of `mapping`. `store` is asked first, and keeps
+    /// of what passes what `keep` says.
+    ///
+    /// # Errors
+    /// As [`Client::push`].
+    pub async fn mirror(
+        &self,
+        lock: &Lock,
+        (store, keep): (&Disk, Keep),
+        mapping: &Mapping,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        let upstream = Arc::new(UploadFeed(Upstreams(self.sessions.clone())));
+        let source = Arc::new(Cached::new(Arc::new(store.clone()), upstream, keep, self.limits));
+        self.deliver(lock, source, &Omitted::default(), mapping, options).await
+    }
+
+    async fn deliver(
+        &self,
+        lock: &Lock,
+        source: Arc<dyn Source>,
+        omitted: &Omitted,
+        mapping: &Mapping,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
+        push(lock, mapping, (source, omitted), &self.sessions, options, self.progress.clone()).await
+    }
+
+    /// A report of `items` with everything that this client has sent and received so far.
+    pub fn report(&self, items: Vec<Item>) -> Report {
+        let hosts = self.sessions.transport().ledger().hosts();
+        Report {
+            items,
+            bytes_transferred: hosts.iter().map(|host| host.bytes).sum(),
+            requests: hosts.iter().map(|host| host.requests).sum(),
+            hosts,
+            ..Report::default()
+        }
+    }
+}
+
+/// What a bundle needs to hold all of `lock`, and how large it becomes.
+pub(super) fn plan_bundle(lock: &Lock) -> PackPlan {
+    PackPlan::wanted(lock, today())
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, bundle::Error> + Send + 'static,
+) -> Result<T, ClientError> {
+    Ok(tokio::task::spawn_blocking(work).await??)
+}
