@@ -1,13 +1,14 @@
 //! The verbs that need a network.
 
-use super::{ClientBuilder, ClientError};
+use super::ClientError;
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source};
 use crate::lock::{Locked, Pins, Resolver, lock};
 use crate::lockfile::Lock;
+use crate::lockfile::losses;
 use crate::manifest::Wanted;
-use crate::model::{Limits, Mapping, today};
-use crate::pull::{PullError, losses, pull};
+use crate::model::{Limits, Mapping};
+use crate::pull::{PullError, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Report, Status};
@@ -49,11 +50,6 @@ pub struct PulledBundle {
 }
 
 impl Client {
-    /// A client to be set up.
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::default()
-    }
-
     pub(super) fn new(sessions: Arc<Sessions>, limits: Limits, progress: Arc<dyn Progress>) -> Client {
         Client { sessions, limits, progress }
     }
@@ -196,11 +192,6 @@ impl Client {
             ..Report::default()
         }
     }
-}
-
-/// What a bundle needs to hold all of `lock`, and how large it becomes.
-pub(super) fn plan_bundle(lock: &Lock) -> PackPlan {
-    PackPlan::wanted(lock, today())
 }
 
 async fn blocking<T: Send + 'static>(

@@ -4,6 +4,7 @@ mod collision;
 mod document;
 mod error;
 mod load;
+mod losses;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -15,3 +16,4 @@ pub use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
 pub use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
 pub use error::LockError;
+pub use losses::losses;

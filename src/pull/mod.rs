@@ -2,4 +2,4 @@
 
 mod run;
 
-pub use run::{PullError, count_kinds, losses, pull};
+pub use run::{PullError, pull};

@@ -5,10 +5,10 @@ use crate::content::{
     WriteError,
 };
 use crate::http::ErrorKind;
-use crate::lockfile::{Accepted, Lock};
-use crate::model::{Descriptor, Digest, Limits, today, trim_index};
-use crate::report::{Item, Kind, Progress, Side, Status};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::lockfile::{Lock, losses};
+use crate::model::{Descriptor, Digest, Limits, trim_index};
+use crate::report::{Item, Progress, Side, Status};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why a pull stopped before its end. Items that fail do not stop it.
@@ -65,27 +65,6 @@ pub async fn pull(
     let whole = lock.each_entry().zip(&items).filter(|(_, item)| item.status != Status::Failed);
     into.name(&mut whole.map(|(entry, _)| entry))?;
     Ok(items.into_iter().chain(losses(lock)).collect())
-}
-
-/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
-/// until a day.
-pub fn losses(lock: &Lock) -> Vec<Item> {
-    let today = today().to_string();
-    let item = |kind, name: &str, status, reason: String| Item {
-        kind,
-        name: name.into(),
-        digest: None,
-        bytes: None,
-        status,
-        reason: Some(reason),
-    };
-    let unresolved =
-        lock.unresolved.iter().map(|lost| item(lost.kind, &lost.name, Status::Missing, lost.cause.clone()));
-    let accepted = lock.missing.iter().map(|lost: &Accepted| {
-        let status = if lost.until >= today { Status::Skipped } else { Status::Missing };
-        item(lost.kind, &lost.name, status, format!("{} (accepted until {})", lost.reason, lost.until))
-    });
-    unresolved.chain(accepted).collect()
 }
 
 /// One digest to fetch.
@@ -229,15 +208,4 @@ impl Outcome<'_> {
         }
         Item { status, reason, ..entry.item() }
     }
-}
-
-/// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
-pub fn count_kinds(items: &[Item]) -> String {
-    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-    items.iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
-    let words: Vec<String> = counts
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" }))
-        .collect();
-    if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

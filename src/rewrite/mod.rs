@@ -39,7 +39,6 @@ pub use chart::{Chart, ChartError, coalesce, values_of};
 pub use edit::Edit;
 pub use error::{ArchiveError, RewriteError};
 pub use index::ReferenceIndex;
-pub(crate) use index::other_hosts;
 pub use inputs::{Content, Input, inputs, read, write};
 pub use occurrence::{Meaning, Occurrence};
 pub use options::Options;

@@ -5,9 +5,9 @@ use super::file_table::{self, FileTable};
 use super::repository::{Repository, by_host};
 use crate::content::Entry;
 use crate::item::{KINDS, LockedItem};
+use crate::model::other_hosts;
 use crate::model::{Digest, Mapping};
 use crate::report::Kind;
-use crate::rewrite::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of everything in the bundles.

@@ -2,7 +2,7 @@
 
 use super::progress::progress;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientBuilder, ClientError};
 use crate::config::Site;
 use crate::model::Limits;
 use crate::model::{Mapping, Target, is_repository};
@@ -99,7 +99,7 @@ impl Context {
     /// # Errors
     /// A setting, an auth file, a certificate or a proxy that cannot be used (exit 2).
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let builder = Client::builder().site(self.site.clone()).plain_http(&self.global.plain_http);
+        let builder = ClientBuilder::default().site(self.site.clone()).plain_http(&self.global.plain_http);
         let client = builder.limits(self.limits).progress(self.progress.clone()).build();
         client.map_err(|error| match error {
             ClientError::Trust(error) => {

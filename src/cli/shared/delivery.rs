@@ -1,11 +1,11 @@
 //! What `push` and `mirror` share: flags, and how the result is shown.
 
+use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
 use crate::model::{Digest, human_size};
 use crate::model::{Mapping, Target};
-use crate::pull::count_kinds;
 use crate::push::{Options, ProblemKind, PushError, Pushed};
 use crate::report::{Item, Report, Side, Status};
 use clap::Args;

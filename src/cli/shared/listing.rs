@@ -52,3 +52,14 @@ pub(crate) fn lines(of: &[impl Display]) -> String {
 pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
     lock.items().filter_map(|item| Some((item.name().into_owned(), item.platforms()?))).collect()
 }
+
+/// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
+pub(crate) fn count_kinds(items: &[Item]) -> String {
+    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    items.iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+}

@@ -1,11 +1,11 @@
 //! `landfall lock`.
 
+use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lock::{Locked, Pins};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::manifest;
-use crate::pull::count_kinds;
 use crate::report::{Item, Report, Status};
 use crate::store::Disk;
 use clap::Args;

@@ -1,13 +1,14 @@
 //! `landfall pull`.
 
 use crate::bundle::{PackOptions, PackPlan};
+use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed;
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::client::{BundleOptions, PulledBundle};
+use crate::lockfile::losses;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
-use crate::pull::{count_kinds, losses};
 use crate::report::{Item, Report, Status};
 use crate::store::Disk;
 use clap::Args;

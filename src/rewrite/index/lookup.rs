@@ -1,9 +1,9 @@
 //! Looks up references to images: by tag or digest, by an alias, at a destination, or by their path alone.
 
-use super::aliases::names_of;
 use super::answer::Lookup;
 use super::reference_index::ReferenceIndex;
 use super::repository::{Asked, IndexedImage, Repository};
+use crate::model::names_of;
 use crate::model::{Digest, ImageRef, names_host};
 use crate::rewrite::role::Role;
 

@@ -1,6 +1,5 @@
 //! The reference index: which locked item a written reference means, and what replaces it.
 
-mod aliases;
 mod answer;
 mod basenames;
 mod file_urls;
@@ -15,7 +14,7 @@ mod tests;
 mod url_lookup;
 mod words;
 
-pub(crate) use aliases::{names_of, other_hosts};
+pub(crate) use crate::model::names_of;
 pub(crate) use answer::{Lookup, Replacement};
 pub(crate) use listing::listed;
 pub(crate) use locked::{Found, LossCause, ReferencedItem, losses, names};

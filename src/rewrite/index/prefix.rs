@@ -1,12 +1,12 @@
 //! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`, `global.imageRegistry`.
 
-use super::aliases::other_hosts;
 use super::answer::{Lookup, Replacement};
 use super::listing::LISTED;
 use super::reference_index::ReferenceIndex;
 use super::repository::{Repositories, Repository};
 use crate::model::Destination;
 use crate::model::ImageRef;
+use crate::model::other_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {

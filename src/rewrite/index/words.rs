@@ -1,7 +1,7 @@
 //! The words of an index: a text that contains none of them has no known reference, and is not read any further.
 
-use super::aliases::other_hosts;
 use super::basenames::basename;
+use crate::model::other_hosts;
 use aho_corasick::AhoCorasick;
 use std::collections::BTreeSet;
 

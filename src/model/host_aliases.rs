@@ -1,6 +1,6 @@
 //! Hosts that serve the same repositories.
 
-use crate::model::ImageRef;
+use super::ImageRef;
 
 const ALIASES: [(&str, &str); 2] = [("k8s.gcr.io", "registry.k8s.io"), ("registry.k8s.io", "k8s.gcr.io")];
 

@@ -1,0 +1,254 @@
+//! Reads which file of the crate imports what from which other file.
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use syn::visit::{self, Visit};
+
+/// The names that one file takes from another; files are named from `src/` on.
+pub type Imports = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// A path of identifiers, such as `crate::model::Digest`.
+type Names = Vec<String>;
+
+/// One module: where it stands, what it defines, and what it names.
+#[derive(Default)]
+struct Module {
+    file: String,
+    items: BTreeSet<String>,
+    /// Names brought into scope, and what each stands for.
+    aliases: BTreeMap<String, Names>,
+    globs: Vec<Names>,
+    /// Paths that the module uses. What it only hands on by `pub use` is not among them.
+    used: BTreeSet<Names>,
+}
+
+/// The modules of a crate, by path.
+#[derive(Default)]
+struct Crate(BTreeMap<Names, Module>);
+
+/// The imports between the files below the folder `src`, tests and fuzz targets left out.
+pub fn imports(src: &Path) -> Imports {
+    let mut modules = Crate::default();
+    modules.load(src, "lib.rs", src, Vec::new());
+    let mut imports = Imports::new();
+    for (path, module) in &modules.0 {
+        for used in &module.used {
+            let Some(to) = modules.resolve(path, used, 0) else { continue };
+            let to = &modules.0[&to].file;
+            if *to != module.file {
+                let names = imports.entry((module.file.clone(), to.clone())).or_default();
+                names.extend(used.last().cloned());
+            }
+        }
+    }
+    imports
+}
+
+impl Crate {
+    fn load(&mut self, src: &Path, file: &str, folder: &Path, path: Names) {
+        let text = std::fs::read_to_string(src.join(file)).unwrap();
+        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        self.read(&parsed.items, src, file, folder, path);
+    }
+
+    fn read(&mut self, items: &[syn::Item], src: &Path, file: &str, folder: &Path, path: Names) {
+        let mut module = Module { file: file.into(), ..Module::default() };
+        for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
+            match item {
+                syn::Item::Mod(child) => {
+                    let name = child.ident.to_string();
+                    let (inner, below) = ([&path[..], &[name.clone()]].concat(), folder.join(&name));
+                    match &child.content {
+                        Some((_, items)) => self.read(items, src, file, &below, inner),
+                        None => {
+                            let flat = folder.join(format!("{name}.rs"));
+                            let found = if flat.exists() { flat } else { below.join("mod.rs") };
+                            let found = found.strip_prefix(src).unwrap().to_str().unwrap();
+                            self.load(src, found, &below, inner);
+                        }
+                    }
+                }
+                syn::Item::Use(item) => {
+                    let hands_on = !matches!(item.vis, syn::Visibility::Inherited);
+                    module.bring(&item.tree, Vec::new(), hands_on);
+                }
+                item => {
+                    module.items.extend(name(item));
+                    Paths(&mut module.used).visit_item(item);
+                }
+            }
+        }
+        self.0.insert(path, module);
+    }
+
+    /// The module that defines what `path` names in the module `from`; nothing where it is not of this crate.
+    fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<Names> {
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            _ if depth > 12 => return None,
+            "crate" => (Vec::new(), &path[1..]),
+            "self" => (from.to_vec(), &path[1..]),
+            "super" => {
+                let up = path.iter().take_while(|name| *name == "super").count();
+                (from[..from.len().checked_sub(up)?].to_vec(), &path[up..])
+            }
+            first => {
+                let module = self.0.get(from)?;
+                let is_child = self.0.contains_key(&[from, &[first.to_owned()]].concat());
+                let is_known = module.items.contains(first) || module.aliases.contains_key(first);
+                if !(is_child || is_known) {
+                    return None;
+                }
+                (from.to_vec(), path)
+            }
+        };
+        while let Some(name) = rest.first() {
+            let module = self.0.get(&at)?;
+            let child = [&at[..], &[name.clone()]].concat();
+            if module.items.contains(name) {
+                return Some(at);
+            }
+            if let Some(meant) = module.aliases.get(name) {
+                let full = [meant, &rest[1..]].concat();
+                return if full == path && at == from { None } else { self.resolve(&at, &full, depth + 1) };
+            }
+            if self.0.contains_key(&child) {
+                (at, rest) = (child, &rest[1..]);
+                continue;
+            }
+            let through = |glob: &Names| self.resolve(&at, &[glob, rest].concat(), depth + 1);
+            return module.globs.iter().find_map(through).or(Some(at));
+        }
+        Some(at)
+    }
+}
+
+impl Module {
+    /// Takes in a `use`.
+    fn bring(&mut self, tree: &syn::UseTree, mut path: Names, hands_on: bool) {
+        let alias = match tree {
+            syn::UseTree::Path(inner) => {
+                path.push(inner.ident.to_string());
+                return self.bring(&inner.tree, path, hands_on);
+            }
+            syn::UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.bring(tree, path.clone(), hands_on));
+            }
+            syn::UseTree::Glob(_) => {
+                self.globs.push(path);
+                return;
+            }
+            syn::UseTree::Name(name) => {
+                path.push(name.ident.to_string());
+                None
+            }
+            syn::UseTree::Rename(name) => {
+                path.push(name.ident.to_string());
+                Some(name.rename.to_string())
+            }
+        };
+        path.pop_if(|last| last == "self");
+        if !hands_on {
+            self.used.insert(path.clone());
+        }
+        if let Some(alias) = alias.or_else(|| path.last().cloned()) {
+            self.aliases.insert(alias, path);
+        }
+    }
+}
+
+/// Collects the paths that code names.
+struct Paths<'a>(&'a mut BTreeSet<Names>);
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    /// `pub(super)` imports nothing.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
+    /// What stands in a macro call is read word by word.
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.tokens(call.tokens.clone());
+        visit::visit_macro(self, call);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        if !is_for_tests(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let mut module = Module::default();
+        module.bring(&item.tree, Vec::new(), false);
+        self.0.extend(module.used);
+    }
+}
+
+impl Paths<'_> {
+    fn tokens(&mut self, tokens: TokenStream) {
+        let (mut path, mut colons) = (Names::new(), 0);
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.0.insert(std::mem::take(&mut path));
+                    }
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+                other => {
+                    self.0.insert(std::mem::take(&mut path));
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.tokens(group.stream());
+                    }
+                }
+            }
+        }
+        self.0.insert(path);
+    }
+}
+
+/// Whether it is compiled for tests or fuzzing alone.
+fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
+        let syn::Meta::List(list) = &attribute.meta else { return false };
+        let mut words = BTreeSet::new();
+        Paths(&mut words).tokens(list.tokens.clone());
+        ["test", "fuzzing"].iter().any(|word| words.contains(&vec![(*word).to_owned()]))
+    })
+}
+
+fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn name(item: &syn::Item) -> Option<String> {
+    Some(match item {
+        syn::Item::Const(item) => item.ident.to_string(),
+        syn::Item::Enum(item) => item.ident.to_string(),
+        syn::Item::Fn(item) => item.sig.ident.to_string(),
+        syn::Item::Static(item) => item.ident.to_string(),
+        syn::Item::Struct(item) => item.ident.to_string(),
+        syn::Item::Trait(item) => item.ident.to_string(),
+        syn::Item::Type(item) => item.ident.to_string(),
+        _ => return None,
+    })
+}
