@@ -10,5 +10,5 @@ mod wire;
 
 pub use content::Content;
 pub use rig::{Rig, quick, quick_and_wide};
-pub use server::{Auth, Faults, Settings};
+pub use server::{Auth, Faults, Seen, Settings};
 pub use switch::{Fault, Later, Location, On, What};
