@@ -7,35 +7,86 @@
 //!                                       rewrite: point everything at it
 //! ```
 //!
-//! The folders follow the data's way; read them in this order: [`model`] (the words), [`manifest`] (what is
-//! wanted), [`lockfile`] (what it is exactly) and [`lock`] (how that is found), [`item`] (one file a kind of item),
-//! [`http`] and [`registry`] (the wire), [`content`] (the narrow waist: content by digest), [`upstream`] and
-//! [`store`] (where it comes from and where it is kept), [`pull`] (get it), [`bundle`] (carry it), [`sign`] (sign
-//! it), [`push`] (deliver it), [`serve`] (serve it), [`rewrite`] (point to it), [`config`] and [`render`] (set it
-//! up), [`doctor`] (find out why). [`cli`] is the only place that prints.
+//! A program embeds it by a [`Client`], which has the verbs that need a network, a [`Store`] and a [`Bundle`]:
+//!
+//! ```
+//! use landfall::{Lock, Mapping, ReferenceIndex, RewriteOptions, Syntax, rewrite};
+//!
+//! let digest = "0".repeat(64);
+//! let lock = Lock::parse(
+//!     "landfall.lock",
+//!     &format!(
+//!         "version: 1\nimages:\n- name: quay.io/team/app:v1\n  digest: sha256:{digest}\n  \
+//!          mediaType: application/vnd.oci.image.manifest.v1+json\n  size: 2\n"
+//!     ),
+//! )?;
+//! let index = ReferenceIndex::new(&lock, &Mapping::to("172.20.0.2:5000".parse()?));
+//! let rewritten = rewrite("image: quay.io/team/app:v1\n", Syntax::Document, &index, RewriteOptions::default());
+//! assert_eq!(rewritten.text, "image: 172.20.0.2:5000/team/app:v1\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/mirror.rs` locks a manifest and mirrors it. The features `cli` (the program) and `serve` (the server) are on
+//! by default; without them neither clap nor axum is built.
+//!
+//! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which may import which.
 
-pub mod bundle;
+mod bundle;
 #[cfg(feature = "cli")]
-pub mod cli;
-pub mod client;
-pub mod config;
-pub mod content;
-pub mod doctor;
-pub mod document;
-pub mod http;
-pub mod item;
-pub mod lock;
-pub mod lockfile;
-pub mod manifest;
-pub mod model;
-pub mod pull;
-pub mod push;
-pub mod registry;
-pub mod render;
-pub mod report;
-pub mod rewrite;
+mod cli;
+mod client;
+mod config;
+mod content;
+#[cfg(feature = "cli")]
+mod doctor;
+mod document;
+mod http;
+mod item;
+mod lock;
+mod lockfile;
+mod manifest;
+mod model;
+mod pull;
+mod push;
+mod registry;
+#[cfg(feature = "cli")]
+mod render;
+mod report;
+mod rewrite;
 #[cfg(feature = "serve")]
-pub mod serve;
-pub mod sign;
-pub mod store;
-pub mod upstream;
+mod serve;
+mod sign;
+mod store;
+mod upstream;
+
+pub use bundle::{
+    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, SignedBy, Verified,
+    VolumeSize, verify, write_packaged as pack,
+};
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use cli::main as command_line;
+pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
+pub use config::{IndexPolicy, Site, SiteError, mapping};
+pub use content::{BlobRead, ContentError, Keep};
+pub use lock::{Locked, Pins};
+pub use lockfile::{File as LockedFile, Image as LockedImage, Lock, LockError};
+pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
+pub use model::{Digest, ImageRef, Limits, Mapping, Target, today};
+pub use pull::PullError;
+pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
+pub use report::{Item, Kind, Progress, Report, Silent, Status};
+pub use rewrite::{Options as RewriteOptions, ReferenceIndex, Rewritten, Syntax, rewrite};
+pub use sign::{AllowedSigners, PublicKey, Signer};
+pub use store::{Disk as Store, StoreError};
+
+/// What landfall's own tests and fuzz targets reach into. It may change with any release.
+#[doc(hidden)]
+pub mod internals {
+    #[cfg(any(test, fuzzing))]
+    pub use crate::bundle::fuzz;
+    pub use crate::item::file_repository;
+    pub use crate::lockfile::{Accepted, LockedManifest, Sidecar, Trimmed, Unresolved};
+    pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};
+    pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
+}

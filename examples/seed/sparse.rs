@@ -3,7 +3,7 @@
 
 use crate::content::sha256;
 use anyhow::Result;
-use landfall::lockfile::{File, Lock};
+use landfall::{Lock, LockedFile as File};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
 //! Any bytes as the frames of a locator.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| landfall::bundle::fuzz::locator(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| landfall::internals::fuzz::locator(bytes));

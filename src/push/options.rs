@@ -1,6 +1,7 @@
 //! How to push.
 
 use crate::config::IndexPolicy;
+use crate::model::Limits;
 
 /// How to push.
 #[derive(Debug, Clone, Copy)]
@@ -15,4 +16,16 @@ pub struct Options {
     pub create_projects: bool,
     /// What to do where the registry refuses an index with missing children.
     pub index: IndexPolicy,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            jobs: Limits::default().jobs,
+            move_tags: false,
+            dry_run: false,
+            create_projects: false,
+            index: IndexPolicy::default(),
+        }
+    }
 }

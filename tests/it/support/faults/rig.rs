@@ -7,10 +7,9 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    Cached, Digest, DirectBundle, Disk, HostRule, Item, Keep, Keychain, Limits, LocalFirst, LocalSink,
-    LocalSource, Lock, Locked, Mapping, Omitted, PackOptions, PackPlan, Pins, Progress, ProxyRules,
-    PushError, PushOptions, Pushed, Resolver, Sessions, Source, Start, Status, Transport, TransportConfig,
-    UploadFeed, Upstreams, bundle, load, lock, pull, push,
+    BundleOptions, Client, ClientBuilder, Digest, Item, Keep, Limits, Lock, Locked, Mapping, Omitted,
+    PackOptions, PackPlan, Packaging, Pins, Progress, PushError, PushOptions, Pushed, Status, Store,
+    load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -141,93 +140,64 @@ impl Rig {
         self.place.path(format!("stores/{name}"))
     }
 
-    fn sessions(&self) -> Arc<Sessions> {
-        let rule = HostRule { plain_http: true, ..HostRule::default() };
-        let hosts = [&self.up, &self.down].map(|faults| (faults.address.clone(), rule.clone()));
-        let transport = Transport::new(TransportConfig {
-            limits: self.limits,
-            proxies: ProxyRules::from_env(|_| None).unwrap(),
-            proxy_ca: None,
-            hosts: hosts.into_iter().collect(),
-            progress: self.notes.clone(),
-        });
-        let keychain = Arc::new(Keychain::load(None, |_| None).unwrap());
-        Arc::new(Sessions::new(transport, keychain, None, Vec::new()).unwrap())
+    fn open(&self, store: &str) -> Store {
+        Store::open(&self.store(store)).unwrap()
+    }
+
+    fn client(&self) -> Client {
+        let builder = ClientBuilder::default().without_environment().limits(self.limits);
+        let builder = builder.plain_http([&self.up.address, &self.down.address]);
+        builder.progress(self.notes.clone()).build().unwrap()
     }
 
     /// `landfall lock` into a store.
     pub fn resolve(&self, store: &str) -> Locked {
-        let wanted = load(&[self.place.path("m.yaml")]).unwrap();
-        let disk = Disk::open(&self.store(store)).unwrap();
-        let resolver = Resolver::new(self.sessions(), disk, self.notes.clone());
-        self.runtime.block_on(lock(&wanted, None, Pins::Keep, &resolver))
+        let wanted = load_manifests(&[self.place.path("m.yaml")]).unwrap();
+        self.runtime.block_on(self.client().lock(&wanted, None, Pins::Keep, &self.open(store)))
     }
 
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<Item> {
-        let disk: Arc<dyn LocalSink> = Arc::new(Disk::open(&self.store(store)).unwrap());
-        let source = Arc::new(Upstreams(self.sessions()));
-        let pulling = pull(&self.lock, source, &disk, self.limits, false, self.notes.clone());
-        self.runtime.block_on(pulling).unwrap()
+        self.runtime.block_on(self.client().pull(&self.lock, &self.open(store), false)).unwrap()
     }
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<Item> {
         let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
-        let options = PackOptions { level: 1 };
-        let begun = DirectBundle::begin(plan, None, out, options, None, &*self.notes).unwrap();
-        let Start::Incomplete(bundle) = begun else { panic!("{} is there", out.display()) };
-        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
-        let compressing =
-            std::thread::spawn(move || compressor.compress().map_err(|error| error.to_string()));
-        let source = Arc::new(LocalFirst::new(near.clone(), Arc::new(Upstreams(self.sessions()))));
-        let into: Arc<dyn LocalSink> = near;
-        let pulling = pull(&self.lock, source, &into, self.limits, false, self.notes.clone());
-        let items = self.runtime.block_on(pulling).unwrap();
-        bundle.close();
-        compressing.join().unwrap().unwrap();
-        if items.iter().all(|item| item.status != Status::Failed) {
-            bundle.finish().unwrap();
-        }
-        items
+        let options = BundleOptions { pack: PackOptions { level: 1 }, ..BundleOptions::default() };
+        let pulled =
+            self.runtime.block_on(self.client().pull_bundle(&self.lock, plan, out, options)).unwrap();
+        let failed = pulled.items.iter().any(|item| item.status == Status::Failed);
+        assert_eq!(pulled.packed.is_none(), failed, "{:?}", pulled.items);
+        pulled.items
     }
 
     /// `landfall pack` of a store: the bundle's digest.
     pub fn pack(&self, store: &str) -> Digest {
-        let disk = Disk::open(&self.store(store)).unwrap();
-        let plan =
-            PackPlan::new(&self.lock, &disk, jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
-        let out = self.place.path(format!("{store}.bundle"));
+        let (store, out) = (self.open(store), self.place.path(format!("{store}.bundle")));
+        let plan = PackPlan::new(&self.lock, &store, today()).unwrap();
         let options = PackOptions { level: 1 };
-        bundle::write(&plan.unwrap(), &disk, &out, options, &*self.notes).unwrap().digest
+        pack(&plan, &store, &out, options, &Packaging::default(), &*self.notes).unwrap().digest
     }
 
     /// `landfall push` of a store to the far side.
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
-        let disk = Disk::open(&self.store(store)).unwrap();
-        self.deliver(Arc::new(LocalSource(Arc::new(disk))), &self.sessions())
+        let (blobs, omitted) = (Arc::new(self.open(store)), Omitted::default());
+        let client = self.client();
+        let pushing = client.push(&self.lock, blobs, &omitted, &self.far_side(), PushOptions::default());
+        self.runtime.block_on(pushing)
     }
 
     /// `landfall mirror` from the upstream to the far side.
     pub fn mirror(&self) -> Result<Pushed, PushError> {
-        let (sessions, dir) = (self.sessions(), tempfile::tempdir().unwrap());
-        let disk = Arc::new(Disk::open(dir.path()).unwrap());
-        let upstream = Arc::new(UploadFeed(Upstreams(sessions.clone())));
-        self.deliver(Arc::new(Cached::new(disk, upstream, Keep::Nothing, self.limits)), &sessions)
+        let dir = tempfile::tempdir().unwrap();
+        let (client, store) = (self.client(), Store::open(dir.path()).unwrap());
+        let keep = (&store, Keep::Nothing);
+        self.runtime.block_on(client.mirror(&self.lock, keep, &self.far_side(), PushOptions::default()))
     }
 
-    fn deliver(&self, source: Arc<dyn Source>, sessions: &Sessions) -> Result<Pushed, PushError> {
-        let mapping = Mapping::to(self.down.address.parse().unwrap());
-        let options = PushOptions {
-            jobs: 8,
-            move_tags: false,
-            dry_run: false,
-            index: Default::default(),
-            create_projects: false,
-        };
-        let omitted = Omitted::default();
-        let pushing = push(&self.lock, &mapping, (source, &omitted), sessions, options, self.notes.clone());
-        self.runtime.block_on(pushing)
+    fn far_side(&self) -> Mapping {
+        Mapping::to(self.down.address.parse().unwrap())
     }
 
     /// Demands that a store is as it would be without any fault, and that nothing is left beside it.
