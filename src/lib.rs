@@ -1,3 +1,4 @@
+#![allow(unused_imports)]
 //! landfall carries pinned software across an air gap.
 //!
 //! ```text
@@ -69,8 +70,9 @@ pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
 pub use content::{BlobRead, ContentError, Keep};
-pub use lock::{Locked, Pins};
-pub use lockfile::{File as LockedFile, Image as LockedImage, Lock, LockError};
+pub use item::{File as LockedFile, Image as LockedImage, Pins};
+pub use lock::Locked;
+pub use lockfile::{Lock, LockError};
 pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
 pub use model::{Digest, ImageRef, Limits, Mapping, Target, today};
 pub use pull::PullError;
@@ -85,8 +87,8 @@ pub use store::{Disk as Store, StoreError};
 pub mod internals {
     #[cfg(any(test, fuzzing))]
     pub use crate::bundle::fuzz;
-    pub use crate::item::file_repository;
-    pub use crate::lockfile::{Accepted, LockedManifest, Sidecar, Trimmed, Unresolved};
+    pub use crate::item::{LockedManifest, Sidecar, Trimmed, file_repository};
+    pub use crate::lockfile::{Accepted, Unresolved};
     pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};
     pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
 }

@@ -2,7 +2,5 @@
 
 mod site;
 
-pub use site::{
-    ClusterNoProxy, Credentials, Destinations, IndexPolicy, NoProxy, PathEntry, Proxy, RegistrySite, Site,
-    SiteError, Upstream, mapping,
-};
+pub use site::{IndexPolicy, Site, SiteError, mapping};
+pub(crate) use site::{ClusterNoProxy, Credentials, Destinations, NoProxy, PathEntry, Proxy, RegistrySite, Upstream};

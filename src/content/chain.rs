@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 /// Several readers of content as one: each digest is read from the first that has it.
-pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
+pub(crate) struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
 impl BlobChain {
     fn find(&self, digest: &Digest) -> Result<Option<(&dyn BlobRead, u64)>, ContentError> {
@@ -42,7 +42,7 @@ impl BlobRead for BlobChain {
 
 /// Content that is nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingBlob {
+pub(crate) struct MissingBlob {
     /// What it is.
     pub blob: Descriptor,
     /// The entries that need it.
@@ -53,7 +53,7 @@ pub struct MissingBlob {
 ///
 /// # Errors
 /// When `blobs` cannot say.
-pub fn missing_blobs<'a>(
+pub(crate) fn missing_blobs<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     blobs: &dyn BlobRead,
 ) -> Result<Vec<MissingBlob>, ContentError> {

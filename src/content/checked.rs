@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 ///
 /// # Errors
 /// When the source lacks it, or has other bytes.
-pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error> {
+pub(crate) async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error> {
     let opened = source.open(part, 0).await?;
     let mut stream = checked(opened.stream, &part.descriptor);
     let mut all = Vec::new();
@@ -23,7 +23,7 @@ pub async fn read_part(source: &dyn Source, part: &Part) -> Result<Bytes, Error>
 
 /// `stream` checked against `descriptor`: the last piece is held back until size and digest are known to
 /// be right, so that a receiver that counts bytes does not accept wrong content.
-pub fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
+pub(crate) fn checked(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
     struct State {
         stream: ByteStream,
         hasher: Option<Hasher>,

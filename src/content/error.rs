@@ -59,7 +59,7 @@ impl WriteError {
 /// A part that could not be moved.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{why}")]
-pub struct TransferError {
+pub(crate) struct TransferError {
     /// Which side failed.
     pub side: Side,
     /// Why.
@@ -68,17 +68,17 @@ pub struct TransferError {
 
 impl TransferError {
     /// An error of this side and class.
-    pub fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
+    pub(crate) fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
         TransferError { side, why: Error::new(kind, message).into() }
     }
 
     /// An error of the source.
-    pub fn source(why: Error) -> TransferError {
+    pub(crate) fn source(why: Error) -> TransferError {
         TransferError { side: Side::Source, why: why.into() }
     }
 
     /// An error of the destination.
-    pub fn destination(why: Error) -> TransferError {
+    pub(crate) fn destination(why: Error) -> TransferError {
         TransferError { side: Side::Destination, why: why.into() }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 const STREAMS: usize = 4;
 
 /// Upstream, with local content in front of it.
-pub struct LocalFirst {
+pub(crate) struct LocalFirst {
     blobs: Arc<dyn BlobRead>,
     local: LocalSource,
     upstream: Arc<dyn Source>,
@@ -25,7 +25,7 @@ pub struct LocalFirst {
 
 impl LocalFirst {
     /// `upstream`, with `blobs` in front.
-    pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn Source>) -> LocalFirst {
+    pub(crate) fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn Source>) -> LocalFirst {
         let local = LocalSource(blobs.clone());
         LocalFirst {
             blobs,

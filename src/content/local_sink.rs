@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A sink whose content lies in files here: a store, or a bundle that is made straight from upstream. It can be
 /// read from too, as far as content is there.
-pub trait LocalSink: BlobRead {
+pub(crate) trait LocalSink: BlobRead {
     /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is hashed,
     /// whatever was recorded when it came.
     ///
@@ -55,7 +55,7 @@ pub trait LocalSink: BlobRead {
 }
 
 /// A [`LocalSink`] as a [`Sink`]. Big content is written over several connections where slots stand idle.
-pub struct Local {
+pub(crate) struct Local {
     sink: Arc<dyn LocalSink>,
     limits: Limits,
     /// Without slots everything comes in order.
@@ -64,7 +64,7 @@ pub struct Local {
 
 impl Local {
     /// `sink`, with `slots` that may help while they stand idle.
-    pub fn new(sink: Arc<dyn LocalSink>, limits: Limits, slots: Option<IdleSlots>) -> Local {
+    pub(crate) fn new(sink: Arc<dyn LocalSink>, limits: Limits, slots: Option<IdleSlots>) -> Local {
         Local { sink, limits, slots }
     }
 }

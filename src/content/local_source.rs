@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A store or a bundle as a [`Source`] of what is sent: a stream that ends early or with an error must not
 /// be taken for content.
-pub struct LocalSource(pub Arc<dyn BlobRead>);
+pub(crate) struct LocalSource(pub Arc<dyn BlobRead>);
 
 impl Source for LocalSource {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// One part of a source, while it is brought to a sink.
-pub struct Opener {
+pub(crate) struct Opener {
     source: Arc<dyn Source>,
     part: Part,
     progress: Arc<dyn Progress>,
@@ -98,7 +98,7 @@ impl Opener {
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
-    pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
+    pub(crate) async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
         let (start, stream, is_checked) = self.open(offset).await.map_err(|failed| self.note(failed))?;
         let state = (self.clone(), offset, skip(stream, offset - start));
         let resuming = futures_util::stream::unfold(Some(state), |state| async move {
@@ -164,13 +164,13 @@ impl Opener {
     }
 
     /// Whether the source broke off in this attempt and gives no bytes now: the failure that the sink sees is not its own.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         let state = self.state();
         state.is_broken || state.failure.is_some()
     }
 
     /// What failed at the source in this attempt.
-    pub fn failure(&self) -> Option<Failed> {
+    pub(crate) fn failure(&self) -> Option<Failed> {
         self.state().failure.take()
     }
 }

@@ -24,7 +24,7 @@ const FAILURES: u32 = 4;
 
 /// Slots for transfers that stand idle near the end of a run.
 #[derive(Debug, Clone)]
-pub struct IdleSlots {
+pub(crate) struct IdleSlots {
     free: Arc<Semaphore>,
     all_begun: watch::Receiver<bool>,
     /// Whether a host honours `Range`, as far as it was seen in this run.
@@ -34,7 +34,7 @@ pub struct IdleSlots {
 impl IdleSlots {
     /// `free` has one permit for each transfer that may be under way; `all_begun` turns true when each of
     /// the run has begun.
-    pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
+    pub(crate) fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
         IdleSlots { free, all_begun, ranges: Arc::default() }
     }
 

@@ -4,10 +4,10 @@ use super::WriteError;
 use std::fmt::Debug;
 
 /// Bytes of some content that are there: from the first up to the second offset.
-pub type ByteRange = (u64, u64);
+pub(crate) type ByteRange = (u64, u64);
 
 /// The ranges in order, those that touch as one.
-pub fn merged(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+pub(crate) fn merged(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     ranges.retain(|(from, to)| from < to);
     ranges.sort_unstable();
     let mut out: Vec<ByteRange> = Vec::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// An attempt that failed.
 #[derive(Debug)]
-pub struct Failed {
+pub(crate) struct Failed {
     /// The error to report if no other attempt follows.
     pub error: TransferError,
     /// What broke.
@@ -22,7 +22,7 @@ pub struct Failed {
 
 /// What broke in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Something that no other attempt can fix.
     Final,
     /// The source's stream broke off. Attempts count only while nothing new comes.
@@ -39,7 +39,7 @@ pub enum Cause {
 
 impl Failed {
     /// A failure of this cause; nothing is held.
-    pub fn new(error: TransferError, cause: Cause) -> Failed {
+    pub(crate) fn new(error: TransferError, cause: Cause) -> Failed {
         Failed { error, cause, held: 0 }
     }
 

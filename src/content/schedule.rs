@@ -7,14 +7,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 /// Tasks in queues, each queue in its order and with slots of its own. A plan gives the order.
-pub struct Schedule<T, R> {
+pub(crate) struct Schedule<T, R> {
     queues: Vec<(VecDeque<T>, Arc<Semaphore>)>,
     all_begun: watch::Sender<bool>,
     running: JoinSet<R>,
 }
 
 /// What happens next.
-pub enum Step<T, R> {
+pub(crate) enum Step<T, R> {
     /// This task has a slot: [`Schedule::spawn`] begins it.
     Begin(T, OwnedSemaphorePermit),
     /// A task came to this result.
@@ -23,19 +23,19 @@ pub enum Step<T, R> {
 
 impl<T, R: Send + 'static> Schedule<T, R> {
     /// Queues of tasks, and how many of each may be under way at once.
-    pub fn new(queues: impl IntoIterator<Item = (Vec<T>, usize)>) -> Schedule<T, R> {
+    pub(crate) fn new(queues: impl IntoIterator<Item = (Vec<T>, usize)>) -> Schedule<T, R> {
         let slots = |count: usize| Arc::new(Semaphore::new(count.max(1)));
         let queues = queues.into_iter().map(|(tasks, count)| (tasks.into(), slots(count))).collect();
         Schedule { queues, all_begun: watch::Sender::new(false), running: JoinSet::new() }
     }
 
     /// The slots of a queue, for whoever can use them when every task has begun.
-    pub fn idle_slots(&self, queue: usize) -> IdleSlots {
+    pub(crate) fn idle_slots(&self, queue: usize) -> IdleSlots {
         IdleSlots::new(self.queues[queue].1.clone(), self.all_begun.subscribe())
     }
 
     /// Begins a task.
-    pub fn spawn(&mut self, slot: OwnedSemaphorePermit, task: impl Future<Output = R> + Send + 'static) {
+    pub(crate) fn spawn(&mut self, slot: OwnedSemaphorePermit, task: impl Future<Output = R> + Send + 'static) {
         self.running.spawn(async move {
             let _until_it_ends = slot;
             task.await
@@ -43,7 +43,7 @@ impl<T, R: Send + 'static> Schedule<T, R> {
     }
 
     /// What happens next; `None` when every task has ended. A task that panicked comes to no result.
-    pub async fn step(&mut self) -> Option<Step<T, R>> {
+    pub(crate) async fn step(&mut self) -> Option<Step<T, R>> {
         loop {
             for (queue, slots) in &mut self.queues {
                 if !queue.is_empty()

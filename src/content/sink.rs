@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 /// Where content is brought to: a store, a bundle that is being written, or a registry.
-pub trait Sink: Send + Sync {
+pub(crate) trait Sink: Send + Sync {
     /// Begins to write content, or resumes what an earlier attempt or run left. `None` means that it is there.
     /// With `in_order` it is written from its beginning to its end: what came in any other order was wrong.
     ///
@@ -20,7 +20,7 @@ pub trait Sink: Send + Sync {
 }
 
 /// One piece of content that is being written to a [`Sink`].
-pub trait BlobWrite: Send {
+pub(crate) trait BlobWrite: Send {
     /// How many bytes of it are there: what this attempt resumes from.
     fn held(&self) -> u64;
 

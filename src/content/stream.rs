@@ -13,7 +13,7 @@ const FIRST: usize = 16 << 10;
 
 /// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few buffers serve
 /// the whole stream.
-pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
+pub(crate) fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     let buffers = Buffers::default();
     futures_util::stream::unfold(Some(reader), move |reader| {
         let buffers = buffers.clone();

@@ -8,7 +8,7 @@ use crate::report::Progress;
 use std::sync::Arc;
 
 /// A source, a sink, and how parts are moved from one to the other.
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// Where parts are read from.
     pub source: Arc<dyn Source>,
     /// Where they are brought to.
@@ -21,7 +21,7 @@ pub struct Transfer {
 
 /// How the sink got a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brought {
+pub(crate) enum Brought {
     /// The sink had it already, here or in another of its repositories.
     There,
     /// So many bytes of it were received.
@@ -33,7 +33,7 @@ impl Transfer {
     ///
     /// # Errors
     /// Which side failed, after all attempts.
-    pub async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
+    pub(crate) async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
         let opener = Opener::new(self.source.clone(), part, &self.limits, self.progress.clone());
         let opener = Arc::new(opener);
         let mut in_order = false;

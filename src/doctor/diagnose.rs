@@ -13,7 +13,7 @@ use url::Url;
 
 /// The steps to one target.
 #[derive(Debug, Serialize)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// The target as the user named it.
     pub target: String,
     /// Its steps, up to the first that fails.
@@ -22,7 +22,7 @@ pub struct Diagnosis {
 
 /// One step.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub(crate) struct Step {
     /// `name`, `proxy`, `connection`, `tls`, `answer`, `sign-in` or `redirects`.
     pub check: &'static str,
     /// The result.
@@ -35,7 +35,7 @@ pub struct Step {
 }
 
 /// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
-pub async fn diagnose(sessions: &Sessions, target: &CheckTarget) -> Diagnosis {
+pub(crate) async fn diagnose(sessions: &Sessions, target: &CheckTarget) -> Diagnosis {
     let mut check = Checker { sessions, steps: Vec::new() };
     match target {
         CheckTarget::Proxies => check.proxies().await,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A message about one entry of NO_PROXY or one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LintMessage {
+pub(crate) struct LintMessage {
     /// The entry as it is written, or the variable's name. Never a value that may hold a password.
     pub about: String,
     /// The setting that has the entry.

@@ -8,9 +8,9 @@ mod status;
 mod target;
 mod variables;
 
-pub use diagnose::{Diagnosis, Step, diagnose};
-pub use lint::LintMessage;
-pub use no_proxy::lint_entries;
-pub use status::CheckStatus;
-pub use target::{CheckTarget, TargetError, targets_of};
-pub use variables::lint_environment;
+pub(crate) use diagnose::{Diagnosis, Step, diagnose};
+pub(crate) use lint::LintMessage;
+pub(crate) use no_proxy::lint_entries;
+pub(crate) use status::CheckStatus;
+pub(crate) use target::{CheckTarget, TargetError, targets_of};
+pub(crate) use variables::lint_environment;

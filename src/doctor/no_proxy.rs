@@ -7,7 +7,7 @@ use super::{CheckStatus, LintMessage};
 use std::net::IpAddr;
 
 /// Messages about the comma-separated entries of the setting `source`.
-pub fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
+pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
     let entries: Vec<&str> = list.split(',').collect();
     let alone = entries.iter().filter(|entry| !entry.trim().is_empty()).count() == 1;
     let mut messages = Vec::new();

@@ -6,7 +6,7 @@ use std::fmt;
 /// The result of a check, better ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CheckStatus {
+pub(crate) enum CheckStatus {
     /// As it should be.
     Ok,
     /// Worth knowing; landfall works.

@@ -8,7 +8,7 @@ use url::Url;
 
 /// What to diagnose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CheckTarget {
+pub(crate) enum CheckTarget {
     /// A URL.
     Url(Url),
     /// A registry as references name it, and a repository, which may be empty.
@@ -19,7 +19,7 @@ pub enum CheckTarget {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
+pub(crate) enum TargetError {
     /// Neither a URL nor a registry.
     #[error("that is neither a URL nor HOST[:PORT][/REPOSITORY]")]
     Form,
@@ -65,7 +65,7 @@ impl fmt::Display for CheckTarget {
 }
 
 /// The targets in a site: its proxies, registry, file server and upstreams.
-pub fn targets_of(site: &Site) -> Vec<CheckTarget> {
+pub(crate) fn targets_of(site: &Site) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry.address.parse::<crate::model::Target>().ok()?;
         Some(CheckTarget::Registry(target.registry, String::new()))

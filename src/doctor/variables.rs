@@ -4,7 +4,7 @@ use super::lint::GO;
 use super::{CheckStatus, LintMessage, lint_entries};
 
 /// Messages about the proxy variables and, where NO_PROXY is set, its entries.
-pub fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<LintMessage> {
+pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<LintMessage> {
     let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
     let mut messages = Vec::new();
     let mut about = |name: &str, clients: &[&'static str], says: String, instead: Option<String>| {

@@ -14,11 +14,11 @@ use std::io::{self, Read};
 use std::path::{Component, Path};
 
 /// Files by their path in an archive or folder, with `/` between components.
-pub type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
+pub(crate) enum ArchiveError {
     /// It is not a gzip or a tar, or it is cut short.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
@@ -37,7 +37,7 @@ pub enum ArchiveError {
 ///
 /// # Errors
 /// When it is not such an archive, exceeds `limits`, or has names that no honest archive has.
-pub fn unpack(bytes: &[u8], limits: &Limits) -> Result<Files, ArchiveError> {
+pub(crate) fn unpack(bytes: &[u8], limits: &Limits) -> Result<Files, ArchiveError> {
     let large = || ArchiveError::Large(limits.archive_bytes, limits.archive_files);
     // one byte more than is allowed: an end at the bound would look like a truncated archive
     let mut source = MultiGzDecoder::new(bytes).take(limits.archive_bytes + 1);

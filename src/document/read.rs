@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 ///
 /// # Errors
 /// A [`Diagnostic`] with the place, when the document is not YAML, has a key twice, or does not fit `T`.
-pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
+pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
     if let Some(at) = too_deep(text) {
         let message = format!("this is nested deeper than {DEPTH}, which no document of landfall's is");
         let span = at..at + 1;

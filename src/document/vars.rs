@@ -8,7 +8,7 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 
 /// The name that stands for an item's own URL in its `checksum`.
-pub const OWN_URL: &str = "url";
+pub(crate) const OWN_URL: &str = "url";
 
 /// The variables of one file.
 #[derive(Debug, Default)]

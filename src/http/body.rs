@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// Bytes as they come.
-pub type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
+pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
 /// A request's body. It can be opened as often as attempts need it.
 #[derive(Clone)]

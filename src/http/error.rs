@@ -139,7 +139,7 @@ impl std::error::Error for Error {
 }
 
 /// A URL as it may be shown: without userinfo, and with `?…` for a query.
-pub fn shown_url(url: &Url) -> String {
+pub(crate) fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
     let _ = shown.set_password(None);

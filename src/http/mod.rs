@@ -29,20 +29,20 @@ mod transport;
 mod upload_watch;
 mod verifier;
 
-pub use body::{Body, ByteStream, Response};
-pub use certificate::Certificate;
-pub use connect::ConnectError;
-pub use error::{ApiError, Error, ErrorKind, shown_url};
+pub(crate) use body::{Body, ByteStream, Response};
+pub(crate) use certificate::Certificate;
+pub(crate) use connect::ConnectError;
+pub(crate) use error::{ApiError, Error, ErrorKind, shown_url};
 pub(crate) use html_page::{came_instead, looks_like_page, title};
-pub use inspect::{Handshake, Inspection};
-pub use ledger::{Ledger, Purpose};
-pub use no_proxy::NoProxyEntry;
-pub use proxy::{
+pub(crate) use inspect::{Handshake, Inspection};
+pub(crate) use ledger::{Ledger, Purpose};
+pub(crate) use no_proxy::NoProxyEntry;
+pub(crate) use proxy::{
     ProxyAccount, ProxyChoice, ProxyRule, ProxyRules, ProxySettingError, ProxyUrl, ProxyUrlError,
 };
-pub use range::from_offset;
-pub use request::Request;
-pub use retry::{Attempts, RetryPolicy};
-pub use settings::{HostRule, TransportConfig};
-pub use tls::{TlsError, TlsProfile};
-pub use transport::Transport;
+pub(crate) use range::from_offset;
+pub(crate) use request::Request;
+pub(crate) use retry::{Attempts, RetryPolicy};
+pub(crate) use settings::{HostRule, TransportConfig};
+pub(crate) use tls::{TlsError, TlsProfile};
+pub(crate) use transport::Transport;

@@ -26,7 +26,7 @@ impl Transport {
 ///
 /// # Errors
 /// Those of `send`.
-pub async fn from_offset<F>(
+pub(crate) async fn from_offset<F>(
     transport: &Transport,
     url: &Url,
     offset: u64,

@@ -5,7 +5,7 @@ use crate::model::{Digest, DigestError, Platform};
 use std::rc::Rc;
 
 /// A value of a manifest, or what is wrong with it and where.
-pub type Checked<T> = Result<T, Box<Diagnostic>>;
+pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
 
 /// The context in which the entries of one manifest are read: its text, its variables and its defaults.
 #[derive(Debug)]

@@ -22,16 +22,20 @@ mod resolver;
 mod table;
 mod text;
 
-pub use entry_reader::{Checked, EntryReader};
-pub use exclude::Exclude;
-pub use file::{Checksum, File, Sidecar, WantedFile, file_repository, file_tag};
-pub use image::{Image, LockedManifest, Referrer, Trimmed, WantedImage};
+pub(crate) use entry_reader::{Checked, EntryReader};
+pub(crate) use exclude::Exclude;
+pub use file::{file_repository};
+pub use file::{File, Sidecar};
+pub(crate) use file::{Checksum, WantedFile, file_tag};
+pub use image::{Image, LockedManifest, Trimmed};
+pub(crate) use image::{Referrer, WantedImage};
 pub(crate) use image::{listed, platforms};
-pub use join::Contradiction;
-pub use kind::{FileForm, Found, ItemKind, LockedItem, Pins};
+pub(crate) use join::Contradiction;
+pub use kind::{Pins};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem};
 #[cfg(test)]
 pub use note::Note;
-pub use resolver::{Cause, Resolver};
+pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
-pub use table::{KINDS, exclusion, has_files, kind_named, locked_name};
+pub(crate) use table::{KINDS, exclusion, has_files, kind_named, locked_name};
 pub(crate) use text::quoted;

@@ -33,7 +33,7 @@ pub struct Change {
 }
 
 /// How `new` differs from `old`.
-pub fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
+pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
     let (old, new) = (by_name(old), by_name(new));
     let mut changes = Vec::new();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();

@@ -3,6 +3,8 @@
 mod diff;
 mod run;
 
-pub use crate::item::{Pins, Resolver};
-pub use diff::{Change, diff};
-pub use run::{Locked, lock};
+pub(crate) use crate::item::Pins;
+pub(crate) use crate::item::{Resolver};
+pub(crate) use diff::{Change, diff};
+pub use run::{Locked};
+pub(crate) use run::{lock};

@@ -27,7 +27,7 @@ pub struct Collision {
 }
 
 /// The first two items of `lock` that would get one name but have different digests.
-pub fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
+pub(crate) fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
     let mut taken: BTreeMap<String, &dyn LockedItem> = BTreeMap::new();
     for item in lock.items() {
         let tag = item.tag();

@@ -6,7 +6,7 @@ use crate::report::{Item, Status};
 
 /// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be lost
 /// until a day.
-pub fn losses(lock: &Lock) -> Vec<Item> {
+pub(crate) fn losses(lock: &Lock) -> Vec<Item> {
     let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| Item {
         kind,

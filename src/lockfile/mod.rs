@@ -10,10 +10,11 @@ mod tests;
 mod text;
 
 /// The name of the lock where none is given, and inside a bundle.
-pub const FILE_NAME: &str = "landfall.lock";
+pub(crate) const FILE_NAME: &str = "landfall.lock";
 
-pub use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
-pub use collision::{Collision, collision};
+pub(crate) use crate::item::{File, Image, LockedManifest, Sidecar, Trimmed};
+pub(crate) use crate::item::{Referrer};
+pub(crate) use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
 pub use error::LockError;
-pub use losses::losses;
+pub(crate) use losses::losses;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A candidate for a draft, with the place where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DraftEntry {
+pub(crate) struct DraftEntry {
     /// The item.
     pub what: DraftItem,
     /// Where it was found.
@@ -16,7 +16,7 @@ pub struct DraftEntry {
 
 /// The item of a [`DraftEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DraftItem {
+pub(crate) enum DraftItem {
     /// An image.
     Image(ImageRef),
     /// A file.
@@ -31,7 +31,7 @@ const UNTAGGED: &str = "no tag: write a version or a digest";
 
 /// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment. An item that cannot be
 /// pinned becomes a comment with the reason. Returns the text and its number of entries.
-pub fn draft(name: &str, title: &str, found: &[DraftEntry]) -> (String, usize) {
+pub(crate) fn draft(name: &str, title: &str, found: &[DraftEntry]) -> (String, usize) {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();

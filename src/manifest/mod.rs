@@ -16,9 +16,10 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-pub use crate::document::Location;
-pub use crate::item::{Checksum, WantedFile, WantedImage};
-pub use draft::{DraftEntry, DraftItem, draft};
+pub(crate) use crate::document::Location;
+pub(crate) use crate::item::{Checksum, WantedFile, WantedImage};
+pub(crate) use draft::{DraftEntry, DraftItem, draft};
 pub use load::{Error, load};
-pub use schema::Document;
-pub use wanted::{Endpoint, Wanted};
+pub(crate) use schema::Document;
+pub use wanted::{Wanted};
+pub(crate) use wanted::{Endpoint};

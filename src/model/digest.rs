@@ -155,7 +155,7 @@ impl From<Digest> for String {
 
 /// Computes a [`Digest`] piece by piece.
 #[derive(Clone)]
-pub struct Hasher(State);
+pub(crate) struct Hasher(State);
 
 #[derive(Clone)]
 enum State {
@@ -165,7 +165,7 @@ enum State {
 
 impl Hasher {
     /// A hasher for new content.
-    pub fn new(algorithm: Algorithm) -> Hasher {
+    pub(crate) fn new(algorithm: Algorithm) -> Hasher {
         Hasher(match algorithm {
             Algorithm::Sha256 => State::Sha256(Sha256::new()),
             Algorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
@@ -173,7 +173,7 @@ impl Hasher {
     }
 
     /// Feeds the next bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha256(state) => state.update(bytes),
             State::Sha512(state) => state.update(bytes),
@@ -181,7 +181,7 @@ impl Hasher {
     }
 
     /// The digest of all bytes so far.
-    pub fn finish(self) -> Digest {
+    pub(crate) fn finish(self) -> Digest {
         Digest(match self.0 {
             State::Sha256(state) => Value::Sha256(state.finalize().into()),
             State::Sha512(state) => Value::Sha512(Arc::new(state.finalize().into())),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Child {
+pub(crate) struct Child {
     /// Its descriptor.
     pub descriptor: Descriptor,
     /// Its platform, where the index has one.
@@ -19,7 +19,7 @@ pub struct Child {
 
 /// A parsed manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manifest {
+pub(crate) enum Manifest {
     /// An index: a list of manifests (rarely of blobs).
     Index(Vec<Child>),
     /// An image or an artifact.
@@ -103,7 +103,7 @@ impl RawDescriptor {
 impl Manifest {
     /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
     /// `content_type` without parameters, else the one that fits its fields (manifest.md, "mediaType").
-    pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
+    pub(crate) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
         let raw: RawManifest =
             serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
         let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());

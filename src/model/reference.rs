@@ -84,7 +84,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether the reference `text` has a host. Without one it means `docker.io`.
-pub fn names_host(text: &str) -> bool {
+pub(crate) fn names_host(text: &str) -> bool {
     split_host(text).is_some()
 }
 
@@ -146,7 +146,7 @@ const NAME_LENGTH: usize = 255;
 
 /// Whether `text` is a repository name, by the grammar of distribution/reference and of distribution-spec
 /// "Pulling manifests". No component is empty or `..`, so that such a name is a safe path.
-pub fn is_repository(text: &str) -> bool {
+pub(crate) fn is_repository(text: &str) -> bool {
     text.len() <= NAME_LENGTH && text.split('/').all(is_repository_component)
 }
 
@@ -162,7 +162,7 @@ fn is_host(host: &str) -> bool {
 
 /// Whether `component` can stand between the slashes of a repository name: lower-case letters and digits, with
 /// `.`, `_`, `__` or any number of `-` between them.
-pub fn is_repository_component(component: &str) -> bool {
+pub(crate) fn is_repository_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends_well =
         component.bytes().next().is_some_and(word) && component.bytes().next_back().is_some_and(word);
@@ -174,7 +174,7 @@ pub fn is_repository_component(component: &str) -> bool {
 }
 
 /// Whether `tag` is a tag: up to 128 of `[A-Za-z0-9_.-]`, the first neither `.` nor `-`.
-pub fn is_tag(tag: &str) -> bool {
+pub(crate) fn is_tag(tag: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=128).contains(&tag.len()) && tag.bytes().all(inner) && !tag.starts_with(['.', '-'])
 }
@@ -194,7 +194,7 @@ impl From<ImageRef> for String {
 
 /// `registry/repository` of a reference without tag and digest, such as an entry of `exclude` or the `repository` key of
 /// Helm values; `None` for other texts.
-pub fn repository_of(text: &str) -> Option<String> {
+pub(crate) fn repository_of(text: &str) -> Option<String> {
     let reference: ImageRef = text.parse().ok()?;
     (!reference.is_pinned()).then(|| reference.name())
 }

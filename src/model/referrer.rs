@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// A manifest with a subject.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Referring {
+pub(crate) struct Referring {
     /// The digest of the manifest that it refers to.
     pub subject: Digest,
     /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
@@ -36,7 +36,7 @@ struct Typed {
 }
 
 /// Reads the subject of a manifest or index; `None` where it has no subject.
-pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
+pub(crate) fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
     let raw: Raw = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
     let mut entry = json!({
@@ -55,13 +55,13 @@ pub fn referring(bytes: &[u8], descriptor: &Descriptor) -> Option<Referring> {
 }
 
 /// The tag under which a registry without a referrers API keeps the list of the referrers of `subject`.
-pub fn referrers_tag(subject: &Digest) -> String {
+pub(crate) fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
 
 /// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. A
 /// digest that is too long for a tag has none.
-pub fn cosign_tags(subject: &Digest) -> Vec<String> {
+pub(crate) fn cosign_tags(subject: &Digest) -> Vec<String> {
     match subject.algorithm() {
         Algorithm::Sha256 => {
             [".sig", ".att", ".sbom"].map(|ending| format!("{}{ending}", referrers_tag(subject))).into()
@@ -75,7 +75,7 @@ pub fn cosign_tags(subject: &Digest) -> Vec<String> {
 ///
 /// # Errors
 /// When `old` is not an index.
-pub fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
+pub(crate) fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut index = match old {
         Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,

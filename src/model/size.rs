@@ -5,10 +5,10 @@
 #[error(
     "'{0}' is no size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or 4GiB (2^30)"
 )]
-pub struct SizeError(String);
+pub(crate) struct SizeError(String);
 
 /// Reads `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
-pub fn parse_size(text: &str) -> Result<u64, SizeError> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.into());
     let text = text.trim();
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -32,7 +32,7 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
 }
 
 /// Shows a number of bytes with three significant digits: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.
-pub fn human_size(bytes: u64) -> String {
+pub(crate) fn human_size(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -2,4 +2,5 @@
 
 mod run;
 
-pub use run::{PullError, pull};
+pub use run::{PullError};
+pub(crate) use run::{pull};

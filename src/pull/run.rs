@@ -29,7 +29,7 @@ const ORIGINS: usize = 4;
 ///
 /// # Errors
 /// When `into` cannot be used. What fails at the source is an item of the report.
-pub async fn pull(
+pub(crate) async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
     into: &Arc<dyn LocalSink>,

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// A manifest of a locked item that is missing at one of its destinations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MissingManifest {
+pub(crate) struct MissingManifest {
     /// Its name in the lock.
     pub item: String,
     /// The destination, with its tag.
@@ -26,7 +26,7 @@ pub struct MissingManifest {
 
 /// How much was asked for, and what is missing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Missing {
+pub(crate) struct Missing {
     /// How many destinations were asked about.
     pub destinations: usize,
     /// What is missing, in the lock's order.
@@ -38,7 +38,7 @@ pub struct Missing {
 ///
 /// # Errors
 /// When the registry cannot be reached, or cannot say.
-pub async fn missing(
+pub(crate) async fn missing(
     lock: &Lock,
     mapping: &Mapping,
     sessions: &Sessions,

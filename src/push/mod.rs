@@ -19,11 +19,12 @@ mod run;
 mod uploader;
 
 pub use error::PushError;
-pub use missing::{Missing, MissingManifest, missing};
+pub(crate) use missing::{Missing, MissingManifest, missing};
 pub use omitted::Omitted;
 pub use options::Options;
-pub use outcome::{Moved, Pushed, Replaced};
-pub use plan::{Delivery, Standing};
-pub use problem::{Problem, ProblemKind};
-pub use receipt::{Delivered, Receipt};
-pub use run::push;
+pub use outcome::{Pushed};
+pub(crate) use outcome::{Moved, Replaced};
+pub(crate) use plan::{Delivery, Standing};
+pub(crate) use problem::{Problem, ProblemKind};
+pub(crate) use receipt::{Delivered, Receipt};
+pub(crate) use run::push;

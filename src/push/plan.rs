@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// Which entry of the lock, by its position in [`Lock::items`].
     pub entry: usize,
     /// Its registry and repository.
@@ -22,7 +22,7 @@ pub struct Delivery {
 
 /// What stands at a destination tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// Nothing.
     Nothing,
     /// The digest of the lock.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// What stops it before the first byte. What fails later is an item of the report.
-pub async fn push(
+pub(crate) async fn push(
     lock: &Lock,
     mapping: &Mapping,
     (source, omitted): (Arc<dyn Source>, &Omitted),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The folders to read; the user's own first.
-pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+pub(crate) fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let config = get("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
     let own = config.map(|config| config.join("containers/certs.d"));
@@ -17,7 +17,7 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 /// The TLS settings of the folders, by host. Authorities add up; of several client certificates the first counts. A
 /// folder that is missing or may not be read counts as empty; a file that cannot be used is an error when landfall
 /// contacts its host, not before.
-pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
+pub(crate) fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {
         let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };

@@ -4,7 +4,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 /// What a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Challenge {
+pub(crate) enum Challenge {
     /// User name and password at every request.
     Basic,
     /// A token of a realm.
@@ -21,14 +21,14 @@ pub enum Challenge {
 /// The schemes that a registry offers where landfall knows none of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("offered: {}", if .0.is_empty() { "nothing".to_owned() } else { .0.join(", ") })]
-pub struct UnknownSchemes(pub Vec<String>);
+pub(crate) struct UnknownSchemes(pub Vec<String>);
 
 impl Challenge {
     /// The challenge to answer, Bearer before Basic.
     ///
     /// # Errors
     /// The schemes that were offered, where neither is among them.
-    pub fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
         let mut offered = Vec::new();
         let mut basic = false;
         for value in headers.get_all(WWW_AUTHENTICATE) {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use url::Url;
 
 /// The rules by host that flags, site, keychain and certs.d folders (`trust`) give.
-pub fn host_rules(
+pub(crate) fn host_rules(
     site: Option<&Site>,
     plain: &[String],
     keychain: &Keychain,

@@ -141,7 +141,7 @@ impl Session {
 
 /// Why bytes are no list of referrers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoReferrersList {
+pub(crate) enum NoReferrersList {
     /// They are a manifest of another kind.
     #[error("the answer is no index")]
     Other,
@@ -154,7 +154,7 @@ pub enum NoReferrersList {
 ///
 /// # Errors
 /// When the bytes are no index.
-pub fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
+pub(crate) fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> {
     match Manifest::parse(bytes, None)? {
         (Manifest::Index(children), _) => Ok(children),
         _ => Err(NoReferrersList::Other),

@@ -12,7 +12,7 @@ use url::Url;
 ///
 /// # Errors
 /// What is wrong with a proxy's URL or its credentials; never the URL itself.
-pub fn proxy_rules(
+pub(crate) fn proxy_rules(
     site: Option<&Site>,
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<ProxyRules, SetupError> {

@@ -4,7 +4,7 @@
 use crate::http::{ApiError, ErrorKind};
 
 /// Whether the registry has no room for more: a quota of the project, or its disk.
-pub fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
+pub(crate) fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
     let refused = match kind {
         ErrorKind::Status(507) => return true,
         ErrorKind::Status(status) => (400..500).contains(&status),
@@ -14,7 +14,7 @@ pub fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
 }
 
 /// Whether the registry may keep a tag from being written again: ECR and Harbor answer 400, 409 or 412.
-pub fn is_immutable(kind: ErrorKind, codes: &[ApiError]) -> bool {
+pub(crate) fn is_immutable(kind: ErrorKind, codes: &[ApiError]) -> bool {
     let refused = matches!(kind, ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412));
     refused && speak_of(codes, &["immutable", "already exist", "tag_invalid", "overwrit"])
 }

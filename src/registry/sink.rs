@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A repository of a registry as a [`Sink`].
 #[derive(Clone)]
-pub struct RegistrySink(Arc<Inner>);
+pub(crate) struct RegistrySink(Arc<Inner>);
 
 struct Inner {
     session: Arc<Session>,
@@ -29,7 +29,7 @@ struct Inner {
 impl RegistrySink {
     /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where one is named and
     /// the registry agrees.
-    pub fn new(session: Arc<Session>, repository: Arc<str>, from: Option<Arc<str>>) -> RegistrySink {
+    pub(crate) fn new(session: Arc<Session>, repository: Arc<str>, from: Option<Arc<str>>) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
         RegistrySink(Arc::new(Inner { session, repository, from, refuses_mounts, cuts }))
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why no configuration can be made.
 #[derive(Debug, thiserror::Error)]
-pub enum RenderError {
+pub(crate) enum RenderError {
     /// Two charts need different values under one key.
     #[error(
         "{first} and {second} both have {path}, with different images; make an overlay for each of them by itself"

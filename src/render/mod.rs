@@ -6,8 +6,8 @@ mod helm_values;
 mod overlay;
 mod platform;
 
-pub use error::RenderError;
-pub use platform::{Input, Platform, Rendered, Request, Spec};
+pub(crate) use error::RenderError;
+pub(crate) use platform::{Input, Platform, Rendered, Request, Spec};
 
 /// Every platform, in the order in which the command line lists them.
-pub const PLATFORMS: &[&dyn Platform] = &[&helm_values::HelmValues];
+pub(crate) const PLATFORMS: &[&dyn Platform] = &[&helm_values::HelmValues];

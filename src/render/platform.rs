@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A platform that `landfall render` writes configuration for.
-pub trait Platform: Sync {
+pub(crate) trait Platform: Sync {
     /// How the command line offers it.
     fn spec(&self) -> &'static Spec;
 
@@ -22,7 +22,7 @@ pub trait Platform: Sync {
 
 /// How the command line offers a platform.
 #[derive(Debug)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// Its word on the command line.
     pub name: &'static str,
     /// What it writes, in one line.
@@ -37,7 +37,7 @@ pub struct Spec {
 
 /// Files that a platform reads: arguments of the command line, or the values of a flag that may be repeated.
 #[derive(Debug)]
-pub struct Input {
+pub(crate) struct Input {
     /// Its name, and that of the flag.
     pub name: &'static str,
     /// The short form of its flag. Without one, the files are arguments, and there is at least one.
@@ -50,7 +50,7 @@ pub struct Input {
 
 /// What to write configuration from.
 #[derive(Debug)]
-pub struct Request<'r> {
+pub(crate) struct Request<'r> {
     /// The lock.
     pub lock: &'r Lock,
     /// Where its items go.
@@ -65,14 +65,14 @@ pub struct Request<'r> {
 
 impl Request<'_> {
     /// The files of the input `name`.
-    pub fn paths(&self, name: &str) -> &[PathBuf] {
+    pub(crate) fn paths(&self, name: &str) -> &[PathBuf] {
         self.inputs.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 /// The configuration, and what there is to say about it.
 #[derive(Debug, Default)]
-pub struct Rendered {
+pub(crate) struct Rendered {
     /// The configuration.
     pub text: String,
     /// What it changes, one line each: shown where the configuration goes to a file.

@@ -5,7 +5,8 @@ mod item;
 mod progress;
 mod summary;
 
-pub use escape::escape;
+pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
 pub use progress::{Progress, Silent};
-pub use summary::{ErrorInfo, HostUse, Report, RunStatus, Side, Totals};
+pub use summary::{Report};
+pub(crate) use summary::{ErrorInfo, HostUse, RunStatus, Side, Totals};

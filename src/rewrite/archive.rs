@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What became of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Archived {
+pub(crate) struct Archived {
     /// The new archive; the old one where nothing was changed.
     pub bytes: Vec<u8>,
     /// Each text that was looked at.
@@ -23,7 +23,7 @@ pub struct Archived {
 
 /// A text in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub(crate) struct Member {
     /// Its path in the archive; of a chart within a chart, after that chart's.
     pub path: String,
     /// The text as it was.
@@ -44,7 +44,7 @@ struct Raw {
 ///
 /// # Errors
 /// When it is no chart that can be read.
-pub fn rewrite_chart(
+pub(crate) fn rewrite_chart(
     bytes: &[u8],
     index: &ReferenceIndex,
     options: Options,

@@ -196,7 +196,7 @@ pub fn read(input: &Input) -> Result<Content, RewriteError> {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), RewriteError> {
+pub(crate) fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), RewriteError> {
     let attempt = || {
         let like = fs::metadata(from)?;
         match from == to {

@@ -7,7 +7,7 @@
 //! scanned like any other; `source_map` maps edits of values to bytes of the text.
 
 mod archive;
-pub mod audit;
+pub(crate) mod audit;
 mod base64_text;
 mod chart;
 mod edit;
@@ -34,15 +34,18 @@ mod text;
 mod walk;
 mod yaml;
 
-pub use archive::{Archived, Member, rewrite_chart};
-pub use chart::{Chart, ChartError, coalesce, values_of};
-pub use edit::Edit;
-pub use error::{ArchiveError, RewriteError};
+pub(crate) use archive::{Archived, Member, rewrite_chart};
+pub(crate) use chart::{Chart, ChartError, coalesce, values_of};
+pub(crate) use edit::Edit;
+pub(crate) use error::{ArchiveError, RewriteError};
 pub use index::ReferenceIndex;
-pub use inputs::{Content, Input, inputs, read, write};
-pub use occurrence::{Meaning, Occurrence};
+pub use inputs::{Content, Input, inputs, read};
+pub(crate) use inputs::{write};
+pub use occurrence::{Meaning};
+pub(crate) use occurrence::{Occurrence};
 pub use options::Options;
-pub use role::Role;
+pub(crate) use role::Role;
 pub use scan::{Rewritten, rewrite, scan};
-pub use scan_result::{ReadAs, ScanResult};
+pub use scan_result::{ReadAs};
+pub(crate) use scan_result::{ScanResult};
 pub use syntax::Syntax;

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 const REMEMBERED: usize = 1024;
 
 /// The users of a password file.
-pub struct Users {
+pub(crate) struct Users {
     /// User -> bcrypt hash.
     hashes: BTreeMap<String, String>,
     /// Digests of verified headers: bcrypt is slow on purpose, and a push makes hundreds of requests.
@@ -28,7 +28,7 @@ impl Users {
     ///
     /// # Errors
     /// When it cannot be read, names no user, or has another kind of hash.
-    pub fn load(path: &Path) -> Result<Users, ServeError> {
+    pub(crate) fn load(path: &Path) -> Result<Users, ServeError> {
         let wrong = |why: String| ServeError::Users { path: path.into(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let mut hashes = BTreeMap::new();

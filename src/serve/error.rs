@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// `--listen` is not an address.
     #[error("cannot listen at '{address}': {why}; write HOST:PORT, as in 127.0.0.1:5000")]
     Address {

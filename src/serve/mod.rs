@@ -32,8 +32,8 @@ mod testing;
 mod upload_sessions;
 mod writable;
 
-pub use auth::Users;
-pub use error::ServeError;
-pub use export::{ExportError, export_files};
-pub use options::{Options, ServedBundle, Serving};
-pub use run::serve;
+pub(crate) use auth::Users;
+pub(crate) use error::ServeError;
+pub(crate) use export::{ExportError, export_files};
+pub(crate) use options::{Options, ServedBundle, Serving};
+pub(crate) use run::serve;

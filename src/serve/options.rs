@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A bundle, or anything else that has a lock and content.
-pub struct ServedBundle {
+pub(crate) struct ServedBundle {
     /// Its name for people, such as its file name.
     pub name: String,
     /// Its digest, where it has one.
@@ -25,7 +25,7 @@ pub struct ServedBundle {
 }
 
 /// What to serve, and to whom.
-pub struct Options<'a> {
+pub(crate) struct Options<'a> {
     /// `HOST:PORT`; port 0 takes a free one.
     pub listen: String,
     /// What is served. Where two bundles hold one name, the later one counts.
@@ -50,7 +50,7 @@ pub struct Options<'a> {
 
 /// What a started server serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
+pub(crate) struct Serving {
     /// `http://127.0.0.1:5000`
     pub url: String,
     /// The number of items of each kind, also where it is 0.

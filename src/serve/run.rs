@@ -17,7 +17,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the server cannot start.
-pub async fn serve(
+pub(crate) async fn serve(
     options: Options<'_>,
     ready: impl FnOnce(&Serving),
     stop: impl Future<Output = ()>,

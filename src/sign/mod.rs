@@ -14,7 +14,7 @@ mod tests;
 mod wire;
 
 pub use allowed::AllowedSigners;
-pub use error::Error;
+pub(crate) use error::Error;
 pub use key::PublicKey;
-pub use signature::Signature;
+pub(crate) use signature::Signature;
 pub use signer::Signer;

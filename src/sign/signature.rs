@@ -11,7 +11,7 @@ const VERSION: u32 = 1;
 
 /// A signature. That it is one says nothing yet: [`Signature::check`] does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signature {
+pub(crate) struct Signature {
     key: PublicKey,
     namespace: String,
     hash: Hash,
@@ -61,7 +61,7 @@ impl Signature {
     ///
     /// # Errors
     /// [`Error::Malformed`].
-    pub fn parse(text: &[u8]) -> Result<Signature, Error> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Signature, Error> {
         let read = || {
             let bytes = unarmoured(LABEL, std::str::from_utf8(text).ok()?)?;
             let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
@@ -81,7 +81,7 @@ impl Signature {
     }
 
     /// Whose signature it says it is.
-    pub fn key(&self) -> &PublicKey {
+    pub(crate) fn key(&self) -> &PublicKey {
         &self.key
     }
 
@@ -90,7 +90,7 @@ impl Signature {
     ///
     /// # Errors
     /// When it did not, or when that cannot be told.
-    pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
+    pub(crate) fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
         if self.namespace != namespace {
             let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());
             return Err(Error::Namespace { found, wanted });

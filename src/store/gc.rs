@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The kind of a file that nothing needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Waste {
+pub(crate) enum Waste {
     /// A blob or a manifest.
     Blob,
     /// The beginning, or parts, of one that was never finished.
@@ -34,7 +34,7 @@ impl fmt::Display for Waste {
 
 /// A file of the store that nothing needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Removed {
+pub(crate) struct Removed {
     /// What it is.
     pub what: Waste,
     /// Of which content.
@@ -47,7 +47,7 @@ pub struct Removed {
 
 /// What a sweep found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
+pub(crate) struct Swept {
     /// What was removed, or would be.
     pub removed: Vec<Removed>,
     /// How many blobs stay.
@@ -63,7 +63,7 @@ pub struct Swept {
 ///
 /// # Errors
 /// When another process uses the store, or a file cannot be read or removed.
-pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Swept, StoreError> {
+pub(crate) fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Swept, StoreError> {
     let disk = if dry_run { Disk::open(dir)? } else { Disk::open_alone(dir)? };
     let mut swept = Swept::default();
     for folder in entries(&dir.join("blobs"))? {

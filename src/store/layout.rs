@@ -52,7 +52,7 @@ impl From<Value> for Child {
 
 /// Names and what they stand at: the content of `index.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LayoutIndex {
+pub(crate) struct LayoutIndex {
     names: BTreeMap<String, (Descriptor, Option<String>)>,
 }
 
@@ -61,7 +61,7 @@ impl LayoutIndex {
     ///
     /// # Errors
     /// When it is no JSON.
-    pub fn parse(bytes: &[u8]) -> Result<LayoutIndex, serde_json::Error> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<LayoutIndex, serde_json::Error> {
         #[derive(Deserialize)]
         struct Found {
             #[serde(default)]
@@ -72,7 +72,7 @@ impl LayoutIndex {
     }
 
     /// Adds or replaces the entries' names.
-    pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) {
+    pub(crate) fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) {
         for entry in entries {
             let entry = entry.borrow();
             let artifact = entry.artifact_type.map(str::to_owned);
@@ -86,7 +86,7 @@ impl LayoutIndex {
     }
 
     /// The document, sorted by name: equal content gives equal bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let manifests = self.names.iter().map(|(name, (top, artifact))| Named {
             media_type: &top.media_type,
             digest: &top.digest,

@@ -11,5 +11,5 @@ mod records;
 
 pub use disk::Disk;
 pub use error::StoreError;
-pub use gc::{Removed, Swept, Waste, gc};
-pub use layout::LayoutIndex;
+pub(crate) use gc::{Removed, Swept, Waste, gc};
+pub(crate) use layout::LayoutIndex;

@@ -9,7 +9,7 @@ use reqwest::header::{AUTHORIZATION, RANGE};
 ///
 /// # Errors
 /// When there is no answer.
-pub async fn get(
+pub(crate) async fn get(
     sessions: &Sessions,
     method: Method,
     url: &str,
@@ -37,7 +37,7 @@ pub async fn get(
 ///
 /// # Errors
 /// The status, by its class.
-pub async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
+pub(crate) async fn expect_file(response: Response, url: &str) -> Result<Response, Error> {
     let response = answered(response)?;
     if response.is_page() && !is_page(url) { Err(response.page("the file").await) } else { Ok(response) }
 }

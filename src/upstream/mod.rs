@@ -4,5 +4,5 @@ mod file;
 mod foreign;
 mod source;
 
-pub use file::{expect_file, get};
-pub use source::{UploadFeed, Upstreams};
+pub(crate) use file::{expect_file, get};
+pub(crate) use source::{UploadFeed, Upstreams};

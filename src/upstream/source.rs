@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Registries and web servers, by the names in the lock.
 #[derive(Clone)]
-pub struct Upstreams(pub Arc<Sessions>);
+pub(crate) struct Upstreams(pub Arc<Sessions>);
 
 impl Source for Upstreams {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
@@ -70,7 +70,7 @@ fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'sta
 
 /// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: an upload
 /// holds a slot of that host while it waits for them.
-pub struct UploadFeed(pub Upstreams);
+pub(crate) struct UploadFeed(pub Upstreams);
 
 impl Source for UploadFeed {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {

@@ -9,7 +9,7 @@ fn shipped(name: &str) -> PathBuf {
 }
 
 fn wanted(path: PathBuf) -> Wanted {
-    load(&[path]).unwrap_or_else(|error| panic!("{error}"))
+    load_manifests(&[path]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn names(wanted: &Wanted) -> Vec<String> {

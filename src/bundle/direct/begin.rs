@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 
 /// How a direct bundle starts.
 #[derive(Debug)]
-pub enum Start {
+pub(crate) enum Start {
     /// It is there already, complete and verified; signed by this key, where it is signed.
     Complete(PackedBundle, Option<PublicKey>),
     /// It is to be made, from the beginning or from where an earlier run stopped.
@@ -41,7 +41,7 @@ impl DirectBundle {
     ///
     /// # Errors
     /// When another process writes it, there is not enough room, or the files cannot be made.
-    pub fn begin(
+    pub(crate) fn begin(
         plan: Arc<PackPlan>,
         store: Option<Disk>,
         out: &Path,

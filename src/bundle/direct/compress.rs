@@ -28,7 +28,7 @@ impl DirectBundle {
     ///
     /// # Errors
     /// When content that arrived cannot be read, or the file cannot be written.
-    pub fn compress(&self) -> Result<(), Error> {
+    pub(crate) fn compress(&self) -> Result<(), Error> {
         let state = &*self.0;
         let failed = |source| Error::Write { path: state.path.clone(), source };
         let (first, mut end) = {

@@ -23,7 +23,7 @@ impl DirectBundle {
     ///
     /// # Errors
     /// When content is missing, or the file cannot be written.
-    pub fn finish(&self) -> Result<PackedBundle, Error> {
+    pub(crate) fn finish(&self) -> Result<PackedBundle, Error> {
         let state = &*self.0;
         let failed = |source| Error::Write { path: state.out.clone(), source };
         let mut contents = state.contents.clone();

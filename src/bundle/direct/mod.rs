@@ -15,5 +15,5 @@ mod reuse;
 mod sink;
 mod state;
 
-pub use begin::Start;
-pub use state::DirectBundle;
+pub(crate) use begin::Start;
+pub(crate) use state::DirectBundle;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A bundle that is being made straight from upstream. Clones share it.
 #[derive(Debug, Clone)]
-pub struct DirectBundle(pub(super) Arc<State>);
+pub(crate) struct DirectBundle(pub(super) Arc<State>);
 
 pub(super) struct State {
     pub plan: Arc<PackPlan>,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for State {
 
 impl DirectBundle {
     /// Ends the arrivals, so that [`DirectBundle::compress`] may end.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.0.arrivals.1.notify_all();
     }

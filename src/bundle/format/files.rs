@@ -44,7 +44,7 @@ pub(crate) fn number_of(base: &Path, path: &Path) -> Option<usize> {
 
 /// Where the checksums of the files of the bundle `base` stand: those of its volumes, or its own, and those
 /// of the programs beside it.
-pub fn checksums_path(base: &Path) -> PathBuf {
+pub(crate) fn checksums_path(base: &Path) -> PathBuf {
     suffixed(base, ".sha256sums")
 }
 

@@ -21,7 +21,7 @@ pub(crate) const SIGNATURE: &str = "landfall-contents.json.sig";
 pub(crate) const DELTA: &str = "delta";
 
 /// What signatures of bundles are made for (PROTOCOL.sshsig, "namespace").
-pub const NAMESPACE: &str = "landfall-bundle-v1";
+pub(crate) const NAMESPACE: &str = "landfall-bundle-v1";
 
 /// An item of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,5 +4,5 @@ pub(crate) mod base;
 pub(crate) mod pack_plan;
 pub(crate) mod planned_entry;
 
-pub use base::Base;
+pub(crate) use base::Base;
 pub use pack_plan::PackPlan;

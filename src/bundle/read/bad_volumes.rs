@@ -10,7 +10,7 @@ use std::path::Path;
 /// Compares the volumes that `path` means with the checksums beside them, after opening or reading them has failed with
 /// `error`. Returns an error that names all volumes that are missing, cut short, damaged or of another bundle; or
 /// `error` itself where that says no more, or there are no checksums.
-pub fn name_bad_volumes(error: Error, path: &Path, progress: &dyn Progress) -> Error {
+pub(crate) fn name_bad_volumes(error: Error, path: &Path, progress: &dyn Progress) -> Error {
     let (Error::Damaged { .. } | Error::Missing { .. }) = error else { return error };
     let Ok(Some(volumes)) = VolumeSet::of(path) else { return error };
     let sums = checksums::read(&volumes.base);

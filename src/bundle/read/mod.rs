@@ -16,8 +16,8 @@ pub(crate) mod volume_reader;
 pub(crate) mod volume_set;
 pub(crate) mod without_volume;
 
-pub use bad_volumes::name_bad_volumes;
+pub(crate) use bad_volumes::name_bad_volumes;
 pub use bundle::Bundle;
 pub use signed_by::SignedBy;
 pub use verify::{Verified, verify};
-pub use volume_set::is_split;
+pub(crate) use volume_set::is_split;

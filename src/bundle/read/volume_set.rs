@@ -60,7 +60,7 @@ impl VolumeSet {
 }
 
 /// Whether `path` means the volumes of a bundle, not one file.
-pub fn is_split(path: &Path) -> bool {
+pub(crate) fn is_split(path: &Path) -> bool {
     matches!(VolumeSet::of(path), Ok(Some(_)))
 }
 

@@ -12,6 +12,7 @@ mod remove;
 pub(crate) mod sign;
 pub(crate) mod volume_writer;
 
-pub use only_volume::write_volume;
-pub use pack::{PackedBundle, write, write_packaged};
+pub(crate) use only_volume::write_volume;
+pub use pack::{PackedBundle, write_packaged};
+pub(crate) use pack::{write};
 pub use packaging::Packaging;

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When other volumes are missing or damaged, the contents index was in the volume, content is missing,
 /// or the new volume would not be what it was.
-pub fn write_volume(
+pub(crate) fn write_volume(
     like: &Path,
     number: usize,
     out: Option<&Path>,

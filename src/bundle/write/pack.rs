@@ -48,7 +48,7 @@ impl PackedBundle {
 /// # Errors
 /// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
 /// nothing stands at `out` that did not stand there before.
-pub fn write(
+pub(crate) fn write(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
     out: &Path,

@@ -91,7 +91,7 @@ pub fn file_repository(url: &str) -> String {
 }
 
 /// The tag of a file's artifact: the first 12 hex digits of the file's digest.
-pub fn file_tag(digest: &Digest) -> String {
+pub(crate) fn file_tag(digest: &Digest) -> String {
     digest.short(12)
 }
 

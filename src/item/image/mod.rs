@@ -11,6 +11,7 @@ mod verify;
 mod wish;
 mod written;
 
-pub use locked::{Image, LockedManifest, Referrer, Trimmed};
-pub use wish::WantedImage;
+pub use locked::{Image, LockedManifest, Trimmed};
+pub(crate) use locked::{Referrer};
+pub(crate) use wish::WantedImage;
 pub(crate) use written::{listed, platforms};

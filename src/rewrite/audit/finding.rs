@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What a text names at one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// Line, from 1.
     pub line: usize,
     /// Column, in characters from 1.
@@ -22,7 +22,7 @@ pub struct Finding {
 
 /// A [`Finding`] and its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FileFinding {
+pub(crate) struct FileFinding {
     /// The file; of an archive, its path and the path inside.
     pub file: String,
     /// What was found there.
@@ -32,7 +32,7 @@ pub struct FileFinding {
 
 impl FileFinding {
     /// One line for people: place, `word`, reference, why.
-    pub fn line(&self, word: &str) -> String {
+    pub(crate) fn line(&self, word: &str) -> String {
         let Finding { line, column, path, reference, coverage } = &self.finding;
         let why = match coverage {
             Coverage::Missing { why, .. } | Coverage::Undecided { why } => why,
@@ -44,7 +44,7 @@ impl FileFinding {
 }
 
 /// A path of keys as `helm --set` takes it.
-pub fn dotted(path: &[String]) -> String {
+pub(crate) fn dotted(path: &[String]) -> String {
     path.iter().enumerate().fold(String::new(), |out, (at, key)| {
         let item = key.starts_with('[') && key.ends_with(']');
         let dot = if at == 0 || item { "" } else { "." };
@@ -59,7 +59,7 @@ fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Resul
 /// What a lock says about a reference or URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
-pub enum Coverage {
+pub(crate) enum Coverage {
     /// It is this locked item.
     Held {
         /// Its name in the lock.

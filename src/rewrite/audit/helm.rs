@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// A helm and the values to give it.
 #[derive(Debug, Clone)]
-pub struct Helm {
+pub(crate) struct Helm {
     /// The program.
     pub program: PathBuf,
     values: Vec<PathBuf>,
@@ -15,7 +15,7 @@ pub struct Helm {
 
 /// Why helm cannot render a chart.
 #[derive(Debug, thiserror::Error)]
-pub enum HelmError {
+pub(crate) enum HelmError {
     /// It cannot be run.
     #[error(transparent)]
     Run(io::Error),
@@ -29,7 +29,7 @@ pub enum HelmError {
 
 impl Helm {
     /// The first `helm` in the folders of `path`, the value of PATH.
-    pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<Helm> {
+    pub(crate) fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<Helm> {
         let folders = std::env::split_paths(path?);
         let program = folders.map(|folder| folder.join("helm")).find(|program| program.is_file())?;
         Some(Helm { program, values: values.to_vec() })

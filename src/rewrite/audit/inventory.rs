@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a lock holds, by every name that an item has.
 #[derive(Debug)]
-pub struct Inventory<'a> {
+pub(crate) struct Inventory<'a> {
     index: ReferenceIndex,
     images: Vec<ReferencedItem<'a>>,
     /// Images by `registry/repository`, upstream.
@@ -34,7 +34,7 @@ pub struct Inventory<'a> {
 impl<'a> Inventory<'a> {
     /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and the
     /// base URL of the site's file server.
-    pub fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
+    pub(crate) fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
         // where there is no site, nothing has the name of a destination
         let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
         let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
@@ -76,7 +76,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// The index of the same lock, for scans and rewriting.
-    pub fn index(&self) -> &ReferenceIndex {
+    pub(crate) fn index(&self) -> &ReferenceIndex {
         &self.index
     }
 

@@ -19,9 +19,9 @@ mod tree;
 mod urls;
 mod well_known;
 
-pub use finding::{Coverage, FileFinding, Finding, dotted};
-pub use helm::{Helm, HelmError};
-pub use inventory::Inventory;
-pub use template_defaults::fill_template_defaults;
-pub use text::audit;
-pub use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};
+pub(crate) use finding::{Coverage, FileFinding, Finding, dotted};
+pub(crate) use helm::{Helm, HelmError};
+pub(crate) use inventory::Inventory;
+pub(crate) use template_defaults::fill_template_defaults;
+pub(crate) use text::audit;
+pub(crate) use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};

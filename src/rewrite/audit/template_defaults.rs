@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Fills in `values`, the effective values of `chart`, what its templates would: so that every image in
 /// them reads as it is pulled. Gives the paths of the `global.imageRegistry` keys that count.
-pub fn fill_template_defaults(
+pub(crate) fn fill_template_defaults(
     chart: &Chart,
     values: &mut Mapping,
     inventory: &Inventory<'_>,

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Everything that `text` names, in its order. `name` is the file's: it says how it is read.
-pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
+pub(crate) fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;
     let syntax = Syntax::of(name);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What was found in a tree.
 #[derive(Debug, Default)]
-pub struct Audited {
+pub(crate) struct Audited {
     /// How many files and charts were read.
     pub read: usize,
     /// What they name, in their order.
@@ -26,7 +26,7 @@ pub struct Audited {
 
 /// A file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unread {
+pub(crate) struct Unread {
     /// The file.
     pub file: String,
     /// Why.
@@ -51,7 +51,7 @@ enum UnreadError {
 ///
 /// # Errors
 /// When a path cannot be read. What cannot be read inside a folder is in the result.
-pub fn audit_tree(
+pub(crate) fn audit_tree(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
     limits: &Limits,
@@ -64,7 +64,7 @@ pub fn audit_tree(
 ///
 /// # Errors
 /// As [`audit_tree`].
-pub fn discover(
+pub(crate) fn discover(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
     limits: &Limits,
@@ -106,7 +106,7 @@ pub fn discover(
 }
 
 /// What `text`, the content of `file`, names.
-pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+pub(crate) fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let placed = |finding| FileFinding { file: file.to_owned(), finding };
     audit(Path::new(file), text, inventory).into_iter().map(placed).collect()
 }
@@ -158,7 +158,7 @@ fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>
 
 /// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to
 /// a subchart that is switched off is not missing.
-pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
+pub(crate) fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
     if let (Coverage::Missing { .. }, Some(condition)) = (&finding.coverage, chart.off(&finding.path, values))
     {
         finding.coverage = Coverage::Undecided { why: format!("its chart is switched off by {condition}") };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why a chart cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ChartError {
+pub(crate) enum ChartError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {

@@ -6,7 +6,7 @@ use serde_yaml::{Mapping, Value};
 
 /// A chart with its subcharts.
 #[derive(Debug, Clone)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// Its name in Chart.yaml.
     pub name: String,
     /// Its version.
@@ -31,7 +31,7 @@ pub struct Chart {
 impl Chart {
     /// Its defaults with those of its subcharts under their keys, as Helm puts them together, and with
     /// `over` laid over them.
-    pub fn effective(&self, over: &Mapping) -> Mapping {
+    pub(crate) fn effective(&self, over: &Mapping) -> Mapping {
         let mut values = over.clone();
         coalesce(&mut values, &self.values);
         for chart in &self.subcharts {
@@ -48,7 +48,7 @@ impl Chart {
     }
 
     /// The condition by which `values`, its effective ones, switch off the subchart that `path` leads into.
-    pub fn off(&self, path: &[String], values: &Mapping) -> Option<&str> {
+    pub(crate) fn off(&self, path: &[String], values: &Mapping) -> Option<&str> {
         let (first, rest) = path.split_first()?;
         let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
         chart.is_off(values).or_else(|| chart.off(rest, values.get(first)?.as_mapping()?))
@@ -70,14 +70,14 @@ impl Chart {
     }
 
     /// Its documents and those of its subcharts that are not values, where they are in archives.
-    pub fn documents(&self) -> Vec<&(String, String)> {
+    pub(crate) fn documents(&self) -> Vec<&(String, String)> {
         let below = self.subcharts.iter().flat_map(Chart::documents);
         self.documents.iter().chain(below).collect()
     }
 
     /// Where the values file, or that of a subchart, says what stands at `path`: file, line and column.
     /// Where it does not stand in so many words, the place of what it would stand in.
-    pub fn place(&self, path: &[String]) -> (String, usize, usize) {
+    pub(crate) fn place(&self, path: &[String]) -> (String, usize, usize) {
         let root = Node::parse(&self.values_text).unwrap_or_default();
         let (mut node, mut depth) = (&root, 0);
         for key in path {

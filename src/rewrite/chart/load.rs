@@ -16,7 +16,7 @@ impl Chart {
     ///
     /// # Errors
     /// When it cannot be read or is no chart.
-    pub fn load(path: &Path, limits: &Limits) -> Result<Chart, ChartError> {
+    pub(crate) fn load(path: &Path, limits: &Limits) -> Result<Chart, ChartError> {
         let shown = path.display().to_string();
         let open = |source| ChartError::Open { path: path.into(), source };
         let files = match fs::metadata(path).map_err(open)?.is_dir() {

@@ -10,7 +10,7 @@ mod load;
 mod metadata;
 mod values;
 
-pub use error::ChartError;
-pub use helm_chart::Chart;
+pub(crate) use error::ChartError;
+pub(crate) use helm_chart::Chart;
 pub(super) use values::plain;
-pub use values::{coalesce, values_of};
+pub(crate) use values::{coalesce, values_of};

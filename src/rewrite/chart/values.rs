@@ -4,7 +4,7 @@ use crate::document::{self, Diagnostic};
 use serde_yaml::{Mapping, Value};
 
 /// Lays `over` over `under`, as Helm does: mappings are merged, a null takes the default away.
-pub fn coalesce(over: &mut Mapping, under: &Mapping) {
+pub(crate) fn coalesce(over: &mut Mapping, under: &Mapping) {
     for (key, default) in under {
         match (over.get_mut(key), default) {
             (None, _) => drop(over.insert(key.clone(), default.clone())),
@@ -15,7 +15,7 @@ pub fn coalesce(over: &mut Mapping, under: &Mapping) {
 }
 
 /// The values in `text`, with merge keys applied.
-pub fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
+pub(crate) fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
     let fault = |message: String| Diagnostic {
         file: file.into(),
         text: text.into(),

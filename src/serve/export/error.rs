@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Why files are not exported.
 #[derive(Debug, thiserror::Error)]
-pub enum ExportError {
+pub(crate) enum ExportError {
     /// A URL whose path would lead out of the folder, or is no path.
     #[error("{url} cannot be a file below the folder: {why}")]
     Path {

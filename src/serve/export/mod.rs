@@ -5,5 +5,5 @@ mod paths;
 mod run;
 mod write;
 
-pub use error::ExportError;
-pub use run::export_files;
+pub(crate) use error::ExportError;
+pub(crate) use run::export_files;

@@ -14,7 +14,7 @@ use std::path::Path;
 /// # Errors
 /// Before anything is written: when a URL cannot be a path, or two URLs become one path. Later failures are in
 /// the report.
-pub fn export_files(
+pub(crate) fn export_files(
     lock: &Lock,
     blobs: &dyn BlobRead,
     dir: &Path,
