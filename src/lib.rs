@@ -1,4 +1,3 @@
-#![allow(unused_imports)]
 //! landfall carries pinned software across an air gap.
 //!
 //! ```text
@@ -87,7 +86,7 @@ pub use store::{Disk as Store, StoreError};
 pub mod internals {
     #[cfg(any(test, fuzzing))]
     pub use crate::bundle::fuzz;
-    pub use crate::item::{LockedManifest, Sidecar, Trimmed, file_repository};
+    pub use crate::item::{LockedManifest, Referrer, Sidecar, Trimmed, file_repository};
     pub use crate::lockfile::{Accepted, Unresolved};
     pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};
     pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};

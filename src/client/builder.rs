@@ -78,7 +78,7 @@ impl ClientBuilder {
         for (host, _) in hosts.iter().filter(|(_, rule)| rule.tls.skip_verify) {
             self.progress.note(&format!("warning: the certificate of {host} is not checked (skipVerify)"));
         }
-        let proxies = proxy_rules(site, self.environment).map_err(SetupError::from)?;
+        let proxies = proxy_rules(site, self.environment)?;
         let transport = Transport::new(TransportConfig {
             limits: self.limits,
             proxies,

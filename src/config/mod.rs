@@ -2,5 +2,5 @@
 
 mod site;
 
+pub(crate) use site::{Credentials, Destinations, Proxy};
 pub use site::{IndexPolicy, Site, SiteError, mapping};
-pub(crate) use site::{ClusterNoProxy, Credentials, Destinations, NoProxy, PathEntry, Proxy, RegistrySite, Upstream};

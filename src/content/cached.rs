@@ -28,7 +28,12 @@ pub(crate) struct Cached {
 
 impl Cached {
     /// `upstream`, with `disk` in front.
-    pub(crate) fn new(disk: Arc<dyn LocalSink>, upstream: Arc<dyn Source>, keep: Keep, limits: Limits) -> Cached {
+    pub(crate) fn new(
+        disk: Arc<dyn LocalSink>,
+        upstream: Arc<dyn Source>,
+        keep: Keep,
+        limits: Limits,
+    ) -> Cached {
         // there is no end of a run to wait for: what comes is wanted now
         let (_, begun) = watch::channel(true);
         let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);

@@ -24,8 +24,8 @@ mod stream;
 mod transfer;
 mod writer;
 
-pub use cached::{Keep};
-pub(crate) use cached::{Cached};
+pub(crate) use cached::Cached;
+pub use cached::Keep;
 pub(crate) use chain::{BlobChain, MissingBlob, missing_blobs};
 pub(crate) use checked::{checked, read_part};
 pub(crate) use entry::{AttachedReferrer, Entry};

@@ -35,7 +35,11 @@ impl<T, R: Send + 'static> Schedule<T, R> {
     }
 
     /// Begins a task.
-    pub(crate) fn spawn(&mut self, slot: OwnedSemaphorePermit, task: impl Future<Output = R> + Send + 'static) {
+    pub(crate) fn spawn(
+        &mut self,
+        slot: OwnedSemaphorePermit,
+        task: impl Future<Output = R> + Send + 'static,
+    ) {
         self.running.spawn(async move {
             let _until_it_ends = slot;
             task.await

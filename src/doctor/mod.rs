@@ -8,9 +8,9 @@ mod status;
 mod target;
 mod variables;
 
-pub(crate) use diagnose::{Diagnosis, Step, diagnose};
+pub(crate) use diagnose::{Diagnosis, diagnose};
 pub(crate) use lint::LintMessage;
 pub(crate) use no_proxy::lint_entries;
 pub(crate) use status::CheckStatus;
-pub(crate) use target::{CheckTarget, TargetError, targets_of};
+pub(crate) use target::{CheckTarget, targets_of};
 pub(crate) use variables::lint_environment;

@@ -31,15 +31,11 @@ mod verifier;
 
 pub(crate) use body::{Body, ByteStream, Response};
 pub(crate) use certificate::Certificate;
-pub(crate) use connect::ConnectError;
 pub(crate) use error::{ApiError, Error, ErrorKind, shown_url};
 pub(crate) use html_page::{came_instead, looks_like_page, title};
-pub(crate) use inspect::{Handshake, Inspection};
-pub(crate) use ledger::{Ledger, Purpose};
-pub(crate) use no_proxy::NoProxyEntry;
-pub(crate) use proxy::{
-    ProxyAccount, ProxyChoice, ProxyRule, ProxyRules, ProxySettingError, ProxyUrl, ProxyUrlError,
-};
+pub(crate) use inspect::Inspection;
+pub(crate) use ledger::Purpose;
+pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
 pub(crate) use range::from_offset;
 pub(crate) use request::Request;
 pub(crate) use retry::{Attempts, RetryPolicy};

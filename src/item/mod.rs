@@ -24,18 +24,16 @@ mod text;
 
 pub(crate) use entry_reader::{Checked, EntryReader};
 pub(crate) use exclude::Exclude;
-pub use file::{file_repository};
+pub use file::file_repository;
 pub use file::{File, Sidecar};
-pub(crate) use file::{Checksum, WantedFile, file_tag};
-pub use image::{Image, LockedManifest, Trimmed};
-pub(crate) use image::{Referrer, WantedImage};
+pub use image::{Image, LockedManifest, Referrer, Trimmed};
 pub(crate) use image::{listed, platforms};
 pub(crate) use join::Contradiction;
-pub use kind::{Pins};
+pub use kind::Pins;
 pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem};
 #[cfg(test)]
-pub use note::Note;
-pub(crate) use resolver::{Cause, Resolver};
+pub(crate) use note::Note;
+pub(crate) use resolver::Resolver;
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, exclusion, has_files, kind_named, locked_name};
 pub(crate) use text::quoted;

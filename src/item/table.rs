@@ -26,10 +26,10 @@ pub(crate) use kinds;
 macro_rules! questions {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// The words for the kinds, in the order of the lock.
-        pub const KINDS: &[Kind] = &[$($(#[cfg($only)])* <$kind as ItemKind>::KIND,)*];
+        pub(crate) const KINDS: &[Kind] = &[$($(#[cfg($only)])* <$kind as ItemKind>::KIND,)*];
 
         /// Whether items of this kind are files that can be exported.
-        pub fn has_files(kind: Kind) -> bool {
+        pub(crate) fn has_files(kind: Kind) -> bool {
             $(
                 $(#[cfg($only)])*
                 if kind == <$kind as ItemKind>::KIND {
@@ -40,7 +40,7 @@ macro_rules! questions {
         }
 
         /// The kind of the item that people mean by `name`.
-        pub fn kind_named(name: &str) -> Kind {
+        pub(crate) fn kind_named(name: &str) -> Kind {
             let mut found = KINDS[0];
             $(
                 $(#[cfg($only)])*
@@ -55,7 +55,7 @@ macro_rules! questions {
         ///
         /// # Errors
         /// When it names none.
-        pub fn locked_name(text: &str, span: &SourceSpan) -> Checked<(Kind, String)> {
+        pub(crate) fn locked_name(text: &str, span: &SourceSpan) -> Checked<(Kind, String)> {
             let kind = kind_named(text);
             $(
                 $(#[cfg($only)])*
@@ -70,7 +70,7 @@ macro_rules! questions {
         ///
         /// # Errors
         /// When it names nothing.
-        pub fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        pub(crate) fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
             let kind = kind_named(text);
             $(
                 $(#[cfg($only)])*

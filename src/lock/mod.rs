@@ -4,7 +4,7 @@ mod diff;
 mod run;
 
 pub(crate) use crate::item::Pins;
-pub(crate) use crate::item::{Resolver};
+pub(crate) use crate::item::Resolver;
 pub(crate) use diff::{Change, diff};
-pub use run::{Locked};
-pub(crate) use run::{lock};
+pub use run::Locked;
+pub(crate) use run::lock;

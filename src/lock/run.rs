@@ -23,7 +23,7 @@ pub struct Locked {
 macro_rules! lock {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// Locks everything that is wanted.
-        pub async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
+        pub(crate) async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
             let mut total = 0;
             $($(#[cfg($only)])* { total += wanted.$section.len() as u64; })*
             resolver.progress().begin("lock", total, 0);

@@ -12,8 +12,6 @@ mod text;
 /// The name of the lock where none is given, and inside a bundle.
 pub(crate) const FILE_NAME: &str = "landfall.lock";
 
-pub(crate) use crate::item::{File, Image, LockedManifest, Sidecar, Trimmed};
-pub(crate) use crate::item::{Referrer};
 pub(crate) use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
 pub use error::LockError;

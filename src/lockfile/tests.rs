@@ -1,6 +1,7 @@
 //! Locks are written and read back, and invalid ones are refused.
 
 use super::*;
+use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
 

@@ -16,10 +16,7 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::document::Location;
-pub(crate) use crate::item::{Checksum, WantedFile, WantedImage};
 pub(crate) use draft::{DraftEntry, DraftItem, draft};
 pub use load::{Error, load};
 pub(crate) use schema::Document;
-pub use wanted::{Wanted};
-pub(crate) use wanted::{Endpoint};
+pub use wanted::Wanted;

@@ -16,7 +16,7 @@ macro_rules! document {
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         #[schemars(title = "landfall manifest")]
-        pub struct Document {
+        pub(crate) struct Document {
             /// `landfall/v1`.
             #[expect(dead_code, reason = "checked before the rest is read")]
             pub(super) api_version: ApiVersion,

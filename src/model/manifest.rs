@@ -103,7 +103,10 @@ impl RawDescriptor {
 impl Manifest {
     /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
     /// `content_type` without parameters, else the one that fits its fields (manifest.md, "mediaType").
-    pub(crate) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<(Manifest, String), ManifestError> {
+    pub(crate) fn parse(
+        bytes: &[u8],
+        content_type: Option<&str>,
+    ) -> Result<(Manifest, String), ManifestError> {
         let raw: RawManifest =
             serde_json::from_slice(bytes).map_err(|error| ManifestError::Json(error.to_string()))?;
         let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());

@@ -192,13 +192,6 @@ impl From<ImageRef> for String {
     }
 }
 
-/// `registry/repository` of a reference without tag and digest, such as an entry of `exclude` or the `repository` key of
-/// Helm values; `None` for other texts.
-pub(crate) fn repository_of(text: &str) -> Option<String> {
-    let reference: ImageRef = text.parse().ok()?;
-    (!reference.is_pinned()).then(|| reference.name())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

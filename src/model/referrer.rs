@@ -75,7 +75,10 @@ pub(crate) fn cosign_tags(subject: &Digest) -> Vec<String> {
 ///
 /// # Errors
 /// When `old` is not an index.
-pub(crate) fn merge_referrers(old: Option<&[u8]>, entries: &[Value]) -> Result<Option<Vec<u8>>, ManifestError> {
+pub(crate) fn merge_referrers(
+    old: Option<&[u8]>,
+    entries: &[Value],
+) -> Result<Option<Vec<u8>>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut index = match old {
         Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,

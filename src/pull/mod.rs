@@ -2,5 +2,5 @@
 
 mod run;
 
-pub use run::{PullError};
-pub(crate) use run::{pull};
+pub use run::PullError;
+pub(crate) use run::pull;

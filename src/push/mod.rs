@@ -19,12 +19,10 @@ mod run;
 mod uploader;
 
 pub use error::PushError;
-pub(crate) use missing::{Missing, MissingManifest, missing};
+pub(crate) use missing::{Missing, missing};
 pub use omitted::Omitted;
 pub use options::Options;
-pub use outcome::{Pushed};
-pub(crate) use outcome::{Moved, Replaced};
-pub(crate) use plan::{Delivery, Standing};
-pub(crate) use problem::{Problem, ProblemKind};
-pub(crate) use receipt::{Delivered, Receipt};
+pub use outcome::Pushed;
+pub(crate) use problem::ProblemKind;
+pub(crate) use receipt::Receipt;
 pub(crate) use run::push;

@@ -7,7 +7,7 @@ mod overlay;
 mod platform;
 
 pub(crate) use error::RenderError;
-pub(crate) use platform::{Input, Platform, Rendered, Request, Spec};
+pub(crate) use platform::{Input, Platform, Request};
 
 /// Every platform, in the order in which the command line lists them.
 pub(crate) const PLATFORMS: &[&dyn Platform] = &[&helm_values::HelmValues];

@@ -8,5 +8,5 @@ mod summary;
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
 pub use progress::{Progress, Silent};
-pub use summary::{Report};
+pub use summary::Report;
 pub(crate) use summary::{ErrorInfo, HostUse, RunStatus, Side, Totals};

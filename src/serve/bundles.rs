@@ -156,8 +156,9 @@ impl Bundles {
 mod tests {
     use super::super::testing::{Memory, file, image};
     use super::*;
-    use crate::item::{file_repository, file_tag};
-    use crate::lockfile::{Image, Lock};
+    use crate::item::Image;
+    use crate::item::file_repository;
+    use crate::lockfile::Lock;
     use crate::model::Digest;
     use std::sync::Arc;
 
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
-        let (place, tag) = (file_repository(&kubelet.name), file_tag(&kubelet.digest));
+        let (place, tag) = (file_repository(&kubelet.name), kubelet.digest.short(12));
         let bundles = bundles(vec![Lock { version: 1, files: vec![kubelet], ..Lock::default() }]);
         assert!(digest(&bundles, &place, None, &tag).is_some());
         assert_eq!(bundles.listings[0].items[0].repository_tag, format!("{place}:{tag}"));

@@ -114,7 +114,7 @@ mod tests {
     use super::super::testing::file;
     use super::*;
     use crate::item::LockedItem;
-    use crate::lockfile::{File, Sidecar};
+    use crate::item::{File, Sidecar};
 
     fn table(files: &[File]) -> FileTable {
         let mut table = FileTable::default();

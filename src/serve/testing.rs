@@ -1,7 +1,7 @@
 //! What the unit tests of this folder share: content in memory, and locked items made on the spot.
 
 use crate::content::{BlobRead, ContentError};
-use crate::lockfile::{File, Image};
+use crate::item::{File, Image};
 use crate::model::{Descriptor, Digest, media_type};
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -11,5 +11,5 @@ mod records;
 
 pub use disk::Disk;
 pub use error::StoreError;
-pub(crate) use gc::{Removed, Swept, Waste, gc};
+pub(crate) use gc::{Swept, gc};
 pub(crate) use layout::LayoutIndex;

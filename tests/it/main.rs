@@ -11,6 +11,7 @@ mod faults_push;
 mod full_disk;
 mod gc;
 mod kills;
+mod library;
 mod lock;
 mod manifest;
 mod peers;

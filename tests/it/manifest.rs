@@ -1,6 +1,6 @@
 //! The shipped manifests, the reference's example, and `landfall schema`.
 
-use crate::support::library::{Site, Wanted, load, mapping};
+use crate::support::library::{Site, Wanted, load_manifests, mapping};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

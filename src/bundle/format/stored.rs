@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn bytes_of_stored_content_lie_where_they_are_said_to() {
-        let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5).map(|n| (n * 31 >> 7) as u8).collect();
+        let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5).map(|n| ((n * 31) >> 7) as u8).collect();
         let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
         for from in [0, 1, BLOCK + 7, CHUNK, content.len()] {
             let mut read = vec![0; content.len() - from];

@@ -3,10 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use super::sample::{Packed, index_at, packed};
+use crate::bundle::format::contents::Contents;
 use crate::bundle::format::locator::Locator;
 use crate::bundle::format::names::LOCATOR;
 use crate::bundle::format::{frame, header};
-use crate::bundle::{Bundle, Contents, verify};
+use crate::bundle::{Bundle, verify};
 use crate::content::BlobRead;
 use crate::report::Silent;
 use std::fs;

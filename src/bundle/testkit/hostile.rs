@@ -2,9 +2,12 @@
 //! refused, and no content of it is handed out.
 
 use super::sample::{Packed, index_at, packed};
+use crate::bundle::Bundle;
+use crate::bundle::format::contents::Contents;
+use crate::bundle::format::form::Form;
+use crate::bundle::format::hash::{Frame, Hash};
 use crate::bundle::format::locator::Locator;
 use crate::bundle::format::{frame, header};
-use crate::bundle::{Bundle, Contents, Form, Frame, Hash};
 use crate::content::BlobRead;
 use std::fs;
 use std::io::Read;

@@ -1,20 +1,24 @@
 //! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
 #![allow(clippy::unwrap_used)]
 
+use crate::bundle::format::contents::Contents;
+use crate::bundle::format::form::Form;
+use crate::bundle::format::hash::Hash;
 use crate::bundle::format::stored::stored_len;
 use crate::bundle::format::{frame, header};
 use crate::bundle::write::fill::finish;
 use crate::bundle::write::volume_writer::VolumeWriter;
 use crate::bundle::*;
 use crate::content::{BlobRead, ContentError};
-use crate::lockfile::{File, Image, Lock};
+use crate::item::{File, Image};
+use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, media_type};
-use crate::report::Silent;
+use crate::report::{Progress, Silent};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Read};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Content in memory; sizes can be faked.
 #[derive(Default)]
@@ -136,4 +140,20 @@ pub(super) fn index_at(bundle: &Bundle) -> u64 {
 /// The first entry with this form that is a blob.
 pub(super) fn blob(contents: &Contents, form: Form) -> usize {
     contents.entries.iter().position(|entry| entry.is_blob() && entry.form == form).unwrap()
+}
+
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that `plan` misses are
+/// named inside the bundle.
+///
+/// # Errors
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
+/// nothing stands at `out` that did not stand there before.
+pub(super) fn write(
+    plan: &PackPlan,
+    blobs: &dyn BlobRead,
+    out: &Path,
+    options: PackOptions,
+    progress: &dyn Progress,
+) -> Result<PackedBundle, Error> {
+    write_packaged(plan, blobs, out, options, &Packaging::default(), progress)
 }

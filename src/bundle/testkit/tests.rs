@@ -1,6 +1,12 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
+use super::sample::write;
 use super::sample::{Memory, Packed, blob, index_at, packed, sample, today};
+use crate::bundle::format::contents::Contents;
+use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::form::Form;
+use crate::bundle::format::hash::{Frame, Hash};
+use crate::bundle::format::names::ItemName;
 use crate::bundle::format::{frame, header};
 use crate::bundle::*;
 use crate::content::BlobRead;

@@ -14,5 +14,4 @@ pub(crate) mod volume_writer;
 
 pub(crate) use only_volume::write_volume;
 pub use pack::{PackedBundle, write_packaged};
-pub(crate) use pack::{write};
 pub use packaging::Packaging;

@@ -42,22 +42,6 @@ impl PackedBundle {
     }
 }
 
-/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that `plan` misses are
-/// named inside the bundle.
-///
-/// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
-/// nothing stands at `out` that did not stand there before.
-pub(crate) fn write(
-    plan: &PackPlan,
-    blobs: &dyn BlobRead,
-    out: &Path,
-    options: PackOptions,
-    progress: &dyn Progress,
-) -> Result<PackedBundle, Error> {
-    write_packaged(plan, blobs, out, options, &Packaging::default(), progress)
-}
-
 /// Writes the bundle in volumes, with programs beside it, or signed, as `packaging` says.
 ///
 /// # Errors

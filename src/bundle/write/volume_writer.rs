@@ -32,7 +32,7 @@ enum Target {
     /// The file has the whole bundle.
     Whole,
     /// The file is the last volume so far.
-    Volumes(Volumes),
+    Volumes(Box<Volumes>),
     /// The file is one volume, which ends here; the bytes of others are dropped.
     Only { end: u64, cuts_frame: bool },
 }
@@ -70,7 +70,7 @@ impl VolumeWriter {
             counting: false,
         };
         let file = Arc::new(File::create(volume_path(base, 1))?);
-        let target = Target::Volumes(volumes);
+        let target = Target::Volumes(Box::new(volumes));
         Ok(VolumeWriter { target, ..VolumeWriter::file(file, 0, Some(flush)) })
     }
 

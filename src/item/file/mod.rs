@@ -9,6 +9,4 @@ mod wish;
 mod written;
 
 pub use locked::{File, Sidecar};
-pub use parts::{file_repository};
-pub(crate) use parts::{file_tag};
-pub(crate) use wish::{Checksum, WantedFile};
+pub use parts::file_repository;

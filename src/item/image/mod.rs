@@ -11,7 +11,6 @@ mod verify;
 mod wish;
 mod written;
 
+pub use locked::Referrer;
 pub use locked::{Image, LockedManifest, Trimmed};
-pub(crate) use locked::{Referrer};
-pub(crate) use wish::WantedImage;
 pub(crate) use written::{listed, platforms};

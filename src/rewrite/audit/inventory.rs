@@ -34,7 +34,12 @@ pub(crate) struct Inventory<'a> {
 impl<'a> Inventory<'a> {
     /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and the
     /// base URL of the site's file server.
-    pub(crate) fn new(lock: &'a Lock, mapping: Option<&Mapping>, files: Option<&str>, today: &str) -> Inventory<'a> {
+    pub(crate) fn new(
+        lock: &'a Lock,
+        mapping: Option<&Mapping>,
+        files: Option<&str>,
+        today: &str,
+    ) -> Inventory<'a> {
         // where there is no site, nothing has the name of a destination
         let nowhere = || Mapping::to(Target { registry: "site.invalid".into(), prefix: String::new() });
         let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));

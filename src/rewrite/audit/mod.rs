@@ -20,8 +20,8 @@ mod urls;
 mod well_known;
 
 pub(crate) use finding::{Coverage, FileFinding, Finding, dotted};
-pub(crate) use helm::{Helm, HelmError};
+pub(crate) use helm::Helm;
 pub(crate) use inventory::Inventory;
 pub(crate) use template_defaults::fill_template_defaults;
 pub(crate) use text::audit;
-pub(crate) use tree::{Audited, Unread, audit_text, audit_tree, discover, in_chart};
+pub(crate) use tree::{Audited, audit_text, audit_tree, discover, in_chart};

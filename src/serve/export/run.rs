@@ -53,7 +53,7 @@ pub(crate) fn export_files(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lockfile::Sidecar;
+    use crate::item::Sidecar;
     use crate::model::Digest;
     use crate::report::Silent;
     use crate::serve::testing::{Memory, file};

@@ -184,7 +184,8 @@ impl Rig {
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let (blobs, omitted) = (Arc::new(self.open(store)), Omitted::default());
         let client = self.client();
-        let pushing = client.push(&self.lock, blobs, &omitted, &self.far_side(), PushOptions::default());
+        let to = self.far_side();
+        let pushing = client.push(&self.lock, blobs, &omitted, &to, PushOptions::default());
         self.runtime.block_on(pushing)
     }
 

@@ -1,0 +1,21 @@
+//! The library as an embedding program uses it: `examples/mirror.rs` runs against two registries.
+
+#[path = "../../examples/mirror.rs"]
+#[allow(dead_code, reason = "its `main` is for the command line")]
+mod example;
+
+use crate::support::faults::Rig;
+use crate::support::library::{Item, Status};
+
+#[test]
+fn the_example_mirrors_a_manifest() {
+    let rig = Rig::new();
+    let manifest = rig.place.path("m.yaml");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let lines = runtime.block_on(example::mirror(manifest, &rig.down.address)).unwrap();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines.iter().all(|line| line.ends_with(": Done")), "{lines:?}");
+    rig.assert_arrived("the example");
+    let again: Vec<Item> = rig.push("first").unwrap().items;
+    assert!(again.iter().all(|item| item.status == Status::Present), "{again:?}");
+}
