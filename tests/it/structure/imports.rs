@@ -58,7 +58,7 @@ impl Crate {
             match item {
                 syn::Item::Mod(child) => {
                     let name = child.ident.to_string();
-                    let (inner, below) = ([&path[..], &[name.clone()]].concat(), folder.join(&name));
+                    let (inner, below) = ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
                     match &child.content {
                         Some((_, items)) => self.read(items, src, file, &below, inner),
                         None => {
@@ -104,7 +104,7 @@ impl Crate {
         };
         while let Some(name) = rest.first() {
             let module = self.0.get(&at)?;
-            let child = [&at[..], &[name.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(name)].concat();
             if module.items.contains(name) {
                 return Some(at);
             }
