@@ -58,7 +58,8 @@ impl Crate {
             match item {
                 syn::Item::Mod(child) => {
                     let name = child.ident.to_string();
-                    let (inner, below) = ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
+                    let (inner, below) =
+                        ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
                     match &child.content {
                         Some((_, items)) => self.read(items, src, file, &below, inner),
                         None => {
@@ -105,6 +106,11 @@ impl Crate {
         while let Some(name) = rest.first() {
             let module = self.0.get(&at)?;
             let child = [&at[..], std::slice::from_ref(name)].concat();
+            // in front of another name stands a module, though a function may be called the same
+            if rest.len() > 1 && self.0.contains_key(&child) {
+                (at, rest) = (child, &rest[1..]);
+                continue;
+            }
             if module.items.contains(name) {
                 return Some(at);
             }

@@ -112,11 +112,12 @@ fn an_arrow_back_and_a_circle_are_found() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    write("lib.rs", "mod low; mod high;");
+    // a function may be called as its module is
+    write("lib.rs", "mod low; mod high; pub use high::high;");
     write("low/mod.rs", "mod a; mod b; pub use a::A;");
     write("low/a.rs", "use super::b::B; pub struct A(B); #[cfg(test)] mod tests { use crate::high::High; }");
     write("low/b.rs", "pub struct B; fn f() { println!(\"{}\", crate::high::High) }");
-    write("high/mod.rs", "use crate::low; pub struct High(low::A);");
+    write("high/mod.rs", "use crate::low; pub struct High(low::A); pub fn high() {}");
     let imports = imports(folder.path());
     let order = BTreeMap::from([("high".to_owned(), 0), ("low".to_owned(), 1)]);
     assert_eq!(arrows_back(&imports, &order), ["low → high: src/low/b.rs imports High from src/high/mod.rs"]);
