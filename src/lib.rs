@@ -31,6 +31,11 @@
 //!
 //! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which may import which.
 
+#![cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, unused_imports, reason = "some of it is for the command line alone")
+)]
+
 mod bundle;
 #[cfg(feature = "cli")]
 mod cli;

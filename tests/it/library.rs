@@ -19,3 +19,21 @@ fn the_example_mirrors_a_manifest() {
     let again: Vec<Item> = rig.push("first").unwrap().items;
     assert!(again.iter().all(|item| item.status == Status::Present), "{again:?}");
 }
+
+#[test]
+fn a_library_build_has_neither_the_command_line_nor_the_server() {
+    let tree = |flags: &[&str]| {
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(["tree", "--locked", "--edges", "normal", "--prefix", "none"]);
+        let out = cargo.args(flags).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (all, library) = (tree(&[]), tree(&["--no-default-features"]));
+    for name in ["axum", "clap", "indicatif"] {
+        let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
+        assert!(is_in(&all) && !is_in(&library), "{name}");
+    }
+}
