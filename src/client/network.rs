@@ -3,7 +3,8 @@
 use super::ClientError;
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source};
-use crate::lock::{Locked, Pins, Resolver, lock};
+use crate::item::{Pins, Resolver};
+use crate::lock::{Locked, lock};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::Wanted;

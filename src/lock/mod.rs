@@ -3,8 +3,6 @@
 mod diff;
 mod run;
 
-pub(crate) use crate::item::Pins;
-pub(crate) use crate::item::Resolver;
 pub(crate) use diff::{Change, diff};
 pub use run::Locked;
 pub(crate) use run::lock;

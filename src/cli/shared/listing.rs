@@ -57,9 +57,6 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 pub(crate) fn count_kinds(items: &[Item]) -> String {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     items.iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
-    let words: Vec<String> = counts
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" }))
-        .collect();
+    let words: Vec<String> = counts.iter().map(|(kind, count)| count_of(*count, &kind.to_string())).collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

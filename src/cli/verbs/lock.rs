@@ -3,7 +3,8 @@
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lock::{Locked, Pins};
+use crate::item::Pins;
+use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::manifest;
 use crate::report::{Item, Report, Status};

@@ -3,7 +3,8 @@
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Keep;
-use crate::lock::{Locked, Pins};
+use crate::item::Pins;
+use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::manifest;
 use crate::store::Disk;
