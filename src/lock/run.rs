@@ -64,7 +64,10 @@ async fn find<K: ItemKind + Sync>(
         let name = K::wished(&wishes[at]);
         let found = K::resolve(resolver, &wishes[at], old.get(name).copied(), pins).await;
         resolver.progress().item(&name.to_string());
-        found
+        match found {
+            Found::Lost(Some(_), cause) if pins == Pins::Recall => Found::Lost(None, cause),
+            found => found,
+        }
     });
     finding.buffered(resolver.limits().jobs).collect().await
 }
