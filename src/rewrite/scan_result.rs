@@ -2,6 +2,7 @@
 
 use super::edit::{self, Edit};
 use super::occurrence::Occurrence;
+use crate::document::LineIndex;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -42,15 +43,11 @@ impl ScanResult {
     /// Sorts the occurrences by offset, and counts their lines and columns in `text`.
     pub(crate) fn with_lines(mut self, text: &str) -> ScanResult {
         self.found.sort_by_key(|occurrence| occurrence.at);
-        let (mut line, mut start, mut seen) = (1, 0, 0);
-        for occurrence in &mut self.found {
-            let at = occurrence.at.clamp(seen, text.len());
-            for (gap, _) in text[seen..at].match_indices('\n') {
-                (line, start) = (line + 1, seen + gap + 1);
+        if !self.found.is_empty() {
+            let lines = LineIndex::new(text);
+            for occurrence in &mut self.found {
+                (occurrence.line, occurrence.column) = lines.line_column(occurrence.at);
             }
-            seen = at;
-            (occurrence.line, occurrence.column) =
-                (line, text[start..at].trim_start_matches('\u{feff}').chars().count() + 1);
         }
         self
     }

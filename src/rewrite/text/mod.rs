@@ -1,7 +1,10 @@
 //! Texts without structure: references and URLs as exact words.
 
 mod comments;
+mod placeholder;
 mod secrets;
+#[cfg(test)]
+mod tests;
 mod url;
 mod words;
 
