@@ -52,6 +52,23 @@ impl ScanResult {
         self
     }
 
+    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may be a password.
+    pub(crate) fn without_literals(mut self) -> ScanResult {
+        self.secrets.sort_by_key(|secret| secret.start);
+        let mut secrets = self.secrets.iter().peekable();
+        let mut end = 0;
+        for occurrence in &mut self.found {
+            while let Some(secret) = secrets.next_if(|secret| secret.start <= occurrence.at) {
+                end = end.max(secret.end);
+            }
+            if let (true, Some(call)) = (occurrence.at < end, occurrence.written.find("{{")) {
+                occurrence.written.truncate(call + 2);
+                occurrence.written.push('…');
+            }
+        }
+        self
+    }
+
     /// `text` with all edits applied.
     pub(crate) fn apply(&self, text: &str) -> String {
         edit::apply(&self.edits(), text, 0..text.len())

@@ -8,5 +8,6 @@ mod tests;
 mod url;
 mod words;
 
+pub(super) use placeholder::reference_at;
 pub(super) use secrets::secrets;
 pub(super) use words::{Lines, scan};

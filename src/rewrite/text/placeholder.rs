@@ -16,24 +16,17 @@ pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
     (len > 0).then_some(1 + len)
 }
 
-/// The reference with placeholders that `text` begins with. It ends at a blank, at a quote, and at what ends a command,
-/// but for the blanks in `{{ .x }}`; what stands beyond `most` bytes is cut off. What follows a reference may be a
-/// password.
-pub(super) fn reference(text: &str, most: usize) -> &str {
+/// The reference with placeholders that `text` begins with. It ends at a blank, at a quote and at what ends a command, but
+/// those in `{{ … }}` count not; and after `most` bytes. What follows a reference may be a password.
+pub(in crate::rewrite) fn reference_at(text: &str, most: usize) -> &str {
     let text = &text[..text.floor_char_boundary(most)];
     let mut end = 0;
     loop {
         let len = text[end..].find(ends).unwrap_or(text.len() - end);
-        // before the `{{` that stops the search
-        let Some(start) = text[end..end + len].find("{{") else { return &text[..end + len] };
-        end += start;
-        match placeholder(&text[end..], most) {
-            Some(len) if !text[end..end + len].contains(['"', '\'', '`']) => end += len,
-            _ => {
-                let len = text[end..].find(ends).unwrap_or(text.len() - end);
-                return &text[..end + len];
-            }
-        }
+        let whole = &text[..end + len];
+        let Some(start) = text[end..end + len].find("{{") else { return whole };
+        let Some(len) = placeholder(&text[end + start..], most) else { return whole };
+        end += start + len;
     }
 }
 
@@ -43,7 +36,7 @@ fn ends(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::reference;
+    use super::reference_at;
 
     #[test]
     fn a_reference_ends_at_a_blank_and_has_a_bound() {
@@ -51,15 +44,16 @@ mod tests {
             ("a/b:$TAG --password x", "a/b:$TAG"),
             ("a/b:$TAG;x=y", "a/b:$TAG"),
             ("a/b:{{ .Values.tag }}-{{ .x }} y", "a/b:{{ .Values.tag }}-{{ .x }}"),
-            ("a/b:{{ tag \"x y\" }} z", "a/b:{{"),
+            ("a/b:{{ tag \"x y\" }} z", "a/b:{{ tag \"x y\" }}"),
+            ("a/b:{{ .x }}\" {{ .y }}", "a/b:{{ .x }}"),
             ("a/b:{{ .x", "a/b:{{"),
             ("a/b:${TAG}\nx", "a/b:${TAG}"),
             ("a/b:<TAG>", "a/b:<TAG>"),
             ("a/b:$(cat /x)", "a/b:$(cat"),
         ] {
-            assert_eq!(reference(text, 100), expected);
+            assert_eq!(reference_at(text, 100), expected);
         }
         let long = format!("a/b:$T{}", "é".repeat(100));
-        assert_eq!(reference(&long, 101).len(), 100);
+        assert_eq!(reference_at(&long, 101).len(), 100);
     }
 }

@@ -2,7 +2,7 @@
 //! to a reference stands before or after it.
 
 use super::comments::comments;
-use super::placeholder::reference;
+use super::placeholder::reference_at;
 use super::url;
 use crate::model::{ImageRef, names_host};
 use crate::rewrite::edit::Edit;
@@ -186,7 +186,7 @@ fn placeholder(settings: &Settings<'_>, text: &str, span: &Range<usize>) -> Opti
     }
     let tags = settings.index.tags(name, role)?;
     let why = format!("its tag or digest is put in later; the lock has {tags}");
-    let written = reference(&text[span.start..], settings.limits.reference_bytes);
+    let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
     Some(Occurrence::new(span.start, written, role, Meaning::Left { why }))
 }
 
