@@ -1,0 +1,51 @@
+//! What is said about files with Secrets: references and nothing else.
+
+use super::{Place, err, out};
+use base64::Engine as _;
+
+#[test]
+fn a_diff_hides_the_values_of_secrets() {
+    let secret = "kind: Secret\nstringData:\n  password: not-a-real-secret\n  values: |\n    key: hidden-too\n    image: nginx:1.27\n\
+                  metadata: {annotations: {a: nginx:1.27}}\n";
+    let place = Place::new(&[("s.yaml", secret)]);
+    let output = place.run(&["s.yaml", "--diff"], 0);
+    let said = out(&output) + &err(&output);
+    assert!(!said.contains("not-a-real") && !said.contains("hidden-too"), "{said}");
+    assert!(said.contains("-  values: |\n") || said.contains("-    ***"), "{said}");
+    assert!(
+        said.contains("+    *** (changed)") && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
+        "{said}"
+    );
+    let template = format!("{{{{ if x }}}}\n{secret}");
+    for file in ["s.yaml", "l.yaml"] {
+        assert!(!said(&place, file).contains("hunter2"), "{file}: {}", said(&place, file));
+    }
+}
+
+#[test]
+fn a_diff_masks_values_wherever_a_secret_stands() {
+    let inner = "kind: Secret\nstringData: {password: hunter2, image: nginx:1.27}\n";
+    let encoded = base64::engine::general_purpose::STANDARD.encode(inner);
+    let json = "{\"kind\":\"Secret\",\"stringData\":{\"a\":\"hunter2 nginx:1.27\"}}";
+    let documents = [
+        ("list", "kind: SecretList\nitems:\n- metadata: {name: x}\n  stringData:\n    a: hunter2\n    b: nginx:1.27\n".into()),
+        ("comment", "kind: Secret\n# pw hunter2\nstringData:\n  a: nginx:1.27 # hunter2\n".into()),
+        ("template", "{{ if .x }}\nkind: Secret # the secret\nstringData:\n  a: hunter2\n  b: nginx:1.27\n{{ end }}\n".into()),
+        ("call", "{{ if .x }}\nkind: Secret\nstringData:\n  b: nginx:1.27\n{{ .k | pw \"hunter2\" }}\n{{ end }}\n".into()),
+        ("kustomize", "secretGenerator:\n- name: x\n  literals:\n  - pw=hunter2\n  - image=nginx:1.27\n".into()),
+        ("anchor", "x: &x {a: hunter2, b: nginx:1.27}\nkind: Secret\nstringData: *x\n".into()),
+        ("split", "kind: Secret\nstringData: {repository: docker.io/nginx, tag: '1.27', password: hunter2}\n".into()),
+        ("alias", "kind: List\nitems:\n- {kind: &k Secret}\n- kind: *k\n  stringData: {a: hunter2, b: nginx:1.27}\n".into()),
+        ("block", format!("a: |\n{}", inner.replace("kind", "  kind").replace("string", "  string"))),
+        ("applied", format!("metadata: {{annotations: {{l: '{json}'}}}}\nx: nginx:1.27\n")),
+        ("encoded", format!("userData: {encoded}\n")),
+    ];
+    let place = Place::new(&[]);
+    for (name, text) in documents {
+        let file = format!("{name}.yaml");
+        place.put(&file, &text);
+        let said = said(&place, &file);
+        assert!(said.contains("+++ b/") && said.contains("***"), "{name}: {said}");
+        assert!(!said.contains("hunter2") && !said.contains(&encoded), "{name}: {said}");
+    }
+}
