@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(found.shown(), "76 of 100 pulls left in 6 h, counted for 192.0.2.1");
         assert_eq!(found.spent(), None);
         let none = limit_in(&[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "0;w=21600")]);
-        assert_eq!(none.unwrap().spent(), Some(Duration::from_secs(21600)));
+        assert_eq!(none.unwrap().spent(), Some(Duration::from_hours(6)));
         assert_eq!(limit_in(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]), None);
         assert_eq!(limit_in(&[]), None);
     }

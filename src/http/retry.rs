@@ -74,7 +74,7 @@ pub(super) fn is_transient(status: u16) -> bool {
 /// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     /// More than anybody waits; larger values would not fit a date.
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    const YEAR: Duration = Duration::from_hours(365 * 24);
     let value = value.trim();
     let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn both_forms_of_retry_after() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(retry_after("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("120", now), Some(Duration::from_mins(2)));
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now), Some(Duration::ZERO));
         assert_eq!(retry_after("soon", now), None);
-        assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_secs(400 * 24 * 3600));
+        assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_hours(400 * 24));
     }
 
     #[test]
