@@ -22,6 +22,7 @@ mod sink;
 mod source;
 mod stream;
 mod transfer;
+mod whole_file;
 mod writer;
 
 pub(crate) use cached::Cached;
@@ -44,4 +45,5 @@ pub(crate) use sink::{BlobWrite, Sink};
 pub(crate) use source::{OnWrong, Opened, Source};
 pub(crate) use stream::read_blocking;
 pub(crate) use transfer::{Brought, Transfer};
+pub(crate) use whole_file::{refuse_special, sync_folder, temporary_in};
 pub(crate) use writer::Writer;

@@ -16,6 +16,7 @@ mod kills;
 mod library;
 mod lock;
 mod manifest;
+mod outputs;
 mod peers;
 mod pull;
 mod push;

@@ -42,7 +42,6 @@ impl Delivery {
     pub(crate) fn options(&self, context: &Context) -> Options {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         Options {
-            jobs: context.limits.jobs,
             move_tags: self.move_tags,
             dry_run: self.dry_run,
             create_projects: self.create_projects,

@@ -3,6 +3,7 @@
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::{refuse_special, sync_folder, temporary_in};
 use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};
@@ -93,14 +94,19 @@ fn write(path: &Path, text: &str, old: Option<&Lock>) -> Result<(), Failure> {
     if old.is_some_and(|old| old.to_text() == text) {
         return Ok(());
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |error: std::io::Error| {
         Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
     };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    // a link to a lock stays one
+    let target = if path.is_symlink() { path.canonicalize().map_err(failed)? } else { path.into() };
+    refuse_special(&target).map_err(failed)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = temporary_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(mode).map_err(failed)?;
+    if let Ok(old) = target.metadata() {
+        file.as_file().set_permissions(old.permissions()).map_err(failed)?;
+    }
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map(drop).map_err(|error| failed(error.error))
+    file.persist(&target).map_err(|error| failed(error.error))?;
+    sync_folder(folder).map_err(failed)
 }
