@@ -28,3 +28,4 @@ mod straight;
 mod structure;
 mod support;
 mod volumes;
+mod wire;
