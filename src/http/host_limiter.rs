@@ -157,10 +157,10 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
-        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_secs(60)), "later");
-        limiter.refuse(true, Duration::from_secs(60), error.clone());
+        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_mins(1)), "later");
+        limiter.refuse(true, Duration::from_mins(1), error.clone());
         assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_none());
-        limiter.refuse(false, Duration::from_secs(60), error);
+        limiter.refuse(false, Duration::from_mins(1), error);
         assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_some());
     }
 }

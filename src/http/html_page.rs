@@ -2,6 +2,7 @@
 
 use super::body::{ByteStream, Response};
 use super::error::{Error, ErrorKind};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
@@ -19,7 +20,7 @@ impl Response {
     pub async fn page(self, what: &str) -> Error {
         let (url, via) = (self.url.clone(), self.via.clone());
         let has_body = self.method != Method::HEAD;
-        let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Default::default() };
+        let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Bytes::new() };
         came_instead(&url, via.as_deref(), what, &body)
     }
 

@@ -78,9 +78,9 @@ mod tests {
         assert_eq!(found.shown(), "76 of 100 pulls left in 6 h, counted for 192.0.2.1");
         assert_eq!(found.spent(), None);
         let none = limit_in(&[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "0;w=21600")]);
-        assert_eq!(none.unwrap().spent(), Some(Duration::from_secs(21600)));
+        assert_eq!(none.unwrap().spent(), Some(Duration::from_hours(6)));
         let huge = [("ratelimit-limit", "1;w=18446744073709551615"), ("ratelimit-remaining", "0")];
-        assert!(limit_in(&huge).unwrap().spent().unwrap() < Duration::from_secs(400 * 24 * 3600));
+        assert!(limit_in(&huge).unwrap().spent().unwrap() < Duration::from_hours(400 * 24));
         assert_eq!(limit_in(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]), None);
         assert_eq!(limit_in(&[]), None);
     }

@@ -96,7 +96,7 @@ impl Lock {
     /// # Panics
     /// When the lock has no such item.
     pub fn entry(&self, at: usize) -> Entry {
-        self.item(at).map(LockedItem::entry).unwrap_or_else(|| panic!("the lock has no item {at}"))
+        self.item(at).map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)
     }
 }
 

@@ -59,7 +59,7 @@ async fn open_url(
     let (target, origin) = sessions.file_url(url)?;
     let send = |range: Option<String>| {
         let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
-        request.origin = origin.clone();
+        request.origin.clone_from(&origin);
         let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }
     };

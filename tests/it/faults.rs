@@ -1,7 +1,7 @@
 //! A network that fails in every way we know: each fault ends in the same bytes, or in an error that says
 //! what is wrong. The registry that misbehaves is our own (`support/faults`).
 
-use crate::support::faults::{Auth, Fault, Later, On, Rig, Settings, What, quick};
+use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
 use crate::support::library::{Item, Limits, Status};
 use std::time::{Duration, Instant};
 
@@ -399,7 +399,7 @@ fn lists_in_pages_null_or_not_at_all() {
     {
         rig.arm([]);
         rig.down.set(Settings { no_referrers, ..Settings::default() });
-        rig.down.content(|content| *content = Default::default());
+        rig.down.content(|content| *content = Content::default());
         rig.down.arm([Fault::always(On::PutManifest, what)]);
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);

@@ -65,7 +65,7 @@ impl Delivery {
             Failure { report, ..Failure::from(error) }
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = self.told(client.report(items), &pushed, mapping);
+        let mut report = Self::told(client.report(items), &pushed, mapping);
         if context.has_document() {
             report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
@@ -97,7 +97,7 @@ impl Delivery {
     }
 
     /// The report with what only deliveries have.
-    fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+    fn told(mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
         report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));

@@ -46,12 +46,12 @@ impl Mirror {
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
-                    let wanted = wanted.as_ref().cloned().unwrap_or_default();
+                    let wanted = wanted.clone().unwrap_or_default();
                     told(client.lock(&wanted, None, Pins::Keep, &disk).await)
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
-            self.delivery.run(context, &client, None, &mapping, mirroring).await
+            Box::pin(self.delivery.run(context, &client, None, &mapping, mirroring)).await
         })
     }
 }

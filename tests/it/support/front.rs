@@ -34,18 +34,22 @@ impl Front {
                     let mut words = first.split(' ').map(str::to_owned);
                     let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
                     let own = known.lock().unwrap().iter().find(|(t, _)| target.ends_with(t)).cloned();
-                    let (status, headers, body) = own.map(|(_, answer)| answer).unwrap_or_else(|| {
-                        if !target.starts_with('/') {
-                            return (400, String::new(), vec![]);
-                        }
-                        let accept = [("Accept", http::ACCEPT)];
-                        let got = http::request(&method, &behind, &target, &accept, b"");
-                        let kept = got.headers.iter().filter(|(name, _)| {
-                            !["connection", "transfer-encoding", "content-length"].contains(&name.as_str())
-                        });
-                        let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-                        (got.status, kept, got.body)
-                    });
+                    let (status, headers, body) = own.map_or_else(
+                        || {
+                            if !target.starts_with('/') {
+                                return (400, String::new(), vec![]);
+                            }
+                            let accept = [("Accept", http::ACCEPT)];
+                            let got = http::request(&method, &behind, &target, &accept, b"");
+                            let kept = got.headers.iter().filter(|(name, _)| {
+                                !["connection", "transfer-encoding", "content-length"]
+                                    .contains(&name.as_str())
+                            });
+                            let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+                            (got.status, kept, got.body)
+                        },
+                        |(_, answer)| answer,
+                    );
                     if status == 0 {
                         return;
                     }
