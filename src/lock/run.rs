@@ -62,7 +62,15 @@ async fn find<K: ItemKind + Sync>(
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let finding = stream::iter(0..wishes.len()).map(async |at: usize| {
         let name = K::wished(&wishes[at]);
-        let found = K::resolve(resolver, &wishes[at], old.get(name).copied(), pins).await;
+        let old = old.get(name).copied();
+        let found = match K::resolve(resolver, &wishes[at], old, pins).await {
+            // sizes that a hostile server names: a lock with them could not be read again
+            Found::New(item) => match item.fault() {
+                Some(why) => Found::Lost(old.cloned(), why.into()),
+                None => Found::New(item),
+            },
+            found => found,
+        };
         resolver.progress().item(&name.to_string());
         match found {
             Found::Lost(Some(_), cause) if pins == Pins::Recall => Found::Lost(None, cause),

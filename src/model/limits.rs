@@ -35,6 +35,8 @@ pub struct Limits {
     pub index_depth: usize,
     /// How many manifests one image may have.
     pub index_nodes: usize,
+    /// The most that the manifests under one image's index may have together, and those of its referrers, in bytes.
+    pub image_manifest_bytes: u64,
     /// How many referrers one image may have, those of referrers included.
     pub referrers: usize,
     /// How many pages a list of tags or referrers may have.
@@ -94,6 +96,7 @@ impl Default for Limits {
             signature_bytes: 16 << 10,
             index_depth: 8,
             index_nodes: 1024,
+            image_manifest_bytes: 32 << 20,
             referrers: 1024,
             pages: 64,
             redirects: 10,

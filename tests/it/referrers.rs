@@ -245,8 +245,8 @@ fn a_look_up_that_fails_is_never_none() {
     // a list that names what is not there
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
-    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 403, "", b"");
-    assert!(reason(&signed.lock(1, &[])).contains("403"));
+    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 500, "", b"");
+    assert!(reason(&signed.lock(1, &[])).contains("500"));
     // nobody answers
     front.answer("/app/tags/list?n=1000", 0, "", b"");
     signed.lock(1, &[]);
@@ -267,6 +267,32 @@ fn a_look_up_that_fails_is_never_none() {
     let report = signed.lock(0, &[]);
     assert_eq!(report["changes"][0]["change"], "changed");
     assert_eq!(referrers_of(&signed.place.read("landfall.lock")).len(), 7);
+}
+
+#[test]
+fn a_403_for_a_tag_of_cosigns_is_none_there_and_said_once() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (signed, front) = fronted();
+    // neither lists of tags nor what is not there: this registry says 403 to all of it
+    front.answer("/app/tags/list?n=1000", 403, "", b"");
+    for ending in [".sig", ".att", ".sbom", ""] {
+        front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ending)), 403, "", b"");
+    }
+    let output = signed.place.command().args(["lock", "-f", "m.yaml", "--store", "store"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("403").count(), 1, "{said}");
+    assert!(said.contains("counts as none there") && said.contains("/app"), "{said}");
+    let found = referrers_of(&signed.place.read("landfall.lock"));
+    assert!(found.iter().any(|(name, _)| *name == tag_of(&signed.index, ".sig")), "{found:?}");
+    assert!(!found.iter().any(|(name, _)| *name == tag_of(&signed.amd64, ".att")), "{found:?}");
+    // where the list has the tag, 403 is a failure
+    let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
+    front.answer("/app/tags/list?n=1000", 200, "", &listed);
+    let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+    assert!(signed.lock(1, &[])["items"][0]["reason"].as_str().unwrap().contains("403"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each locked manifest, and of
-//! each referrer. A look-up that fails is an error; it never counts as "none".
+//! each referrer. A look-up that fails is an error; it never counts as "none". The one exception is 403 for a tag that
+//! is in no list, which is some registries' word for "none there".
 
 use super::locked::{Image, Referrer};
-use super::manifests::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use crate::http::{Error, ErrorKind};
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
 use crate::registry::{RawManifest, Session, referrers_in};
@@ -85,7 +87,7 @@ async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<
                 _ => Vec::new(),
             };
             let children: Vec<&Child> = children.iter().filter(|child| is_manifest(child)).collect();
-            let under = fetch_under(resolver, &image.name, &children, &seen).await?;
+            let under = fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
             let node = nodes.entry(digest).or_insert(Node { fetched, tags: BTreeSet::new() });
             node.tags.extend(tag);
             let found = node.fetched.descriptor.digest.clone();
@@ -115,6 +117,7 @@ struct Repository<'a> {
     session: Arc<Session>,
     /// All its tags; `None` if each tag is asked for by itself.
     tags: Option<Arc<BTreeSet<String>>>,
+    budget: Budget,
 }
 
 impl<'a> Repository<'a> {
@@ -130,7 +133,7 @@ impl<'a> Repository<'a> {
         let pages = (3 * manifests).min(resolver.limits().pages);
         let tags = if session.is_mirror() { None } else { resolver.tags(name, pages).await? };
         let tags = tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own)));
-        Ok(Repository { resolver, name, known, session, tags })
+        Ok(Repository { resolver, name, known, session, tags, budget: Budget::new(resolver.limits()) })
     }
 
     /// Fetches the referrers of `subject`.
@@ -144,6 +147,7 @@ impl<'a> Repository<'a> {
         for descriptor in self.listed(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
+        self.budget.spend(self.resolver.limits(), listed.values().map(|listed| listed.size))?;
         let fetching = listed.values().map(|listed| fetch_one(self.resolver, self.name, listed));
         for fetched in futures_util::future::try_join_all(fetching).await? {
             // a list may be wrong: what counts is what the manifest says
@@ -166,15 +170,32 @@ impl<'a> Repository<'a> {
         let known = self.known.tagged.get(tag.as_str());
         let mut same = None;
         if self.tags.is_none() || known.is_some() {
-            let Some(digest) = self.session.head_manifest(&self.name.repository, &tag, false).await? else {
-                return Ok(None);
-            };
+            let found = self.session.head_manifest(&self.name.repository, &tag, false).await;
+            let found = if known.is_some() { found? } else { self.may_be_hidden(found)? };
+            let Some(digest) = found else { return Ok(None) };
             same = known.filter(|known| known.digest == digest);
         }
         let reference = same.map_or_else(|| tag.clone(), |same| same.digest.to_string());
         let raw = self.resolver.manifest(self.name, &reference, same).await?;
+        self.budget.spend(self.resolver.limits(), std::iter::once(raw.bytes.len() as u64))?;
         let fetched = read(raw).map_err(|why| Cause::from(format!("{tag}: {why}")))?;
         Ok(Some(Hit { fetched, tag: Some(tag) }))
+    }
+
+    /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also to an account that
+    /// reads the repository, as this one does: that counts as none there, and is told.
+    fn may_be_hidden<T>(&self, answer: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        match answer {
+            Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
+                self.resolver.note_once(&format!(
+                    "{}: the registry answers 403 for tags of signatures and other referrers, and lists no tags; \
+                     that counts as none there",
+                    self.name.name()
+                ));
+                Ok(None)
+            }
+            other => other,
+        }
     }
 
     /// The listed referrers of `subject`: from the referrers API, or else from the list that clients keep under a
@@ -190,7 +211,12 @@ impl<'a> Repository<'a> {
             None => by_api.is_none(),
         };
         let mut found = by_api.unwrap_or_default();
-        if by_tag && let Some(list) = self.session.referrers_list(repository, subject).await? {
+        let list = match by_tag {
+            true if self.tags.is_some() => self.session.referrers_list(repository, subject).await?,
+            true => self.may_be_hidden(self.session.referrers_list(repository, subject).await)?,
+            false => None,
+        };
+        if let Some(list) = list {
             let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
         }
