@@ -67,7 +67,7 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
 
 /// The size that the server reports: by HEAD, or by GET if it refuses HEAD (signed URLs of object stores allow GET
 /// only). `None` if it reports none, or compresses the body.
-async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
+pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
     let size = |response: &Response| match response.header("content-encoding") {
         None | Some("identity") => response.header("content-length").and_then(|length| length.parse().ok()),
