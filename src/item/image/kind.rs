@@ -6,6 +6,7 @@ use super::written::{self, ImageEntry};
 use super::{parts, referrers, resolve, text, verify};
 use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
+use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
@@ -170,6 +171,15 @@ impl ItemKind for Image {
         match resolve::resolve(resolver, wish, &reference).await {
             Ok(image) => Found::New(image),
             Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        }
+    }
+
+    async fn is_upstream(resolver: &Resolver, old: &Image) -> Result<(), Cause> {
+        let ImageRef { registry, repository, .. } = &old.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        match session.head_manifest(repository, &old.digest.to_string(), false).await? {
+            Some(_) => Ok(()),
+            None => Err("upstream does not have it".into()),
         }
     }
 }
