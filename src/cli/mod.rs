@@ -86,6 +86,8 @@ pub fn main() -> ExitCode {
         Err(failure) => return finish("landfall", &cli.global, Err(failure)),
     };
     let (name, result) = cli.verb.run(&context);
+    // a bar that is still drawn would wipe the message
+    context.progress.end();
     finish(name, &cli.global, result)
 }
 

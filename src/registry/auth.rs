@@ -158,7 +158,8 @@ impl Auth {
     pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> Error {
         let who = match self.credential(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
-            _ => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
+            Err(error) => return error.about(&*self.host),
+            Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
         };
         let what = if scope.push { "write to" } else { "read" };
         let words = format!("may not {what} {} ({}): {who}", scope.repository, status.as_u16());

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An account, and where it was found.
 #[derive(Clone, PartialEq, Eq)]
@@ -99,6 +100,9 @@ pub enum CredentialError {
         /// The variable.
         variable: String,
     },
+    /// What the site names for a registry cannot be read.
+    #[error(transparent)]
+    Site(#[from] Arc<CredentialError>),
     /// A text is no auth file.
     #[error("{name} is no auth file: {source}")]
     NoAuthFile {
