@@ -3,6 +3,7 @@
 mod archive;
 mod diagnostic;
 mod explain;
+mod line_index;
 mod location;
 mod nearest;
 mod read;
@@ -12,7 +13,7 @@ mod vars;
 
 pub(crate) use archive::{ArchiveError, Files, unpack};
 pub(crate) use diagnostic::Diagnostic;
-pub(crate) use diagnostic::line_column;
+pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
 pub(crate) use nearest::nearest;
 pub(crate) use read::read;

@@ -26,7 +26,8 @@ impl Response {
 
     /// The error for `what`, where something on the way compresses it.
     pub fn compressed(&self, what: &str) -> Option<Error> {
-        let encoding = self.header("content-encoding").filter(|encoding| *encoding != "identity")?;
+        let encoding =
+            self.header("content-encoding").filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
         let words = format!(
             "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
              way compresses it, and then its digest cannot be right"

@@ -212,6 +212,14 @@ impl Disk {
         Ok(())
     }
 
+    /// Writes a file of landfall's own in the store, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
+        self.replace(&self.0.dir.join(name), content)
+    }
+
     fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;

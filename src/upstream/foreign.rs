@@ -25,7 +25,7 @@ pub(super) async fn open(
     };
     let mut first = None;
     for manifest in manifests {
-        let Ok(manifest) = session.manifest(repository, &manifest.digest.to_string()).await else { continue };
+        let Ok(manifest) = session.manifest_of(repository, manifest).await else { continue };
         for url in urls(&manifest.bytes, digest) {
             match open_url(sessions, &url, offset, part.descriptor.size).await {
                 Err(error) => first = first.or(Some(error)),

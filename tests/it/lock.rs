@@ -138,6 +138,50 @@ fn an_upstream_that_fails_does_not_cost_the_old_pin() {
 }
 
 #[test]
+fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    let files = site.place.path("files");
+    std::fs::create_dir_all(&files).unwrap();
+    std::fs::write(files.join("tool"), b"tool").unwrap();
+    let server = file_server(&files);
+    let base = format!("http://{}", server.address);
+    let single = format!("{}/single:v1", site.registry.address);
+    let wanted = format!("images: [REG/app:v1, REG/single:v1]\nfiles: [{{url: \"{base}/tool\"}}]\n");
+    let until = |day: &str| {
+        format!(
+            "{wanted}missing:\n- {{ref: \"REG/single:v1\", reason: removed, until: {day}}}\n\
+             - {{ref: \"{base}/tool\", reason: removed, until: {day}}}\n"
+        )
+    };
+    site.manifest(&wanted);
+    let report = site.lock(0, &[]);
+    let first = site.place.read("landfall.lock");
+    // what is still there stays pinned
+    site.manifest(&until("2999-01-31"));
+    site.lock(0, &[]);
+    assert_eq!(site.place.read("landfall.lock"), first);
+
+    let item = report["items"].as_array().unwrap().iter().find(|item| item["name"] == single.as_str());
+    site.registry.forget("single", item.unwrap()["digest"].as_str().unwrap());
+    std::fs::remove_file(files.join("tool")).unwrap();
+    let report = site.lock(0, &[]);
+    let skipped = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "skipped");
+    assert_eq!(skipped.count(), 2, "{report:#}");
+    assert_eq!(report["changes"].as_array().unwrap().len(), 2, "{report:#}");
+    let lock = site.place.read("landfall.lock");
+    assert!(lock.contains("missing:\n") && lock.matches("reason: removed").count() == 2, "{lock}");
+    assert!(!lock.contains(&format!("- name: {single}")), "{lock}");
+    site.place.json(0, &["pull", "--store", "other"]);
+
+    site.place.write("landfall.lock", &first);
+    site.manifest(&until("2020-01-31"));
+    site.lock(3, &[]);
+}
+
+#[test]
 fn files_with_checksums_in_every_form() {
     let place = Place::new();
     let content = noise(7, 5000);

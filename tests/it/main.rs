@@ -31,3 +31,4 @@ mod straight;
 mod structure;
 mod support;
 mod volumes;
+mod wire;

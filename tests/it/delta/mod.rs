@@ -92,7 +92,7 @@ fn what_is_damaged_in_one_bundle_is_read_from_another() {
         line.push(0, &["damaged", "b1"], &registry.address, &[]);
         line.stands(&registry, "1");
     }
-    place.json(3, &["export", "files", "--bundle", "damaged", "-o", "out"]);
+    place.json(1, &["export", "files", "--bundle", "damaged", "-o", "out"]);
     place.json(0, &["export", "files", "--bundle", "damaged", "--base", "b1", "-o", "out"]);
     let server = landfall_serve(place, &["damaged", "b1"]);
     let (host, path) = (&line.servers[1].address, "tool");
