@@ -1,22 +1,27 @@
-//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives.
+//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives; files
+//! replaced by new versions of them.
 
 mod archive;
 mod diagnostic;
 mod explain;
+mod file_kinds;
 mod line_index;
 mod location;
 mod nearest;
 mod read;
+mod replace;
 mod source_text;
 mod spans;
 mod vars;
 
 pub(crate) use archive::{ArchiveError, Files, unpack};
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use file_kinds::{is_leftover, is_pipe};
 pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
 pub(crate) use nearest::nearest;
 pub(crate) use read::read;
+pub(crate) use replace::{ReplaceError, create, replace, write_like};
 pub(crate) use source_text::{SourceSpan, SourceText};
 pub(crate) use spans::Node;
 pub(crate) use vars::{At, Field, OWN_URL, Vars};
