@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn patience_is_set_by_flags() {
         let default = limits(&[]).unwrap();
-        assert_eq!(default.first_byte_proxied, Duration::from_secs(600));
+        assert_eq!(default.first_byte_proxied, Duration::from_mins(10));
         assert_eq!((default.idle, default.max_wait_secs), (Limits::default().idle, 900));
         let set = limits(&["--idle", "5s", "--first-byte", "3m", "--max-wait", "1h"]).unwrap();
         assert_eq!((set.idle, set.max_wait_secs), (Duration::from_secs(5), 3600));
-        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_secs(180); 2]);
+        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_mins(3); 2]);
         assert!(limits(&["--idle", "0s"]).unwrap_err().contains("at least 1s"));
     }
 }

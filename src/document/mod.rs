@@ -1,5 +1,4 @@
-//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives; files
-//! replaced by new versions of them.
+//! Documents that people write: typed reading of YAML, with errors that name the place and the fix; archives.
 
 mod archive;
 mod diagnostic;
@@ -9,7 +8,6 @@ mod line_index;
 mod location;
 mod nearest;
 mod read;
-mod replace;
 mod source_text;
 mod spans;
 mod vars;
@@ -21,7 +19,6 @@ pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
 pub(crate) use nearest::nearest;
 pub(crate) use read::read;
-pub(crate) use replace::{ReplaceError, create, replace, write_like};
 pub(crate) use source_text::{SourceSpan, SourceText};
 pub(crate) use spans::Node;
 pub(crate) use vars::{At, Field, OWN_URL, Vars};

@@ -185,6 +185,8 @@ pub enum Pins {
     Keep,
     /// Every tag is asked for again.
     Refresh,
+    /// As `Refresh`, but the old lock is only what an earlier run found: nothing of it is kept that upstream lacks.
+    Recall,
 }
 
 /// What resolving a wish gives.

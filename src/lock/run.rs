@@ -73,8 +73,19 @@ async fn find<K: ItemKind + Sync>(
             Some(cause) => Found::Lost(None, cause),
             None => K::resolve(resolver, &wishes[at], pinned, pins).await,
         };
+        let found = match found {
+            // sizes that a hostile server names: a lock with them could not be read again
+            Found::New(item) => match item.fault() {
+                Some(why) => Found::Lost(pinned.cloned(), why.into()),
+                None => Found::New(item),
+            },
+            found => found,
+        };
         resolver.progress().item(&name.to_string());
-        found
+        match found {
+            Found::Lost(Some(_), cause) if pins == Pins::Recall => Found::Lost(None, cause),
+            found => found,
+        }
     });
     finding.buffered(resolver.limits().jobs).collect().await
 }

@@ -24,7 +24,7 @@ pub(super) struct Uploader {
     pub(super) session: Arc<Session>,
     pub(super) source: Arc<dyn Source>,
     pub(super) progress: Arc<dyn Progress>,
-    /// Attempts at each blob.
+    /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
     /// Blobs in flight.
     pub(super) slots: Semaphore,
@@ -61,7 +61,7 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Semaphore::new(options.jobs),
+            slots: Semaphore::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

@@ -1,7 +1,8 @@
 //! Files to rewrite: found, read and written.
 
 use super::error::RewriteError;
-use crate::document::{ReplaceError, is_leftover, is_pipe, replace, write_like};
+use crate::content::{ReplaceError, replace, write_like};
+use crate::document::{is_leftover, is_pipe};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};

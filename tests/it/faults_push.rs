@@ -114,8 +114,7 @@ fn uploads_in_chunks_and_their_odd_answers() {
 fn what_upstream_breaks_off_under_an_upload_is_resumed() {
     for (name, fault, resumes) in [
         ("cut", Fault::once(On::Blob, What::Cut(3000)).times(12), true),
-        // the upload gives up as soon as the source does, and starts again
-        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), false),
+        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), true),
         ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
     ] {
         let rig = Rig::new();
@@ -134,5 +133,32 @@ fn what_upstream_breaks_off_under_an_upload_is_resumed() {
             let cancelled = count(&|seen| seen.method == "DELETE");
             assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
         }
+    }
+}
+
+#[test]
+fn mirror_asks_upstream_no_more_often_than_pull_does() {
+    let later = |later| Fault::always(On::Blob, What::Busy(429, later));
+    for (name, fault) in [
+        ("come back in an hour", later(Later::Seconds(3600))),
+        ("come back, and no word of when", later(Later::Unsaid)),
+        ("500", Fault::always(On::Blob, What::Status(500))),
+        ("hung up", Fault::always(On::Blob, What::HangUp)),
+        ("cut at the head", Fault::always(On::Blob, What::Cut(0))),
+        ("corrupt", Fault::always(On::Blob, What::Corrupt)),
+    ] {
+        let mut rig = Rig::new();
+        // one at a time: what is in flight already does not hear of what another was told
+        rig.limits.jobs = 1;
+        let asked = |run: &dyn Fn(&Rig) -> Vec<Item>| {
+            rig.arm([fault.clone()]);
+            let items = run(&rig);
+            assert!(!done(&items), "{name}");
+            let seen = rig.up.seen();
+            seen.iter().filter(|seen| seen.on == Some(On::Blob)).count()
+        };
+        let pull = asked(&|rig| rig.pull("second"));
+        let mirror = asked(&|rig| rig.mirror().unwrap().items);
+        assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
     }
 }

@@ -40,7 +40,7 @@ impl Context {
             limits.first_byte_proxied = limits.first_byte;
         }
         let progress = progress(global.progress);
-        Ok(Context { site, limits, progress, global })
+        Ok(Context { global, site, limits, progress })
     }
 
     /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
@@ -119,6 +119,7 @@ impl Context {
     ///
     /// # Errors
     /// Those of `work`; an interruption.
+    #[allow(clippy::unused_self, reason = "a verb runs within its context")]
     pub(crate) fn run<F>(&self, work: F) -> Result<Outcome, Failure>
     where
         F: Future<Output = Result<Outcome, Failure>>,
@@ -141,6 +142,7 @@ impl Context {
     ///
     /// # Errors
     /// When the system refuses the threads.
+    #[allow(clippy::unused_self, reason = "a verb runs within its context")]
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))

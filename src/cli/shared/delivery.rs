@@ -42,7 +42,6 @@ impl Delivery {
     pub(crate) fn options(&self, context: &Context) -> Options {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         Options {
-            jobs: context.limits.jobs,
             move_tags: self.move_tags,
             dry_run: self.dry_run,
             create_projects: self.create_projects,
@@ -65,7 +64,7 @@ impl Delivery {
             Failure { report, ..Failure::from(error) }
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = self.told(client.report(items), &pushed, mapping);
+        let mut report = Self::told(client.report(items), &pushed, mapping);
         if context.has_document() {
             report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
@@ -97,7 +96,7 @@ impl Delivery {
     }
 
     /// The report with what only deliveries have.
-    fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+    fn told(mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
         report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));

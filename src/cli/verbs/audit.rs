@@ -47,7 +47,7 @@ impl Audit {
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
         let audited = self.read(context, &inventory)?;
         if let Some(path) = &self.missing {
-            self.write_missing(path, &audited)?;
+            write_missing(path, &audited)?;
         }
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => context.run(self.ask(context, &lock, &mapping, &audited)),
@@ -149,18 +149,17 @@ impl Audit {
         let text = lines.iter().map(|line| escape(line) + "\n").collect();
         Ok(Outcome { report, text, exit })
     }
+}
 
-    fn write_missing(&self, path: &Path, audited: &Audited) -> Result<(), Failure> {
-        let missing = audited.found.iter();
-        let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
-        let title =
-            "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
-        let (text, _) = manifest::draft("missing", title, &wishes(missing));
-        std::fs::write(path, text).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Failure::new(Exit::Failed, message).on(Side::Destination)
-        })
-    }
+fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
+    let missing = audited.found.iter();
+    let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
+    let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
+    let (text, _) = manifest::draft("missing", title, &wishes(missing));
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(Exit::Failed, message).on(Side::Destination)
+    })
 }
 
 /// What is held, missing and undecided.

@@ -3,7 +3,7 @@
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::document::{create, replace};
+use crate::content::{create, replace};
 use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};

@@ -149,11 +149,14 @@ impl ItemKind for Image {
             match pins {
                 Pins::Keep if old.referrers.is_some() == wish.referrers => return Found::Kept(old.clone()),
                 Pins::Keep => return find_referrers(resolver, wish, old).await,
-                Pins::Refresh => match resolve::head(resolver, &wish.name).await {
+                // nobody has read what a store remembers: it counts as far as its manifests say the same
+                Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
+                Pins::Refresh | Pins::Recall => match resolve::head(resolver, &wish.name).await {
                     Ok(Some(digest)) if digest == old.digest => {
                         return find_referrers(resolver, wish, old).await;
                     }
                     Ok(Some(_)) => {}
+                    _ if pins == Pins::Recall => {}
                     Ok(None) => return Found::Gone(old.clone()),
                     Err(cause) => return Found::Lost(Some(old.clone()), cause),
                 },

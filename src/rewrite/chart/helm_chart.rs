@@ -61,12 +61,8 @@ impl Chart {
             let rest = rest.split('.').filter(|key| !key.is_empty());
             rest.fold(parent.get(first), |value, key| value?.get(key))?.as_bool()
         };
-        let conditions = self.condition.as_deref()?.split(',').map(str::trim);
-        conditions
-            .filter_map(|path| Some((path, at(path)?)))
-            .next()
-            .filter(|(_, on)| !on)
-            .map(|(path, _)| path)
+        let mut conditions = self.condition.as_deref()?.split(',').map(str::trim);
+        conditions.find_map(|path| Some((path, at(path)?))).filter(|(_, on)| !on).map(|(path, _)| path)
     }
 
     /// Its documents and those of its subcharts that are not values, where they are in archives.

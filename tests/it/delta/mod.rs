@@ -356,7 +356,7 @@ fn deltas_are_served_exported_and_rewritten_to() {
 
     // of a tag that moved the delta has the say, wherever it stands on the line
     let moved = line.images.image("linux/amd64", &[line.layers[0].1.clone(), line.layers[3].1.clone()]);
-    line.images.push(&line._servers[0].address, "three/new", "1", &moved);
+    line.images.push(&line.servers[0].address, "three/new", "1", &moved);
     place.ok(&["lock", "-f", "3.yaml", "--lock", "4.lock", "--store", "store"]);
     place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
     line.pack("4", "d4", &["d3"]);

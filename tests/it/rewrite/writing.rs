@@ -94,11 +94,13 @@ fn results_go_to_no_other_place_than_was_named() {
     let said = err(&place.run(&["t", "-o", "out"], 1));
     assert!(said.contains("out/sub is a symbolic link"), "{said}");
     assert_eq!(place.read("elsewhere/x.yaml"), "mine\n");
-    // a link at the place of a file is replaced, and the named folder may be one
+    // the named folder may be a link, a file below it not
     fs::remove_file(place.path("out/sub")).unwrap();
     symlink("out", place.path("link")).unwrap();
     fs::create_dir_all(place.path("out/sub")).unwrap();
     symlink("../../elsewhere/x.yaml", place.path("out/sub/x.yaml")).unwrap();
+    assert!(err(&place.run(&["t", "-o", "link"], 1)).contains("only a plain file is replaced"));
+    fs::remove_file(place.path("out/sub/x.yaml")).unwrap();
     place.run(&["t", "-o", "link"], 0);
     assert!(is_rewritten(&place, "out/sub/x.yaml"));
     assert_eq!(place.read("elsewhere/x.yaml"), "mine\n");

@@ -1,6 +1,6 @@
-//! Files written by a temporary one beside them and a rename, so that a killed run leaves the old or the new file. What a
-//! file has besides its content stays.
+//! Files of people, replaced so that a killed run leaves the old or the new one. What a file has besides its content stays.
 
+use super::whole_file::{refuse_special, sync_folder, temporary_in};
 use rustix::fs::{
     XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
 };
@@ -39,7 +39,8 @@ pub(crate) fn replace(
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
     let like = old.metadata()?;
-    let file = temporary(&path, 0o600, new)?;
+    refuse_special(&path)?;
+    let file = private(&path, new)?;
     if (like.uid(), like.gid()) != { file.as_file().metadata().map(|now| (now.uid(), now.gid()))? } {
         fchown(file.as_file(), Some(like.uid()), Some(like.gid()))?;
     }
@@ -56,6 +57,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Changed);
     }
     file.persist(&path).map_err(|error| error.error)?;
+    sync_folder(&folder_of(&path))?;
     Ok(lost)
 }
 
@@ -65,30 +67,32 @@ pub(crate) fn replace(
 /// When the system refuses, or there is one by now.
 pub(crate) fn create(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     let path = fs::read_link(path).map_or(path.to_owned(), |to| folder_of(path).join(to));
-    let file = temporary(&path, 0o666, content)?;
+    let folder = folder_of(&path);
+    let mut file = temporary_in(&folder)?;
+    file.write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(&path).map(drop).map_err(|error| match error.error.kind() {
+    file.persist_noclobber(&path).map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => ReplaceError::Changed,
         _ => error.error.into(),
-    })
+    })?;
+    Ok(sync_folder(&folder)?)
 }
 
-/// Writes `content` to `to`, whatever is there, with the rights that the file `from` has, but not its owner.
+/// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file `from` has, but not its owner.
 ///
 /// # Errors
 /// When the system refuses.
 pub(crate) fn write_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     let from = File::open(from)?;
-    let file = temporary(to, 0o600, content)?;
+    refuse_special(to)?;
+    let file = private(to, content)?;
     keep_attributes(&from, &from.metadata()?, file.as_file(), &mut Vec::new())?;
     file.persist(to).map(drop).map_err(|error| error.error)
 }
 
-/// A temporary file beside `path` with `content`; the process's umask narrows `mode`.
-fn temporary(path: &Path, mode: u32, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".landfall-").permissions(Permissions::from_mode(mode));
-    let mut file = builder.tempfile_in(folder_of(path))?;
+/// A temporary file beside `path` with `content`, which nobody else can read yet: it may have passwords in it.
+fn private(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder_of(path))?;
     file.write_all(content)?;
     Ok(file)
 }
