@@ -1,6 +1,6 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
-use super::uploader::Uploader;
+use super::uploader::{Place, Uploader};
 use crate::content::{Entry, Part, Transfer, TransferError};
 use crate::http::ErrorKind;
 use crate::registry::{RegistrySink, is_quota};
@@ -37,15 +37,15 @@ impl Uploader {
         let known = self.known(&part.descriptor.digest);
         // the turn comes before the slot: whoever waits for another's upload holds no slot
         let mut turn = known.lock().await;
-        if turn.iter().any(|one| one == repository) {
+        if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
         }
-        let mut from = turn.first().cloned();
+        let mut from = turn.first().map(|place| place.repository.clone());
         let is_copy = from.is_some();
         if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
             drop(turn);
             if self.mounted(part, repository, other).await? {
-                known.lock().await.push(repository.clone());
+                known.lock().await.push(Place::sure(repository));
                 return Ok(());
             }
             from = None;
@@ -61,7 +61,7 @@ impl Uploader {
         }
         let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
         transfer.bring(part).await?;
-        turn.push(repository.clone());
+        turn.push(Place::sure(repository));
         Ok(())
     }
 
