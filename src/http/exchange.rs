@@ -62,7 +62,7 @@ impl Transport {
         };
         let limiter = self.limiter(url, request.feeds);
         let slot = limiter.slot().await;
-        if let Some(error) = limiter.refusal(request.metered) {
+        if let Some(error) = limiter.refusal((request.metered, request.origin.as_deref())) {
             return Err(error);
         }
         let asked = tokio::time::Instant::now();

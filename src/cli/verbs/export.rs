@@ -2,6 +2,7 @@
 
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::BlobRead;
@@ -41,14 +42,17 @@ struct Files {
     /// The bundle that the files come from
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
+    /// The bundle, in place of --bundle
+    #[arg(value_name = "BUNDLE", conflicts_with_all = ["bundle", "lock"])]
+    carried: Option<PathBuf>,
     /// Take a bundle that says of itself that items are missing
-    #[arg(long, requires = "bundle")]
+    #[arg(long)]
     allow_partial: bool,
     /// What a delta was packed against (may be repeated)
-    #[arg(long, value_name = "BUNDLE", requires = "bundle")]
+    #[arg(long, value_name = "BUNDLE")]
     base: Vec<PathBuf>,
     /// Take what a delta leaves out from the store too
-    #[arg(long, requires = "bundle")]
+    #[arg(long)]
     with_store: bool,
     /// Say what would be written, and write nothing
     #[arg(long)]
@@ -63,7 +67,8 @@ impl Export {
 }
 
 impl Files {
-    fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        self.bundle = self.bundle.take().or(self.carried.take());
         let (lock, blobs): (Lock, Arc<dyn BlobRead>) = match &self.bundle {
             Some(path) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
@@ -98,6 +103,11 @@ impl Files {
                     human_size(report.bytes_transferred),
                     totals.present
                 );
+                if self.dry_run {
+                    let planned = report.items.iter().filter(|item| item.status == Status::Skipped);
+                    let needed = planned.filter_map(|item| item.bytes).sum();
+                    text += &tell_room(&mut report, &room_of(&self.out, needed)?);
+                }
                 Ok(Outcome::of(report, text))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("exporting stopped: {error}")))?

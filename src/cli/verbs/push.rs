@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::open_bundle::{self, Demands, name_first};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
@@ -22,8 +22,11 @@ pub(crate) struct Push {
     /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
     #[arg(value_name = "BASE")]
     bases: Vec<PathBuf>,
+    /// The bundle, in place of the first argument
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Option<PathBuf>,
     /// Take what a delta leaves out from the store too
-    #[arg(long, requires = "bundle")]
+    #[arg(long)]
     with_store: bool,
     /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed [default:
     /// landfall.lock]
@@ -52,7 +55,8 @@ struct Load {
 }
 
 impl Push {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let mapping = self.delivery.mapping(context)?;
         let Load { lock, blobs, omitted, fingerprint, bundle } = match &self.bundle {
             Some(path) => self.carried(context, path)?,

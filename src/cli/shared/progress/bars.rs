@@ -72,6 +72,10 @@ impl Progress for Bars {
         });
     }
 
+    fn tell(&self, line: &str) {
+        self.note(line);
+    }
+
     fn note(&self, line: &str) {
         match &*locked(&self.0) {
             Some(bar) => bar.drawn.suspend(|| say(line)),

@@ -59,6 +59,10 @@ impl Progress for Plain {
         self.update(|meter, _| meter.items.0 += 1);
     }
 
+    fn tell(&self, line: &str) {
+        say(line);
+    }
+
     fn note(&self, line: &str) {
         say(line);
     }
