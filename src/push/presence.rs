@@ -14,8 +14,11 @@ pub(super) struct Presence<'a> {
     session: &'a Session,
     /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them later.
     blobs: bool,
-    answers: Mutex<HashMap<(String, Digest), Arc<OnceCell<bool>>>>,
+    answers: Mutex<HashMap<(String, Digest), Answer>>,
 }
+
+/// Whether something is there, for all who ask.
+type Answer = Arc<OnceCell<bool>>;
 
 impl<'a> Presence<'a> {
     pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {

@@ -92,8 +92,6 @@ fn a_lock_that_is_a_link_stays_one() {
     let site = Outputs::new();
     site.sh("mkdir locks; ln -s locks/real.lock l.lock");
     let lock = ["lock", "-f", "m.yaml", "--lock", "l.lock"];
-    let said = site.said(1, &lock);
-    assert!(said.contains("l.lock"), "{said}");
     fs::copy(site.path("landfall.lock"), site.path("locks/real.lock")).unwrap();
     site.sh("sed -i 's/team\\/tool:v1/team\\/tool:v0/' locks/real.lock; chmod 640 locks/real.lock");
     site.said(0, &lock);
