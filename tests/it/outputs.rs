@@ -106,7 +106,7 @@ fn one_name_has_one_bundle() {
     let names = || {
         let names = fs::read_dir(site.0.place.dir()).unwrap().flatten();
         let mut names: Vec<_> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.retain(|name| name.starts_with("B"));
+        names.retain(|name| name.starts_with('B'));
         names.sort();
         names
     };
