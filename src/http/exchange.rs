@@ -11,7 +11,7 @@ use super::transport::Transport;
 use super::upload_watch::watched;
 use futures_util::StreamExt;
 use reqwest::Method;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, LOCATION};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
 use url::Url;
 
 impl Transport {
@@ -37,7 +37,17 @@ impl Transport {
                 return Err(invalid(format!("it redirects to {shown}, from https to {scheme}; refused")));
             }
             if target.origin() != hop.url.origin() {
+                if request.secret {
+                    let shown = shown_url(&target);
+                    let words =
+                        format!("it redirects to another host, {shown}, where no secret follows; refused");
+                    return Err(invalid(words));
+                }
                 hop.headers.remove(AUTHORIZATION);
+                let own = request.elsewhere.iter().find(|(origin, _)| *origin == target.origin());
+                if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok()) {
+                    hop.headers.insert(AUTHORIZATION, value);
+                }
                 hop.purpose = Purpose::Redirect;
             }
             hop.url = target;

@@ -31,6 +31,8 @@ pub(super) struct Inner {
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
     /// Hosts whose rate limit was shown.
     pub(super) rate_limits: Mutex<HashSet<String>>,
+    /// What was told once.
+    noted: Mutex<HashSet<String>>,
 }
 
 impl Transport {
@@ -45,6 +47,7 @@ impl Transport {
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
             rate_limits: Mutex::default(),
+            noted: Mutex::default(),
         }))
     }
 
@@ -61,6 +64,13 @@ impl Transport {
     /// Shows warnings.
     pub fn progress(&self) -> &Arc<dyn Progress> {
         &self.0.config.progress
+    }
+
+    /// Tells `line` to whoever watches, unless this run has told it before.
+    pub fn note_once(&self, line: &str) {
+        if self.0.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned()) {
+            self.progress().note(line);
+        }
     }
 
     /// The sign-in to this proxy.
