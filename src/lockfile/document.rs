@@ -60,7 +60,7 @@ macro_rules! document {
             }
 
             /// Adds everything that `other` holds.
-            pub(super) fn append(&mut self, mut other: Lock) {
+            pub(crate) fn append(&mut self, mut other: Lock) {
                 $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
                 self.missing.append(&mut other.missing);
                 self.unresolved.append(&mut other.unresolved);

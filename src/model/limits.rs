@@ -25,6 +25,8 @@ pub struct Limits {
     pub contents_bytes: usize,
     /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for example.
     pub embedded_depth: usize,
+    /// How much of a reference or URL with placeholders in it is read and shown, in bytes.
+    pub reference_bytes: usize,
     /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
     /// Largest signature of a bundle that is read, in bytes.
@@ -89,6 +91,7 @@ impl Default for Limits {
             combinations: 10_000,
             contents_bytes: 256 << 20,
             embedded_depth: 8,
+            reference_bytes: 1 << 10,
             unpacked_bytes: 64 << 20,
             signature_bytes: 16 << 10,
             index_depth: 8,

@@ -3,7 +3,6 @@
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Keep;
-use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::manifest;
@@ -47,7 +46,7 @@ impl Mirror {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
                     let wanted = wanted.clone().unwrap_or_default();
-                    told(client.lock(&wanted, None, Pins::Keep, &disk).await)
+                    told(client.resolve(&wanted, &disk).await?)
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));

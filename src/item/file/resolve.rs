@@ -77,7 +77,7 @@ async fn small(resolver: &Resolver, url: &str) -> Result<Bytes, Error> {
 
 /// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of object stores allow GET
 /// only, and some servers hang up on HEAD). `None` if it reports none, or compresses the body.
-async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
+pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
     let sessions = resolver.sessions();
     let size = |response: &Response| match response.compressed("the file") {
         None => response.header("content-length").and_then(|length| length.parse().ok()),

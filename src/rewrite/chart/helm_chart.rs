@@ -1,7 +1,7 @@
 //! A chart with its subcharts: their effective values, and where a value is written.
 
 use super::values::coalesce;
-use crate::document::{Node, line_column};
+use crate::document::{LineIndex, Node};
 use serde_yaml::{Mapping, Value};
 
 /// A chart with its subcharts.
@@ -87,7 +87,7 @@ impl Chart {
             (depth < path.len()).then(|| chart.place(rest))
         });
         below.unwrap_or_else(|| {
-            let (line, column) = line_column(&self.values_text, node.span().start);
+            let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);
             (self.values_file.clone(), line, column)
         })
     }
