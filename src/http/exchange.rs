@@ -1,7 +1,7 @@
 //! Sends a request once, and follows redirects hop by hop.
 
 use super::body::{Body, Response};
-use super::error::{Error, ErrorKind, shown_url};
+use super::error::{Error, ErrorKind, host_port, shown_url};
 use super::explain;
 use super::ledger::Purpose;
 use super::proxy::ProxyUrl;
@@ -72,7 +72,8 @@ impl Transport {
         };
         let limiter = self.limiter(url, request.feeds);
         let slot = limiter.slot().await;
-        if let Some(error) = limiter.refusal(request.metered) {
+        let given_up = || self.0.lost_hosts.check(&host_port(url));
+        if let Some(error) = limiter.refusal(request.metered).or_else(given_up) {
             return Err(error);
         }
         let asked = tokio::time::Instant::now();
@@ -119,7 +120,11 @@ impl Transport {
         };
         let inner = match sent {
             Ok(Ok(inner)) => Ok(inner),
-            Ok(Err(error)) => Err(explain::failure(url, route, &self.tls_profile(url, route), error).await),
+            Ok(Err(error)) => {
+                let hung_up = !error.is_connect();
+                let explained = explain::failure(url, route, &self.tls_profile(url, route), error).await;
+                Err(explained.hung_up(hung_up))
+            }
             Err(_) => {
                 let words = format!("nothing was answered for {} s", limit.as_secs());
                 Err(Error::new(ErrorKind::Network, words).at(url))
@@ -129,6 +134,7 @@ impl Transport {
             Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
+        self.0.lost_hosts.answered(&host_port(url));
         Ok(Response {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),

@@ -52,7 +52,7 @@ impl From<Error> for Cause {
             ErrorKind::Denied => "upstream refuses access",
             ErrorKind::Proxy(_) => "the proxy does not let it through",
             ErrorKind::ComeBack(_) => "upstream asked to come back later",
-            ErrorKind::Network => "upstream was not reached",
+            ErrorKind::Network | ErrorKind::GivenUp => "upstream was not reached",
             ErrorKind::Status(_) => "upstream answered with an error",
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
