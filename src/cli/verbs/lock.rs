@@ -1,7 +1,7 @@
 //! `landfall lock`.
 
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::summary::{change_line, item_line};
+use crate::cli::shared::summary::{change_line, item_lines};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{create, replace};
 use crate::item::Pins;
@@ -69,10 +69,8 @@ impl LockVerb {
         for change in &locked.changes {
             let _ = writeln!(text, "{}", change_line(change));
         }
-        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
-        {
-            let _ = writeln!(text, "{}", item_line(item));
-        }
+        let lacking = report.items.iter();
+        text += &item_lines(lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present)));
         let writes = !self.check && !self.dry_run;
         if writes {
             write(&self.lock, &lock.to_text(), old, context)?;
