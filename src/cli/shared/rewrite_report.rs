@@ -60,7 +60,7 @@ pub(crate) fn outcome(
     if mode == Mode::Kustomize {
         text = kustomize::component(members(), &mut notes);
     }
-    let mut report = report(done);
+    let mut report = if context.has_document() { report(done) } else { Report::default() };
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
         report.extra.insert("text".into(), text.clone().into());
     }

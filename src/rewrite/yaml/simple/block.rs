@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
             };
             items.push(item);
             if self.column != column || !self.is_dash() {
-                return Some(Node::Sequence(items, 0));
+                return Some(Node::sequence(items, 0));
             }
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
             let value = self.value(column)?;
             entries.push((Node::Scalar(key), value));
             if self.column != column {
-                return (self.column < column).then_some(Node::Mapping(entries, 0));
+                return (self.column < column).then_some(Node::mapping(entries, 0));
             }
             key = match self.byte()? {
                 b'"' | b'\'' => self.quoted(None)?,

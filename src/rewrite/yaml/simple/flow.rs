@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         let closed = self.byte() == Some(if is_sequence { b']' } else { b'}' });
         self.at += 1;
         self.leave();
-        let node = if is_sequence { Node::Sequence(items, 0) } else { Node::Mapping(entries, 0) };
+        let node = if is_sequence { Node::sequence(items, 0) } else { Node::mapping(entries, 0) };
         closed.then_some(node)
     }
 
