@@ -1,7 +1,7 @@
 //! Several readers of content as one, such as a delta and its bases; and what none of them has of some entries.
 
 use crate::content::Entry;
-use crate::content::{BlobRead, ContentError};
+use crate::content::{BlobRead, ContentError, Look};
 use crate::model::{Descriptor, Digest};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -37,6 +37,14 @@ impl BlobRead for BlobChain {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         self.holder(digest)?.open_whole(digest)
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        self.holder(digest)?.looks(digest)
+    }
+
+    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.holder(digest)?.open_known(digest, offset)
     }
 }
 
