@@ -5,25 +5,17 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// Pieces in flight. Each is at most 1 MiB before and after the work.
-const DEPTH: usize = 8;
+/// How many pieces are in flight where nothing else needs memory. Each is at most 1 MiB before and after the work.
+pub(crate) const DEPTH: usize = 8;
 
-/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one.
+/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one, with at most `depth` pieces
+/// in flight.
 ///
 /// `make` hands each piece to its argument, which answers `false` once nobody wants more.
 ///
 /// # Errors
 /// The first of `take`, else the one of `make`.
 pub(crate) fn ordered<P: Send, R: Send, E: Send>(
-    make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
-    work: impl Fn(P) -> R + Sync,
-    take: impl FnMut(R) -> Result<(), E>,
-) -> Result<(), E> {
-    ordered_within(DEPTH, make, work, take)
-}
-
-/// Does the same with at most `depth` pieces in flight.
-pub(crate) fn ordered_within<P: Send, R: Send, E: Send>(
     depth: usize,
     make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
     work: impl Fn(P) -> R + Sync,
@@ -63,6 +55,7 @@ mod tests {
     fn results_come_in_order() {
         let mut seen = Vec::new();
         let made = ordered(
+            DEPTH,
             |hand| (0..200u64).all(hand).then_some(()).ok_or("stopped"),
             |n| {
                 thread::sleep(Duration::from_micros(n * 7919 % 300));
@@ -83,13 +76,14 @@ mod tests {
             while hand(1) {}
             Err("made")
         };
-        assert_eq!(ordered(endless, |n| n, |_| Err("taken")), Err("taken"));
+        assert_eq!(ordered(DEPTH, endless, |n| n, |_| Err("taken")), Err("taken"));
         let mut taken = 0;
         let failing = |hand: &mut dyn FnMut(u32) -> bool| {
             hand(1);
             Err("made")
         };
         let result = ordered(
+            DEPTH,
             failing,
             |n| n,
             |n| {

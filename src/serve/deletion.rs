@@ -64,7 +64,7 @@ pub(super) async fn blob(
 pub(super) async fn clean_up(kept: Arc<Kept>) {
     let Some(store) = kept.writable.clone() else { return std::future::pending().await };
     let age = kept.limits.upload_expiry;
-    let step = (age / 4).clamp(Duration::from_millis(100), Duration::from_secs(60));
+    let step = (age / 4).clamp(Duration::from_millis(100), Duration::from_mins(1));
     loop {
         tokio::time::sleep(step).await;
         kept.uploads.reap(age);

@@ -3,21 +3,20 @@
 
 use super::state::{Arrivals, DirectBundle, State};
 use crate::bundle::error::Error;
-use crate::bundle::format::buffers::Buffers;
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::frame::{self, MAX_FRAME};
 use crate::bundle::format::hash::Frame;
-use crate::bundle::pipeline;
-use crate::bundle::plan::planned_entry::{ContentSource, PlannedEntry};
-use crate::bundle::write::frames::{Encoded, encode, make_entry};
-use crate::content::{ByteRange, ContentError};
+use crate::bundle::write::entries::Entries;
+use crate::bundle::write::volume_writer::VolumeWriter;
+use crate::content::{BlobRead, ByteRange, ContentError};
 use crate::model::{Digest, Hasher};
+use crate::report::Silent;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::PoisonError;
 
-/// Pieces in flight: few, as transfers need memory at the same time.
+/// Frames in flight: few, as transfers need memory at the same time.
 const DEPTH: usize = 4;
 /// How many bytes are written before they are synced to disk and the spool's copies go.
 const FLUSH: u64 = 16 << 20;
@@ -31,61 +30,68 @@ impl DirectBundle {
     pub(crate) fn compress(&self) -> Result<(), Error> {
         let state = &*self.0;
         let failed = |source| Error::Write { path: state.path.clone(), source };
-        let (first, mut end) = {
+        let (first, end) = {
             let written = state.compressed_entries();
             (state.compressed + written.frames.len(), written.end)
         };
-        let (mut frames, mut batch, mut flushed) = (Vec::new(), Vec::new(), end);
-        let buffers = Buffers::default();
-        let result = pipeline::ordered_within(
-            DEPTH,
-            |hand| {
-                for (index, entry) in state.plan.entries.iter().enumerate().skip(first) {
-                    if !state.wait_for(entry) || !make_entry(index, entry, self, &buffers, hand)? {
-                        break;
-                    }
-                }
-                Ok(())
-            },
-            encode(state.options.level, &buffers),
-            |done: Encoded| {
-                let Some(entry) = done.entry.map(|index| &state.plan.entries[index]) else { return Ok(()) };
-                let (frame, hash) = done.frame.map_err(failed)?;
-                state.file.write_all_at(&frame, end).map_err(failed)?;
-                end += frame.len() as u64;
-                frames.push(Frame(frame.len() as u32, hash));
-                buffers.give(frame);
-                if frames.len() as u64 == TarEntry::frame_count(entry.descriptor.size) {
-                    let mut written = state.compressed_entries();
-                    batch.push((&entry.descriptor.digest, (written.end, end)));
-                    written.frames.push(std::mem::take(&mut frames));
-                    written.end = end;
-                    drop(written);
-                    if end - flushed >= FLUSH {
-                        flushed = end;
-                        state.unspool(&mut batch).map_err(failed)?;
-                    }
-                }
-                Ok(())
-            },
-        );
-        if let Err(Error::Content { source: ContentError::Damaged { digest }, .. }) = &result {
-            state.distrust(digest);
-        }
+        let (mut batch, mut flushed) = (Vec::new(), end);
+        let mut out = VolumeWriter::file(state.file.clone(), end, None);
+        let entries = Entries {
+            plan: &state.plan,
+            blobs: &Arriving(self),
+            level: state.options.level,
+            depth: DEPTH,
+            path: &state.path,
+            progress: &Silent,
+        };
+        let result = entries.append(first..state.plan.entries.len(), &mut out, |place, offset, frames| {
+            let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
+            let mut written = state.compressed_entries();
+            batch.push((&state.plan.entries[place].descriptor.digest, (offset, end)));
+            written.frames.push(frames);
+            written.end = end;
+            drop(written);
+            if end - flushed >= FLUSH {
+                flushed = end;
+                state.unspool(&mut batch)?;
+            }
+            Ok(())
+        });
+        let result = match result {
+            // nothing more arrives; the pull says what is missing
+            Err(Error::Content { source: ContentError::Missing { .. }, .. }) => Ok(()),
+            Err(Error::Content { source: ContentError::Damaged { digest }, item }) => {
+                state.distrust(&digest);
+                Err(Error::Content { source: ContentError::Damaged { digest }, item })
+            }
+            other => other,
+        };
         result.and(state.unspool(&mut batch).map_err(failed))
     }
 }
 
-impl State {
-    /// Waits until the content of an entry has arrived. Returns `false` when nothing more arrives.
-    fn wait_for(&self, entry: &PlannedEntry) -> bool {
-        let Some(wanted) = needed(entry) else { return true };
-        let arrivals = self.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |state: &mut Arrivals| !state.closed && !state.here.contains(wanted);
-        let arrivals = self.arrivals.1.wait_while(arrivals, waiting).unwrap_or_else(PoisonError::into_inner);
-        arrivals.here.contains(wanted)
+/// The content of a direct bundle, each as soon as it is there; missing where nothing more arrives.
+struct Arriving<'a>(&'a DirectBundle);
+
+impl BlobRead for Arriving<'_> {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        self.0.stat(digest)
     }
 
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let (arrivals, arrived) = &(self.0).0.arrivals;
+        let waiting = |state: &mut Arrivals| !state.closed && !state.here.contains(digest);
+        let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrivals = arrived.wait_while(arrivals, waiting).unwrap_or_else(PoisonError::into_inner);
+        if !arrivals.here.contains(digest) {
+            return Err(ContentError::Missing { digest: digest.clone() });
+        }
+        drop(arrivals);
+        self.0.open(digest, offset)
+    }
+}
+
+impl State {
     /// Syncs the written entries to disk, records them, and removes the spool's copies, but those that a
     /// trimmed index is still made from.
     fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
@@ -115,15 +121,6 @@ impl State {
             written.end = place.1;
             written.frames.push(frames);
         }
-    }
-}
-
-/// The blob that must be there before the piece can be written; `None` where it follows from the plan.
-fn needed(entry: &PlannedEntry) -> Option<&Digest> {
-    match &entry.content {
-        ContentSource::Bytes(_) => None,
-        ContentSource::Store => Some(&entry.descriptor.digest),
-        ContentSource::Trimmed { of, .. } => Some(&of.digest),
     }
 }
 

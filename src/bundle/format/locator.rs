@@ -54,9 +54,7 @@ impl Locator {
         let before = stored_len(header::BLOCK as u64) as usize + HEAD + BLOCK_HEAD;
         let text = span.get(before..)?.get(..LEN)?;
         let text = std::str::from_utf8(text).ok()?;
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim_start())
-        };
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim_start);
         let number = |name| field(name)?.parse().ok();
         let locator = Locator {
             offset: number("offset ")?,

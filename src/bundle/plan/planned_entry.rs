@@ -1,6 +1,7 @@
 //! The entries of a bundle that is to be written, and where the content of each comes from.
 
 use crate::bundle::format::form::Form;
+use crate::bundle::format::stored::CHUNK;
 use crate::content::{Entry, Origin};
 use crate::model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,13 @@ pub(crate) struct PlannedEntry {
     pub content: ContentSource,
     /// The item that it is for, or the first of several.
     pub item: String,
+}
+
+impl PlannedEntry {
+    /// How many frames its content takes.
+    pub(crate) fn chunks(&self) -> usize {
+        self.descriptor.size.div_ceil(CHUNK as u64) as usize
+    }
 }
 
 /// Where the content of an entry comes from.

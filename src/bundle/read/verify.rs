@@ -71,6 +71,7 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
     let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
+        pipeline::DEPTH,
         |hand| {
             for (place, entry) in entries.iter().enumerate() {
                 let mut at = entry.offset;

@@ -1,17 +1,15 @@
 //! Filling a bundle: its entries, its contents index, the trailer, and at last the locator.
 
-use super::frames::{self, Encoded};
+use super::entries::Entries;
 use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
-use crate::bundle::format::buffers::Buffers;
 use crate::bundle::format::contents::{Contents, LockName, PackOptions};
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::frame::{encode, stored};
-use crate::bundle::format::hash::Frame;
 use crate::bundle::format::header;
 use crate::bundle::format::locator::{Locator, SPAN};
-use crate::bundle::format::names::{CONTENTS, DELTA, LOCK};
+use crate::bundle::format::names::{CONTENTS, DELTA, FRONT_LEN, LOCATOR, LOCK};
 use crate::bundle::format::trailer::trailer;
 use crate::bundle::pipeline;
 use crate::bundle::plan::pack_plan::PackPlan;
@@ -60,33 +58,20 @@ pub(crate) fn fill(
     progress: &dyn Progress,
 ) -> Result<Digest, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
-    let buffers = Buffers::default();
-    pipeline::ordered(
-        |hand| frames::make(plan, blobs, &buffers, hand),
-        frames::encode(contents.options.level, &buffers),
-        |done: Encoded| {
-            let (frame, hash) = done.frame.map_err(failed)?;
-            match done.entry.map(|place| (place >= contents.front_len(), &mut contents.entries[place])) {
-                None => contents.locator = out.end,
-                Some((is_blob, entry)) => {
-                    if entry.frames.is_empty() {
-                        entry.offset = out.end;
-                    }
-                    entry.frames.push(Frame(frame.len() as u32, hash));
-                    if is_blob && entry.is_content(entry.frames.len() - 1) {
-                        progress.bytes(done.content as u64);
-                    }
-                }
-            }
-            out.append(&frame).map_err(failed)?;
-            if done.entry.is_none() {
-                // its place is kept; the index is not known yet
-                out.append(&[0; SPAN][frame.len()..]).map_err(failed)?;
-            }
-            buffers.give(frame);
-            Ok(())
-        },
-    )?;
+    let entries =
+        Entries { plan, blobs, level: contents.options.level, depth: pipeline::DEPTH, path, progress };
+    let mut record = |place: usize, offset, frames| {
+        let entry: &mut TarEntry = &mut contents.entries[place];
+        (entry.offset, entry.frames) = (offset, frames);
+        Ok(())
+    };
+    entries.append(0..FRONT_LEN, out, &mut record)?;
+    let locator_at = out.end;
+    // its place is kept; the index is not known yet
+    let head = stored(&header::encode(LOCATOR, Locator::content_lens()[1] as u64));
+    out.append(&head).and_then(|()| out.append(&[0; SPAN][head.len()..])).map_err(failed)?;
+    entries.append(FRONT_LEN..plan.entries.len(), out, &mut record)?;
+    contents.locator = locator_at;
     let signature = sign(&contents)?;
     let locator = finish(&contents, signature.as_deref(), out).map_err(failed)?;
     out.overwrite(&locator.frames().concat(), contents.locator).map_err(failed)?;

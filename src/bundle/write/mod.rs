@@ -1,8 +1,8 @@
 //! Writing: a bundle from a store, whole, in volumes, or one volume again; its packaging, and how it is published.
 
 mod checksums;
+pub(crate) mod entries;
 pub(crate) mod fill;
-pub(crate) mod frames;
 mod only_volume;
 mod pack;
 mod packaging;

@@ -3,7 +3,6 @@
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Keep;
-use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::manifest;
@@ -46,12 +45,12 @@ impl Mirror {
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
-                    let wanted = wanted.as_ref().cloned().unwrap_or_default();
-                    told(client.lock(&wanted, None, Pins::Keep, &disk).await)
+                    let wanted = wanted.clone().unwrap_or_default();
+                    told(client.resolve(&wanted, &disk).await?)
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
-            self.delivery.run(context, &client, None, &mapping, mirroring).await
+            Box::pin(self.delivery.run(context, &client, None, &mapping, mirroring)).await
         })
     }
 }

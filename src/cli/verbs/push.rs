@@ -62,7 +62,7 @@ impl Push {
             let client = context.client()?;
             let options = self.delivery.options(context);
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
-            self.delivery.run(context, &client, Some(&fingerprint), &mapping, pushing).await
+            Box::pin(self.delivery.run(context, &client, Some(&fingerprint), &mapping, pushing)).await
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,

@@ -151,6 +151,8 @@ impl Serve {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
+        // responses in progress end first
+        let _taken_over = context.interrupts.take_over(Duration::from_secs(20));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
             let cannot = |error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}"));

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(store.tags("x").unwrap().unwrap(), ["c", "v2"]);
         let there = |digest: &Digest| store.manifest("x", digest).unwrap().is_some();
         assert_eq!([&a, &b, &c].map(|one| there(&one.digest)), [false, true, true]);
-        assert_eq!(store.sweep(Duration::from_secs(3600)).unwrap().removed, [], "a push may count on it");
+        assert_eq!(store.sweep(Duration::from_hours(1)).unwrap().removed, [], "a push may count on it");
         let swept = store.sweep(Duration::ZERO).unwrap();
         assert_eq!((swept.removed, swept.later), (vec![first.digest], false), "the other repository has a");
         assert!(store.delete_manifest("x", &second.digest).unwrap());
