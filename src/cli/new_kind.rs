@@ -1,11 +1,10 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
-use super::{Cli, Context, Outcome};
+use super::Outcome;
 use crate::model::{Digest, Target};
 use crate::report::{Kind, Status};
 use crate::serve::testing::{Started, start};
 use crate::serve::{Served, ServedBundle};
-use clap::Parser;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -17,13 +16,7 @@ const NOTE: &str = "note://notes.example/team/hello:v1";
 
 /// What a verb returns.
 fn run(dir: &Path, line: &str) -> Outcome {
-    let store = dir.join("store").display().to_string();
-    let words = ["landfall", "--store", &store, "--progress", "none"].map(str::to_owned).into_iter();
-    let path = |word: &str| word.replace("DIR", &dir.display().to_string());
-    let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
-    let context = Context::new(cli.global).unwrap();
-    let result = cli.verb.run(&context);
-    result.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
+    super::testing::run(dir, line).unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
 
 /// The status of each note in the report of a verb.

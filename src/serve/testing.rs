@@ -81,7 +81,7 @@ pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 
 }
 
 /// Status and body of the answer to a GET with these header lines.
-pub(super) fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
+pub(crate) fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();

@@ -82,8 +82,8 @@ fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     Packed { _dir: dir, path }
 }
 
-/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, and with `lie` in its place, which
-/// has the same size: in frames and an index that fit it.
+/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the file `layer.tgz` too,
+/// and with `lie` in its place, which has the same size: in frames and an index that fit it.
 #[cfg(test)]
 pub(crate) fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
     let (mut memory, mut lock) = sample();
@@ -92,6 +92,7 @@ pub(crate) fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
     let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let digest = layer.digest.clone();
+    lock.files = vec![File::new("https://h.example/layer.tgz", layer.digest.clone(), layer.size)];
     lock.images[0] =
         Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
     let packed = packed_from(&memory, &lock);

@@ -216,7 +216,8 @@ impl Seat {
     }
 
     fn is_idle(&self) -> bool {
-        self.busy.load(Ordering::Acquire) == 0
+        // what was written last may still be on its way
+        self.busy.load(Ordering::Acquire) == 0 && !self.is_unread()
     }
 
     fn moved(&self) -> u64 {

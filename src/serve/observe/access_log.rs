@@ -97,9 +97,9 @@ pub(super) fn line(ended: &Ended<'_>, now: Timestamp) -> String {
     let query = if caller.uri.query().is_some() { "?…" } else { "" };
     let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
     let (peer, method, status) = (caller.peer.ip().to_canonical(), &caller.method, status.as_u16());
-    let seconds = took.as_secs_f64();
+    let (version, seconds) = (caller.version, took.as_secs_f64());
     format!(
-        "{peer} - {user} [{time}] \"{method} {path}{query} HTTP/1.1\" {status} {bytes} \"-\" \"{agent}\" {seconds:.3}\n"
+        "{peer} - {user} [{time}] \"{method} {path}{query} {version:?}\" {status} {bytes} \"-\" \"{agent}\" {seconds:.3}\n"
     )
 }
 

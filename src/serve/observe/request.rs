@@ -1,7 +1,7 @@
 //! A request as it is told of: who asked for what, and how it ended.
 
 use axum::http::header::USER_AGENT;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ pub(in super::super) struct Caller {
     pub(super) peer: SocketAddr,
     pub(super) method: Method,
     pub(super) uri: Uri,
+    pub(super) version: Version,
     pub(super) agent: Option<HeaderValue>,
     pub(super) begun: Instant,
 }
@@ -25,6 +26,7 @@ impl Caller {
             peer,
             method: request.method().clone(),
             uri: request.uri().clone(),
+            version: request.version(),
             agent: request.headers().get(USER_AGENT).cloned(),
             begun: Instant::now(),
         }

@@ -7,7 +7,7 @@ use super::room::{Room, Share};
 use crate::content::{BlobRead, ContentError, Look};
 use crate::model::{Algorithm, Digest, Hasher};
 use crate::serve::pieces::{digest_of, each_piece};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -85,16 +85,27 @@ impl WritableBlobs {
         Ok(removed)
     }
 
-    /// Remembers that a client was told that this blob is here.
+    /// Remembers that a client is told that this blob is here, where it is.
     pub(in super::super) fn tell(&self, digest: &Digest) {
-        self.told().insert(digest.clone(), Instant::now());
+        let mut told = self.told();
+        if self.dir.join(digest.layout_path()).is_file() {
+            told.insert(digest.clone(), Instant::now());
+        }
     }
 
-    /// The blobs that clients were told of within `age`.
-    pub(super) fn told_within(&self, age: Duration) -> BTreeSet<Digest> {
+    /// Removes a blob, unless a client was told within `age` that it is here. Returns whether it is gone.
+    ///
+    /// # Errors
+    /// When the disk cannot be written.
+    pub(super) fn remove_untold(&self, digest: &Digest, age: Duration) -> io::Result<bool> {
+        // held to the end, so that nobody is told meanwhile
         let mut told = self.told();
-        told.retain(|_, when| when.elapsed() < age);
-        told.keys().cloned().collect()
+        if told.get(digest).is_some_and(|when| when.elapsed() < age) {
+            return Ok(false);
+        }
+        told.remove(digest);
+        self.remove(digest)?;
+        Ok(true)
     }
 
     fn told(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
@@ -129,9 +140,9 @@ impl WritableBlobs {
         if found != *digest {
             return Err(KeepError::Digest { found, expected: digest.clone() });
         }
-        self.tell(digest);
         let place = self.dir.join(digest.layout_path());
         if place.is_file() && self.is_whole(digest) {
+            self.tell(digest);
             return Ok(());
         }
         file.as_file().sync_all()?;
@@ -141,6 +152,7 @@ impl WritableBlobs {
         let instead = optional(fs::metadata(&place))?.map_or(0, |data| data.len());
         persist(file, &place)?;
         share.keep(instead);
+        self.tell(digest);
         Ok(())
     }
 

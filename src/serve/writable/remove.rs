@@ -96,15 +96,14 @@ impl WritableStore {
     /// When the disk cannot be read or written.
     pub(in super::super) fn sweep(&self, age: Duration) -> io::Result<Swept> {
         let _alone = self.hold_alone();
-        let (named, told) = (self.named()?, self.blobs.told_within(age));
+        let named = self.named()?;
         let mut swept = Swept::default();
         for (digest, data) in self.blobs.all()? {
             if named.contains_key(&digest) {
                 continue;
             }
             let is_old = data.modified()?.elapsed().is_ok_and(|since| since >= age);
-            if is_old && !told.contains(&digest) {
-                self.blobs.remove(&digest)?;
+            if is_old && self.blobs.remove_untold(&digest, age)? {
                 swept.removed.push(digest);
             } else {
                 swept.later = true;
