@@ -1,8 +1,12 @@
 //! The command line: one file a verb, and the only place that prints.
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod new_kind;
 mod shared;
+#[cfg(test)]
+mod testing;
 mod verbs;
 
 use crate::model::without_userinfo;
