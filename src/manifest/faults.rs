@@ -10,14 +10,14 @@ const MOST: usize = 20;
 /// The faults of manifests, in the order of the files.
 #[derive(Debug, Default)]
 pub struct Faults {
-    told: Vec<Box<Diagnostic>>,
+    told: Vec<Diagnostic>,
     more: usize,
 }
 
 impl Faults {
     pub(super) fn push(&mut self, fault: Box<Diagnostic>) {
         match self.told.len() < MOST {
-            true => self.told.push(fault),
+            true => self.told.push(*fault),
             false => self.more += 1,
         }
     }
