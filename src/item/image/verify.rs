@@ -1,9 +1,9 @@
 //! Compares a locked image with its own manifests: the lock must leave nothing out and add nothing.
 
 use super::locked::Image;
-use super::manifests::{blobs_of, is_manifest};
+use super::manifests::{blobs_of, is_manifest, read_manifest};
 use crate::content::BlobRead;
-use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
+use crate::model::{Child, Descriptor, Digest, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children that a trimmed index
@@ -24,24 +24,15 @@ struct Check<'a> {
 impl Check<'_> {
     /// Reads and parses a manifest.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
-        let Descriptor { digest, size, media_type } = descriptor;
-        if *size > Limits::default().manifest_bytes as u64 {
-            self.faults.push(format!("{digest} is larger than any manifest"));
-            return None;
-        }
-        let parsed = self.blobs.read(descriptor).map_err(|error| error.to_string()).and_then(|bytes| {
-            let parsed =
-                Manifest::parse(&bytes, Some(media_type)).map_err(|error| format!("{digest}: {error}"));
-            parsed.map(|(manifest, kind)| (bytes, manifest, kind))
-        });
-        match parsed {
+        let Descriptor { digest, media_type, .. } = descriptor;
+        match read_manifest(self.blobs, descriptor) {
             Ok((_, _, kind)) if *media_type != kind.as_str() => {
                 self.faults.push(format!("{digest} is of type {kind}, the lock says {media_type}"));
                 None
             }
             Ok((bytes, manifest, _)) => Some((bytes, manifest)),
             Err(why) => {
-                self.faults.push(why);
+                self.faults.push(why.to_string());
                 None
             }
         }
