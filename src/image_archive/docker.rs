@@ -1,6 +1,5 @@
 //! `manifest.json`, by which `docker load` and `podman load` find images, and what these take.
 
-use super::image::ArchivedImage;
 use crate::item::OneManifest;
 use crate::model::Descriptor;
 use serde::Serialize;
@@ -47,9 +46,8 @@ pub(super) fn strange_layer(one: &OneManifest) -> Option<&str> {
     types.into_iter().find(|kind| !LAYERS.contains(kind))
 }
 
-/// `manifest.json`, in the order of the lock.
-pub(super) fn manifest(images: &[ArchivedImage]) -> Vec<u8> {
-    let saved: Vec<&Saved> = images.iter().filter_map(|image| image.docker.as_ref()).collect();
+/// `manifest.json` of these images.
+pub(super) fn manifest(images: &[&Saved]) -> Vec<u8> {
     // texts alone, which nothing can be wrong with
-    serde_json::to_vec(&saved).unwrap_or_default()
+    serde_json::to_vec(images).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! One image of an archive.
 
+use super::docker::Saved;
 use crate::model::{Descriptor, Digest};
 use std::collections::BTreeSet;
 
@@ -17,5 +18,5 @@ pub(crate) struct ArchivedImage {
     /// What its names stand at.
     pub top: Descriptor,
     /// Its part of `manifest.json`.
-    pub(super) docker: Option<super::docker::Saved>,
+    pub(super) docker: Option<Saved>,
 }

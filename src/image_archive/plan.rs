@@ -118,7 +118,9 @@ impl Archive {
         archive.computed.push((LAYOUT_FILE.into(), OCI_LAYOUT.into()));
         archive.computed.push((INDEX_FILE.into(), layout::index(&archive.images)));
         if asked.format == Format::Docker {
-            archive.computed.push((docker::MANIFEST_FILE.into(), docker::manifest(&archive.images)));
+            let saved: Vec<&Saved> =
+                archive.images.iter().filter_map(|image| image.docker.as_ref()).collect();
+            archive.computed.push((docker::MANIFEST_FILE.into(), docker::manifest(&saved)));
         }
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
         let indexes = indexes.into_iter().map(|(digest, bytes)| (digest.layout_path(), bytes));

@@ -14,6 +14,11 @@ impl Archive {
         computed.chain(blobs).sum::<u64>() + END.len() as u64
     }
 
+    /// Size of its blobs in bytes: what progress counts.
+    pub(crate) fn blob_bytes(&self) -> u64 {
+        self.blobs.values().sum()
+    }
+
     /// Writes the archive to `out`, from the same content that it was planned from. Each blob is checked on the way; a wrong
     /// one leaves an archive without an end.
     ///

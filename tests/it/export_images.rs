@@ -193,9 +193,7 @@ fn a_docker_archive_has_one_platform_and_refuses_what_docker_cannot_take() {
     }
     let site = Site::new();
     let said = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
-    for part in
-        ["choose it with --platform", "--format oci", "team/app:v1: linux/amd64, linux/arm64"]
-    {
+    for part in ["choose it with --platform", "--format oci", "team/app:v1: linux/amd64, linux/arm64"] {
         assert!(said.contains(part), "{said}");
     }
     assert!(!said.contains("plain"), "{said}");

@@ -145,7 +145,7 @@ impl Images {
             );
         }
         if !self.dry_run {
-            progress.begin("export", archive.images.len() as u64, archive.size());
+            progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
             let written = write(&archive, blobs, &place, progress);
             progress.end();
             written?;

@@ -8,6 +8,8 @@ mod platforms;
 mod referrers;
 mod resolve;
 mod selection;
+#[cfg(test)]
+mod testing;
 mod text;
 mod verify;
 mod wish;

@@ -201,3 +201,119 @@ fn with_all_below(
 fn unreadable(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
     ReadError::Manifest { digest: descriptor.digest.clone(), source }.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::image::testing::Memory;
+    use crate::item::{LockedManifest, Trimmed};
+    use crate::model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
+    use serde_json::{Value, json};
+
+    fn p(text: &str) -> Platform {
+        text.parse().unwrap()
+    }
+
+    /// The platform as indexes and configs have it.
+    fn object(platform: &str) -> Value {
+        let Platform { os, architecture, variant } = p(platform);
+        json!({"os": os, "architecture": architecture, "variant": variant.unwrap_or_default()})
+    }
+
+    /// A manifest whose config says this platform.
+    fn manifest(memory: &mut Memory, platform: &str) -> Descriptor {
+        let config = memory.json(&object(platform), OCI_CONFIG);
+        let layer = memory.put(platform.as_bytes(), "application/vnd.oci.image.layer.v1.tar");
+        memory.json(&json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]}), OCI_MANIFEST)
+    }
+
+    fn child(manifest: &Descriptor, platform: &str) -> Value {
+        let mut child = json!(manifest);
+        child["platform"] = object(platform);
+        child
+    }
+
+    /// An image over these children, of which the lock has all but the last `left_out`.
+    fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> Image {
+        let top = memory.json(&json!({"schemaVersion": 2, "manifests": children}), OCI_INDEX);
+        let locked = children[..children.len() - left_out].iter().map(|child| {
+            let Descriptor { digest, size, media_type } = serde_json::from_value(child.clone()).unwrap();
+            LockedManifest { digest, size, media_type, platform: None }
+        });
+        Image { manifests: locked.collect(), ..Image::new("h.example/app:1".parse().unwrap(), top) }
+    }
+
+    /// amd64 and its attestation, an index with arm64, and an artifact.
+    fn nested(memory: &mut Memory) -> (Image, [Descriptor; 2]) {
+        let [amd64, arm64] = ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
+        let mut attestation = child(&manifest(memory, "unknown/unknown"), "unknown/unknown");
+        attestation["annotations"] = json!({"vnd.docker.reference.digest": amd64.digest});
+        let below = memory.json(&json!({"schemaVersion": 2, "manifests": [arm64]}), OCI_INDEX);
+        let artifact =
+            json!({"schemaVersion": 2, "config": memory.put(b"{}", "application/x"), "layers": []});
+        let artifact = memory.json(&artifact, OCI_MANIFEST);
+        let children = [child(&amd64, "linux/amd64"), attestation, json!(below), json!(artifact)];
+        (image(memory, &children, 0), [amd64, arm64])
+    }
+
+    #[test]
+    fn one_manifest_is_found_by_its_index_or_its_config() {
+        let mut memory = Memory::default();
+        let (image, [amd64, arm64]) = nested(&mut memory);
+        for (platform, wanted) in [("linux/amd64", amd64), ("linux/arm64/v8", arm64)] {
+            let one = image.select_one(&memory, Some(&p(platform))).unwrap();
+            assert_eq!((one.manifest, one.layers.len()), (wanted, 2));
+        }
+        let told = |platform: Option<&str>| {
+            image.select_one(&memory, platform.map(p).as_ref()).unwrap_err().to_string()
+        };
+        assert_eq!(told(None), "it is for linux/amd64, linux/arm64");
+        assert_eq!(told(Some("linux/s390x")), "it has no linux/s390x, only linux/amd64, linux/arm64");
+    }
+
+    #[test]
+    fn of_several_that_fit_the_very_one_is_taken() {
+        let mut memory = Memory::default();
+        let children = ["linux/arm/v6", "linux/arm/v7", "linux/arm64/v8", "linux/arm64"];
+        let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
+        let image = image(&mut memory, &children, 0);
+        let digest =
+            |platform: &str| image.select_one(&memory, Some(&p(platform))).map(|one| one.manifest.digest);
+        for (platform, at) in [("linux/arm/v7", 1), ("linux/arm64", 3), ("linux/arm64/v8", 2)] {
+            assert_eq!(children[at]["digest"], digest(platform).unwrap().to_string(), "{platform}");
+        }
+        assert_eq!(digest("linux/arm").unwrap_err().to_string(), "it is for linux/arm/v6, linux/arm/v7");
+    }
+
+    #[test]
+    fn an_index_is_trimmed_to_what_is_chosen_and_all_below_comes_along() {
+        let mut memory = Memory::default();
+        let (whole, _) = nested(&mut memory);
+        let all = whole.select(&memory, &[]).unwrap();
+        assert_eq!((all.top, all.trimmed), (whole.descriptor(), None));
+        let digests: BTreeSet<_> = all.parts.iter().map(|part| &part.digest).collect();
+        assert_eq!(
+            (all.parts.len(), digests.len()),
+            (14, 14),
+            "each once: 6 manifests, 4 configs, 3 layers, 1 empty"
+        );
+
+        let children = ["linux/amd64", "linux/arm64", "linux/s390x"];
+        let children = children.map(|platform| child(&manifest(&mut memory, platform), platform));
+        let mut image = image(&mut memory, &children, 1);
+        let chosen = image.select(&memory, &[p("linux/arm64")]).unwrap();
+        let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
+        assert_eq!(trimmed["manifests"], json!([children[1]]));
+        assert_eq!(chosen.parts.len(), 3);
+        // what the lock leaves out is not there to be chosen, and its trimmed index is the one that comes
+        let lacks = image.select(&memory, &[p("linux/s390x")]).unwrap_err().to_string();
+        assert_eq!(lacks, "it has no linux/s390x, only linux/amd64, linux/arm64");
+        let two = image.select(&memory, &[]).unwrap().top;
+        image.trimmed = Some(Trimmed { digest: two.digest, size: two.size });
+        image.select(&memory, &[]).unwrap();
+        image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"a lie");
+        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Trimmed(_))));
+        image.size = 1 << 40;
+        assert!(matches!(image.select(&memory, &[]), Err(SelectionError::Read(ReadError::TooLarge(_)))));
+    }
+}
