@@ -20,6 +20,9 @@ pub(crate) trait LocalSink: BlobRead {
     /// When that cannot be found out.
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
 
+    /// Whether [`LocalSink::holds`] reads and hashes content for its answer.
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool;
+
     /// Keeps a small piece of content that is not fetched.
     ///
     /// # Errors

@@ -212,6 +212,10 @@ mod tests {
             self.0.holds(descriptor, rehash)
         }
 
+        fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+            self.0.must_hash(descriptor, rehash)
+        }
+
         fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
             self.0.take(descriptor, bytes)
         }

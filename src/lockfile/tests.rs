@@ -201,3 +201,19 @@ proptest! {
         prop_assert_eq!(text::read(&text), Some(lock));
     }
 }
+
+#[test]
+fn a_lock_that_was_cut_off_is_never_a_whole_one() {
+    let text = sample().to_text();
+    let end = text.trim_end().len();
+    for at in text.lines().next().unwrap().len()..end {
+        if text.is_char_boundary(at) {
+            assert!(Lock::parse("l", &text[..at]).is_err(), "{}", &text[..at]);
+        }
+    }
+    let error = Lock::parse("l", &text[..text.find("missing:").unwrap()]).unwrap_err();
+    assert!(matches!(error, LockError::Cut { .. }), "{error}");
+    // what follows the first lines may be edited, and line ends may be those of Windows
+    let edited = text.replace("v1.9.0", "v1.9.1").replace('\n', "\r\n");
+    assert_ne!(Lock::parse("l", &edited).unwrap(), sample());
+}

@@ -7,6 +7,9 @@ use crate::config::IndexPolicy;
 pub struct Options {
     /// Replace tags that stand at another digest.
     pub move_tags: bool,
+    /// Ask for every manifest and blob of what stands there, and send what is missing. Else a tag at the right digest
+    /// counts as whole, and the receipt leaves out blobs that nobody asked for.
+    pub recheck: bool,
     /// Ask what stands there, and send nothing.
     pub dry_run: bool,
     /// Make the Harbor projects that are missing.

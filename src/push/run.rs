@@ -39,7 +39,7 @@ pub(crate) async fn push(
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     let limits = *sessions.transport().limits();
-    let standings = standings(&session, lock, &deliveries, limits.jobs).await;
+    let standings = standings(&session, lock, &deliveries, limits.jobs, options.recheck).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         // Harbor refuses requests about a project that it lacks
         let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;

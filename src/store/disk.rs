@@ -114,6 +114,12 @@ impl Disk {
         self.check(digest, &path, size)
     }
 
+    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the journal says.
+    pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
+        let metadata = std::fs::metadata(self.path(digest));
+        metadata.is_ok_and(|metadata| rehash || !self.0.records.fits(digest, &metadata))
+    }
+
     /// Hashes the content whatever the journal says; a bad file is removed.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A far side that fails or answers oddly: each fault ends in the same bytes there.
 
-use crate::support::faults::{Auth, Fault, Later, Location, On, Rig, Seen, Settings, What};
+use crate::support::faults::{Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What};
 use crate::support::library::{Item, Status};
 use std::time::Duration;
 
@@ -161,4 +161,48 @@ fn mirror_asks_upstream_no_more_often_than_pull_does() {
         let mirror = asked(&|rig| rig.mirror().unwrap().items);
         assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
     }
+}
+
+#[test]
+fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
+    let mut rig = Rig::new();
+    let all = rig.push("first").unwrap().receipt.blobs;
+    assert!(all.len() > 5, "{all:?}");
+    let index = &rig.lock.images[0];
+    let (manifest, blob) = (index.manifests[0].digest.to_string(), index.blobs[0].digest.to_string());
+    let lose: [(&str, &dyn Fn(&mut Content)); 3] = [
+        ("a blob", &|content| content.blobs.retain(|(_, digest), _| *digest != blob)),
+        ("a manifest", &|content| content.manifests.retain(|(_, digest), _| *digest != manifest)),
+        ("all blobs", &|content| content.blobs.clear()),
+    ];
+    let address = rig.down.address.clone();
+    let at_the_registry = ["--lock", "landfall.lock", "--plain-http", &address];
+    for (name, lose) in lose {
+        rig.down.content(lose);
+        // a tag at the right digest counts as whole; what nobody asked for is not in the receipt
+        let pushed = rig.push("first").unwrap();
+        assert!(pushed.items.iter().all(|item| item.status == Status::Present), "{name}: {:?}", pushed.items);
+        assert_eq!(pushed.receipt.blobs.len(), 0, "{name}");
+        let audit = |exit, more: &[&str]| {
+            rig.place.json(exit, &[&["audit", "--registry", &address], &at_the_registry[..], more].concat())
+        };
+        audit(if name == "a manifest" { 4 } else { 0 }, &[]);
+        let lacking = audit(4, &["--blobs"])["lacking"].to_string();
+        assert!(lacking.contains(if name == "a manifest" { &manifest } else { &blob }), "{name}: {lacking}");
+        // asked for, and brought again
+        rig.delivery.recheck = true;
+        let pushed = rig.push("first").unwrap();
+        let brought = pushed.items.iter().filter(|item| item.status == Status::Done).count();
+        assert!(done(&pushed.items) && brought > 0, "{name}: {:?}", pushed.items);
+        rig.assert_arrived(name);
+        assert!(pushed.receipt.blobs.keys().eq(all.keys()), "{name}");
+        rig.delivery.recheck = false;
+        rig.place.json(0, &[&["audit", "--registry", &address, "--blobs"], &at_the_registry[..]].concat());
+    }
+    // a receipt is written of what was asked for
+    let push = ["push", "--store", "stores/first", "--to", &address, "--receipt", "r.json"];
+    let report = rig.place.json(0, &[&push, &at_the_registry[..]].concat());
+    assert_eq!(report["totals"]["done"], 0, "{report}");
+    let receipt: serde_json::Value = serde_json::from_str(&rig.place.read("r.json")).unwrap();
+    assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }

@@ -13,6 +13,7 @@ mod faults;
 mod faults_push;
 mod full_disk;
 mod gc;
+mod interrupt;
 mod kills;
 mod library;
 mod lock;

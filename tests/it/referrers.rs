@@ -439,12 +439,12 @@ fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
     let signed = Signed::new(Upstream::Own);
     signed.pack();
     let new = signed.place.read("landfall.lock");
-    let start = new.find("  referrers:").unwrap();
-    signed.place.write("landfall.lock", &new[..start]);
+    let old = format!("{}...\n", &new[..new.find("  referrers:").unwrap()]);
+    signed.place.write("landfall.lock", &old);
     let report = signed.place.json(0, &["pull", "--store", "old"]);
     assert_eq!(report["items"][0]["status"], "done");
     let rewrite = |lock: &str| {
-        signed.place.write(lock, if lock == "old.lock" { &new[..start] } else { &new });
+        signed.place.write(lock, if lock == "old.lock" { &old } else { &new });
         signed.place.write("pod.yaml", format!("image: {}/app:v1\n", signed.upstream.address));
         signed.place.ok(&["rewrite", "pod.yaml", "--lock", lock, "--to", "172.20.0.2:5000"])
     };

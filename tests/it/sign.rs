@@ -315,8 +315,11 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     desk.pack("B", &["--sign", "board"]);
     let site = desk.site();
     // nothing listens there, so that what is refused is refused before
-    let verbs: [&[&str]; 6] = [
+    let verbs: [&[&str]; 9] = [
         &["verify"],
+        &["ls"],
+        &["diff", "landfall.lock"],
+        &["audit", "x.yaml", "--bundle"],
         &["push", "--to", "127.0.0.1:1"],
         &["serve", "--listen", "127.0.0.1:0"],
         &["rewrite", "x.yaml", "--to", "127.0.0.1:1", "--bundle"],
@@ -335,6 +338,10 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     let pushed = desk.place.json(0, &["push", "B", "--to", &registry.address, "--site", site]);
     assert_eq!(pushed["bundle"]["signer"]["principals"], "board@example.com");
     desk.place.json(0, &["verify", "B", "--site", site]);
+    let listed = desk.place.json(0, &["ls", "B", "--site", site]);
+    assert_eq!(listed["bundle"]["signer"]["principals"], "board@example.com");
+    assert!(desk.place.ok(&["ls", "B", "--site", site]).contains("signed by         board@example.com"));
+    desk.place.json(0, &["diff", "B", "landfall.lock", "--site", site]);
     desk.place.json(0, &["rewrite", "x.yaml", "--to", "127.0.0.1:1", "--bundle", "B", "--site", site]);
     desk.place.json(0, &["export", "files", "-o", "out", "--bundle", "B", "--site", site]);
     drop(landfall_serve(&desk.place, &["B", "--site", site]));

@@ -21,7 +21,10 @@ pub(crate) struct Delivery {
     /// Replace tags that stand at another digest
     #[arg(long)]
     move_tags: bool,
-    /// Write down what stands at the registry afterwards
+    /// Ask for every manifest and blob of what stands there already, and send what is missing
+    #[arg(long)]
+    recheck: bool,
+    /// Write down what stands at the registry afterwards; implies --recheck
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
     /// Make the Harbor projects that are missing (private ones)
@@ -43,6 +46,7 @@ impl Delivery {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         Options {
             move_tags: self.move_tags,
+            recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
             index: registry.map(|registry| registry.index).unwrap_or_default(),

@@ -37,23 +37,31 @@ pub(crate) struct Carried {
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
     let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
-    let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
-    let signed_by = match demands.signers.map(Path::to_path_buf).or_else(site) {
-        Some(_) if bundle.signature().is_none() => {
-            return Err(bundle::Error::NotSigned { path: path.into() }.into());
-        }
-        Some(file) => {
-            let allowed = AllowedSigners::load(&file)?;
-            allowed.notes().iter().for_each(|note| context.progress.note(note));
-            Some(bundle.signed_by(&allowed, jiff::Timestamp::now())?)
-        }
-        None => None,
-    };
+    let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
     if !demands.allow_partial {
         refuse_partial(&bundle, path)?;
     }
     Ok(Carried { path: path.into(), bundle, signed_by })
+}
+
+/// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where nobody is named.
+///
+/// # Errors
+/// When nobody of these did (exit 4), or the file cannot be read.
+pub(crate) fn signed_by(
+    context: &Context,
+    bundle: &Bundle,
+    signers: Option<&Path>,
+) -> Result<Option<SignedBy>, Failure> {
+    let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
+    let Some(file) = signers.map(Path::to_path_buf).or_else(site) else { return Ok(None) };
+    if bundle.signature().is_none() {
+        return Err(bundle::Error::NotSigned { path: bundle.path().into() }.into());
+    }
+    let allowed = AllowedSigners::load(&file)?;
+    allowed.notes().iter().for_each(|note| context.progress.note(note));
+    Ok(Some(bundle.signed_by(&allowed, jiff::Timestamp::now())?))
 }
 
 /// Whether it is the bundle that was asked for.
