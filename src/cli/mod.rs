@@ -2,10 +2,16 @@
 
 mod help;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod new_kind;
 mod shared;
+#[cfg(test)]
+mod testing;
 mod verbs;
 
+use crate::model::without_userinfo;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use shared::room::check_output;
 use shared::{Context, Exit, Failure, Global, Outcome, finish};
@@ -81,11 +87,21 @@ fn command() -> Command {
     })
 }
 
+/// Masks the value that is refused, as it may be `user:password@host`.
+fn without_passwords(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let value = without_userinfo(value);
+        error.insert(ContextKind::InvalidValue, ContextValue::String(value));
+    }
+    error
+}
+
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
-    let matches = command().try_get_matches().unwrap_or_else(|error| help::without_far_tips(error).exit());
+    let told = |error| help::without_far_tips(without_passwords(error));
+    let matches = command().try_get_matches().unwrap_or_else(|error| told(error).exit());
     let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
         Err(failure) => return finish(&name, &cli.global, Err(failure)),
@@ -119,6 +135,15 @@ mod tests {
         let line = ["landfall", "ls", "b"].iter().chain(flags);
         let cli = Cli::try_parse_from(line).map_err(|error| error.to_string())?;
         Ok(Context::new(cli.global).unwrap().limits)
+    }
+
+    #[test]
+    fn a_refused_value_is_shown_without_a_password() {
+        for flag in ["--to", "--registry"] {
+            let refused = Cli::try_parse_from(["landfall", "audit", "x", flag, "joe:hunter2@r:5000"]);
+            let told = without_passwords(refused.err().unwrap()).to_string();
+            assert!(told.contains("***@r:5000") && !told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! to end the item because the host asks for a longer wait.
 
 use super::body::Response;
-use super::error::{Error, ErrorKind};
-use super::explain::host_port;
+use super::error::{Error, ErrorKind, host_port};
+
 use super::rate_limit::{RateLimit, span};
 use super::request::Request;
 use super::retry::{self, Attempts, RetryPolicy};
@@ -11,6 +11,7 @@ use super::transport::Transport;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 use url::Url;
 
 /// What helps against a rate limit besides time.
@@ -40,6 +41,7 @@ impl Transport {
     /// returned, 4xx and 5xx included.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
         let retries = if request.retried { self.retries() } else { self.retries().once() };
+        let began = Instant::now();
         let mut tally = Tally { attempts: retries.start(), waits: 0, waited: Duration::ZERO, expired: false };
         loop {
             let result = self.follow(request).await;
@@ -48,7 +50,12 @@ impl Transport {
                 Err(error) if error.is_transient() => tally.attempts.fail(),
                 Err(_) => None,
             };
-            let Some(pause) = pause else { return result };
+            let Some(pause) = pause else {
+                return result.map_err(|error| match error.host().map(str::to_owned) {
+                    Some(host) if request.retried && error.is_transient() => self.lost(&host, began, error),
+                    _ => error,
+                });
+            };
             drop(result);
             tokio::time::sleep(pause).await;
         }

@@ -2,7 +2,7 @@
 //! helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
-use super::credential::{Credential, CredentialError, Secret};
+use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
 use super::site_secret::site_secret;
 use crate::config::{Credentials as SiteCredentials, Destinations, Site};
 use crate::model::Target;
@@ -117,15 +117,16 @@ impl Keychain {
     /// The account for `host/repository`: the longest matching key of the first source that has one.
     ///
     /// # Errors
-    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be read.
-    pub async fn find(&self, host: &str, repository: &str) -> Result<Option<Credential>, CredentialError> {
+    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be read. That matters
+    /// where an account is needed.
+    pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
         let covers =
             |key: &str| full == key || full.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
         let of_site = self.site.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
         if let Some((_, credential)) = of_site {
-            return credential.clone().map(Some).map_err(CredentialError::Site);
+            return credential.clone().map(Some);
         }
         for file in &self.files {
             if let Some(found) = file.find(&host, covers).await? {

@@ -128,7 +128,8 @@ pub(crate) const HOST: &[Member] = &[
 pub(crate) fn schema() -> Value {
     let mut top = properties(MEMBERS);
     top["items"]["items"] = object(ITEM, &["kind", "name", "status"]);
-    top["totals"] = object(TOTALS, &TOTALS.iter().map(|member| member.name).collect::<Vec<_>>());
+    top["totals"]["properties"] = properties(TOTALS).into();
+    top["totals"]["required"] = TOTALS.iter().map(|member| member.name).collect();
     top["hosts"]["items"] = object(HOST, &["host", "port", "bytes", "requests", "why"]);
     top["status"]["enum"] = json!(["done", "partial", "failed", "refused"]);
     json!({

@@ -2,7 +2,6 @@
 
 use super::error::{StoreError, io};
 use super::layout::LayoutIndex;
-use super::partial;
 use super::records::Records;
 use crate::content::{Entry, Room, WriteError, sync_folder, temporary_in};
 use crate::model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
@@ -185,6 +184,12 @@ impl Disk {
         self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
     }
 
+    /// Where the partial file of some content stands.
+    pub(super) fn partial_path(&self, digest: &Digest) -> PathBuf {
+        let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
+        self.0.dir.join(".landfall/partial").join(name)
+    }
+
     /// The room for this content; what of it is here in part needs less.
     ///
     /// # Errors
@@ -193,7 +198,9 @@ impl Disk {
         &self,
         wanted: impl Iterator<Item = (&'a Digest, u64)>,
     ) -> Result<Room, WriteError> {
-        let needed = wanted.map(|(digest, size)| size.saturating_sub(partial::taken(self, digest))).sum();
+        let blocks = |digest: &Digest| std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks());
+        let taken = |digest: &Digest| blocks(digest).map_or(0, |blocks| blocks * 512);
+        let needed = wanted.map(|(digest, size)| size.saturating_sub(taken(digest))).sum();
         Room::of(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
     }
 

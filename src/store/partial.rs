@@ -21,17 +21,6 @@ struct Partial {
     journal: Option<Journal>,
 }
 
-/// Where the partial file of some content stands.
-fn path(disk: &Disk, digest: &Digest) -> PathBuf {
-    let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
-    disk.dir().join(".landfall/partial").join(name)
-}
-
-/// Bytes that the partial file of some content takes on disk.
-pub(super) fn taken(disk: &Disk, digest: &Digest) -> u64 {
-    std::fs::metadata(path(disk, digest)).map_or(0, |file| file.blocks() * 512)
-}
-
 /// Opens the partial file of some content, and waits while another process has it. With `keep_ranges` the
 /// ranges that several connections brought behind the beginning are kept, and returned; without, they are discarded. `None` where the content is in the store.
 pub(super) fn open(
@@ -40,7 +29,7 @@ pub(super) fn open(
     keep_ranges: bool,
 ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
-    let path = path(disk, digest);
+    let path = disk.partial_path(digest);
     loop {
         let file = OpenOptions::new()
             .create(true)

@@ -2,7 +2,7 @@
 
 use crate::support::faults::Rig;
 use crate::support::middle::{Middle, Turn};
-use crate::support::peers::{file_server, own_registry};
+use crate::support::peers::own_registry;
 use std::io::Read;
 use std::net::TcpListener;
 
@@ -242,9 +242,13 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
     // another server than a registry
-    let files = file_server(rig.place.dir());
-    let told = push(1, &files.address, &plain(&files.address));
-    assert!(told.contains("that is no answer of a registry") || told.contains("HTML page"), "{told}");
+    let other = Middle::new("", |_| Turn::status(501));
+    let told = push(1, &other.address, &plain(&other.address));
+    assert!(told.contains(&other.address) && told.contains("501"), "{told}");
+    let other = Middle::new("", |asked| Turn::status(if asked.method == "HEAD" { 404 } else { 501 }));
+    let told = push(1, &other.address, &plain(&other.address));
+    let words = format!("that is no answer of a registry: is {} the right host and port?", other.address);
+    assert!(told.contains(&words), "{told}");
     // a proxy that answers in its place
     let page = Middle::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";

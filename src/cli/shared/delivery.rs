@@ -2,7 +2,7 @@
 
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::room::check_output;
-use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{good_of_all, item_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
 use crate::model::{Digest, human_size};
@@ -133,19 +133,20 @@ impl Delivery {
                 }
             );
         }
-        let items = &report.items;
-        let (planned, lost): (Vec<Item>, Vec<Item>) =
-            items.iter().cloned().partition(|item| self.dry_run && planned(item));
+        let lacking = report.items.iter();
+        let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
+        let (planned, lacking): (Vec<&Item>, Vec<&Item>) =
+            lacking.partition(|item| self.dry_run && planned(item));
         for item in &planned {
             let _ = writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default());
         }
-        text += &loss_lines(&lost);
+        text += &item_lines(lacking);
         let totals = report.totals();
         let _ = writeln!(
             text,
             "{} {} to {}{}: {} new, {} there, {} in {} requests",
             if self.dry_run { "would deliver" } else { "delivered" },
-            if self.dry_run { count_kinds(items) } else { good_of_all(items) },
+            if self.dry_run { count_kinds(&report.items) } else { good_of_all(&report.items) },
             mapping.target(),
             lost_count(&totals),
             if self.dry_run { planned.len() } else { totals.done },

@@ -1,9 +1,9 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
-use super::listing::count_of;
+use super::listing::{count_kinds, count_of};
 use crate::lock::Change;
-use crate::report::{Item, Kind, Status, Totals, escape};
-use std::collections::BTreeMap;
+use crate::report::{Item, Kind, Status, Totals};
+use std::collections::{BTreeMap, HashMap};
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
@@ -44,23 +44,9 @@ pub(crate) fn lost_count(totals: &Totals) -> String {
     told.map(|(count, word)| format!(", {count} {word}")).collect()
 }
 
-/// A line for each item that is not whole; a reason that several share is said once, above their names.
+/// Lines for those items that are not whole.
 pub(crate) fn loss_lines(items: &[Item]) -> String {
-    let lost: Vec<&Item> =
-        items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)).collect();
-    let mut lines = String::new();
-    for (at, item) in lost.iter().enumerate() {
-        let is_same = |other: &&&Item| (other.status, &other.reason) == (item.status, &item.reason);
-        let same: Vec<_> = lost.iter().filter(is_same).collect();
-        if same.len() == 1 {
-            lines += &format!("{}\n", item_line(item));
-        } else if !lost[..at].iter().any(|before| is_same(&before)) {
-            let reason = item.reason.as_deref().map(escape).unwrap_or_default();
-            lines += &format!("{:8} {}: {reason}\n", word(item.status), count_of(same.len(), "item"));
-            same.iter().for_each(|item| lines += &format!("         {} {}\n", item.kind, item.name));
-        }
-    }
-    lines
+    item_lines(items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)))
 }
 
 fn word(status: Status) -> &'static str {
@@ -72,10 +58,42 @@ fn word(status: Status) -> &'static str {
     }
 }
 
+/// Lines for items that are not whole. Those with the same reason stand below it.
+pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
+    let mut groups: Vec<Vec<&Item>> = Vec::new();
+    let mut by_reason: HashMap<(Status, &str), usize> = HashMap::new();
+    for item in items {
+        let group = item.reason.as_deref().map(|reason| {
+            *by_reason.entry((item.status, reason)).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            })
+        });
+        match group {
+            Some(group) => groups[group].push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    let mut lines = String::new();
+    for group in groups {
+        match group[..] {
+            [item] => lines += &format!("{}\n", item_line(item)),
+            _ => {
+                let counted = count_kinds(group.iter().copied());
+                let reason = group[0].reason.as_deref().map(crate::report::escape).unwrap_or_default();
+                lines += &format!("{:8} {counted}: {reason}\n", word(group[0].status));
+                group.iter().for_each(|item| lines += &format!("           {}\n", item.name));
+            }
+        }
+    }
+    lines
+}
+
 /// One line for an item that is not whole.
 pub(crate) fn item_line(item: &Item) -> String {
-    let reason = item.reason.as_deref().map(escape).unwrap_or_default();
-    format!("{:8} {} {}: {reason}", word(item.status), item.kind, item.name)
+    let word = word(item.status);
+    let reason = item.reason.as_deref().map(crate::report::escape).unwrap_or_default();
+    format!("{word:8} {} {}: {reason}", item.kind, item.name)
 }
 
 #[cfg(test)]
@@ -100,7 +118,7 @@ mod tests {
         assert_eq!(good_of_all(&[]), "nothing");
         let totals = Totals { failed: 3, missing: 1, ..Totals::default() };
         assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
-        let lines = "failed   2 items: the disk is full\n         image b\n         package e\nfailed   image c: 404\n";
+        let lines = "failed   1 image, 1 package: the disk is full\n           b\n           e\nfailed   image c: 404\n";
         assert_eq!(loss_lines(&items), lines);
     }
 }

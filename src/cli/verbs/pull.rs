@@ -5,7 +5,7 @@ use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed;
 use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
-use crate::cli::shared::{Context, Failure, Outcome};
+use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{held, stored_once};
 use crate::lockfile::losses;
@@ -44,7 +44,7 @@ pub(crate) struct Pull {
 
 impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = Lock::load(&self.lock)?;
+        let lock = input_file::lock(&self.lock)?;
         let dir = context.store_dir()?;
         match &self.bundle {
             Some(out) => self.to_bundle(context, &lock, &dir, out),

@@ -1,7 +1,7 @@
 //! A line every five seconds at the most, and one at the end.
 
 use super::meter::Meter;
-use super::say;
+use super::say::say;
 use crate::report::Progress;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
