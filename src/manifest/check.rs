@@ -80,18 +80,19 @@ impl Checker<'_> {
         let fields = [
             Field::new(&entry.r#ref, at.clone()),
             Field::new(&entry.reason, self.0.here(node.get("reason"))),
+            Field::new(&entry.until, until_at.clone()),
         ];
-        let until: Option<jiff::civil::Date> = entry.until.parse().ok();
-        if until.is_none_or(|date| date.to_string() != entry.until) {
-            let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
-            return Err(until_at.fault(format!("`{}` is no date", entry.until), help));
-        }
         self.not_blank(&entry.reason, node.get("reason"), "the reason is for whoever reads the report")?;
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
             let (kind, name) = locked_name(&reference, &at)?;
-            let reason = binding.fill(&entry.reason);
-            let value = Accepted { kind, name, reason, until: entry.until.clone() };
+            let (reason, until) = (binding.fill(&entry.reason), binding.fill(&entry.until));
+            let date: Option<jiff::civil::Date> = until.parse().ok();
+            if date.is_none_or(|date| date.to_string() != until) {
+                let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
+                return Err(until_at.fault(format!("`{until}` is no date"), help));
+            }
+            let value = Accepted { kind, name, reason, until };
             items.missing.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())

@@ -26,6 +26,8 @@ mod render;
 mod rewrite;
 mod serve;
 mod serve_bundle;
+mod serve_keeping;
+mod serve_load;
 mod sign;
 mod storms;
 mod straight;

@@ -20,4 +20,4 @@ pub(super) mod wishes;
 
 pub(crate) use context::Context;
 pub(crate) use exit::{Exit, Failure, Outcome, finish};
-pub(crate) use options::{Global, OutputMode};
+pub(crate) use options::{Global, OutputMode, patience};
