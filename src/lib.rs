@@ -49,6 +49,8 @@ mod content;
 mod doctor;
 mod document;
 mod http;
+#[cfg(feature = "cli")]
+mod image_archive;
 mod item;
 mod lock;
 mod lockfile;
@@ -76,7 +78,7 @@ pub use bundle::{
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
-pub use content::{BlobRead, ContentError, Keep};
+pub use content::{BlobRead, ContentError, Keep, Look};
 pub use item::{File as LockedFile, Image as LockedImage, Pins};
 pub use lock::Locked;
 pub use lockfile::{Lock, LockError};

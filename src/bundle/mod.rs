@@ -18,13 +18,14 @@ mod pipeline;
 mod plan;
 mod read;
 #[cfg(any(test, fuzzing))]
-mod testkit;
+pub(crate) mod testkit;
 mod write;
 
 pub(crate) use direct::{DirectBundle, Start};
 pub use error::Error;
 pub(crate) use format::base::BaseName;
 pub use format::contents::PackOptions;
+pub(crate) use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
 pub(crate) use plan::Base;
 pub use plan::PackPlan;

@@ -1,9 +1,11 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
 pub(super) mod bases;
+pub(super) mod carried;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
+pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
@@ -14,10 +16,11 @@ pub(super) mod packed;
 pub(super) mod progress;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
+pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod unified_diff;
 pub(super) mod wishes;
 
 pub(crate) use context::Context;
 pub(crate) use exit::{Exit, Failure, Outcome, finish};
-pub(crate) use options::{Global, OutputMode};
+pub(crate) use options::{Global, OutputMode, patience};

@@ -121,8 +121,10 @@ fn tag_and_digest_are_name_and_pin() {
 
 #[test]
 fn empty_sections_are_nothing() {
-    let wanted = wanted("images:\nfiles:\n# - later\n");
-    assert_eq!(wanted, Wanted::default());
+    let one = wanted("images: [a:1]\nfiles:\n# - later\n");
+    assert_eq!(names(&one), ["docker.io/library/a:1"]);
+    // all of them: somebody forgot what to carry
+    assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest asks for nothing"));
 }
 
 #[test]
