@@ -45,6 +45,9 @@ pub struct Limits {
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
+    /// After how many rounds of requests without an answer a host is given up that has answered before, or that hangs up.
+    /// Another is given up when the first request to it has used up its attempts.
+    pub lost_rounds: u32,
     /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
     pub waits: u32,
     /// The first pause between attempts, roughly; each later one is twice as long.
@@ -111,6 +114,7 @@ impl Default for Limits {
             pages: 64,
             redirects: 10,
             attempts: 5,
+            lost_rounds: 3,
             waits: 20,
             backoff: Duration::from_millis(300),
             backoff_most: Duration::from_secs(30),

@@ -12,6 +12,7 @@ mod faults;
 mod faults_push;
 mod full_disk;
 mod gc;
+mod inputs;
 mod interrupt;
 mod kills;
 mod library;

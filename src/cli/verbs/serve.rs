@@ -4,9 +4,8 @@ use crate::bundle::Bundle;
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::patience;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode, input_file};
 use crate::content::{BlobChain, BlobRead, missing_blobs};
-use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Target, parse_size};
 use crate::report::{Kind, Report};
 use crate::serve::{
@@ -135,7 +134,7 @@ impl Serve {
             Some(target) => Some(target.clone()),
             None => context.site_target()?,
         };
-        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
         let (expect, lock, allow_partial) = (&self.expect[..], lock.as_ref(), self.allow_partial);
         let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
         let load = || self.load(context, &demands);
