@@ -318,9 +318,11 @@ fn an_interrupted_export_leaves_no_file() {
     let place = Place::new();
     let store = Images::new(place.path("store"));
     // a hole, which takes minutes to hash
-    let layer = json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
+    let layer =
+        json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
     let config = store.blob(OCI_CONFIG, br#"{"os":"linux","architecture":"amd64"}"#);
-    let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
     let manifest = store.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
     let hole = place.path(format!("store/blobs/sha256/{}", "0".repeat(64)));
     fs::File::create(&hole).unwrap().set_len(1 << 38).unwrap();

@@ -11,6 +11,7 @@ pub(crate) mod index;
 pub(crate) mod open_bundle;
 pub(crate) mod signature;
 mod signed_by;
+mod stored_blob_reader;
 pub(crate) mod verify;
 pub(crate) mod volume_reader;
 pub(crate) mod volume_set;

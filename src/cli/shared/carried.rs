@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::open_bundle::{self, Demands};
-use crate::cli::shared::{Context, Failure};
+use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::{BlobRead, Entry};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::store::Disk;
@@ -44,7 +44,7 @@ impl Carried {
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<(Lock, Arc<dyn BlobRead>), Failure> {
         let Some(path) = self.bundle.as_ref().or(self.flag.as_ref()) else {
-            return Ok((Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)));
+            return Ok((input_file::lock(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)));
         };
         let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
         let bundle = open_bundle::open(context, path, &demands)?.bundle;

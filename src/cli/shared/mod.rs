@@ -6,6 +6,7 @@ pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
 pub(super) mod exported;
+pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
@@ -23,4 +24,4 @@ pub(super) mod wishes;
 
 pub(crate) use context::Context;
 pub(crate) use exit::{Exit, Failure, Outcome, finish};
-pub(crate) use options::{Global, OutputMode};
+pub(crate) use options::{Global, OutputMode, patience};

@@ -3,7 +3,7 @@
 
 use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
 use crate::cli::shared::listing::lines;
-use crate::cli::shared::{Context, Failure};
+use crate::cli::shared::{Context, Failure, input_file};
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
@@ -36,7 +36,8 @@ pub(crate) struct Carried {
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
+    let bundle = Bundle::open(path)
+        .map_err(|error| input_file::no_bundle(path, name_bad_volumes(error, path, &*context.progress)))?;
     let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
     if !demands.allow_partial {

@@ -3,7 +3,7 @@
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands};
-use crate::cli::shared::{Context, Failure, Outcome};
+use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
@@ -73,7 +73,7 @@ impl Push {
     }
 
     fn carried(&self, context: &Context, path: &Path) -> Result<Load, Failure> {
-        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
         let demands = Demands { expect, lock: lock.as_ref(), allow_partial, ..Demands::default() };
         let carried = open_bundle::open(context, path, &demands)?;
@@ -86,7 +86,7 @@ impl Push {
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
         let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
-        let lock = Lock::load(path)?;
+        let lock = input_file::lock(path)?;
         let fingerprint = lock.fingerprint();
         if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {
             return Err(Failure::refused(format!(

@@ -5,9 +5,8 @@ use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{self, Carried, Demands};
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::Entry;
-use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::model::{Digest, human_size};
 use crate::report::{Report, escape};
@@ -39,7 +38,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = self.lock.as_deref().map(Lock::load).transpose()?;
+        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
         let demands = Demands {
             expect: self.expect.as_slice(),
             lock: lock.as_ref(),
