@@ -42,6 +42,7 @@ pub(super) fn check(
     for (index, entry) in document.endpoints.iter().enumerate() {
         checker.endpoint(entry, root.get("endpoints").item(index), &mut items)?;
     }
+    items.names.extend(document.metadata.iter().map(|metadata| metadata.name.clone()));
     for (index, entry) in document.exclude.iter().enumerate() {
         let span = here(root.get("exclude").item(index));
         for binding in checker.0.vars.bindings(&[Field::new(entry, span.clone())])? {

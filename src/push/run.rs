@@ -228,6 +228,7 @@ impl<'a> Run<'a> {
         }
         items.extend(losses(lock));
         let receipt = Receipt {
+            series: Default::default(),
             version: 1,
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),

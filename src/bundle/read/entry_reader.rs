@@ -11,9 +11,8 @@ use std::sync::Arc;
 pub(super) struct EntryReader {
     bundle: Arc<OpenBundle>,
     place: usize,
-    /// The next frame to read, and where it is.
+    /// The next frame to read.
     next: usize,
-    at: u64,
     /// Bytes of that frame's content to leave out.
     skip: usize,
     piece: io::Cursor<Vec<u8>>,
@@ -27,11 +26,9 @@ impl EntryReader {
         let entry = bundle.entry(place);
         let offset = offset.min(entry.size);
         let next = 1 + (offset / CHUNK as u64) as usize;
-        let before: u64 = entry.frames[..next].iter().map(|frame| u64::from(frame.0)).sum();
         EntryReader {
             place,
             next,
-            at: entry.offset + before,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
@@ -41,28 +38,26 @@ impl EntryReader {
 
     fn load(&mut self) -> io::Result<()> {
         let entry = self.bundle.entry(self.place);
-        let at = self.at;
-        let damaged = |why| {
-            let damage = self.bundle.volumes.place(Damage::new(&entry.name, at, why));
+        let damaged = |damage| {
+            let damage = self.bundle.volumes.place(damage);
             io::Error::new(io::ErrorKind::InvalidData, damage.to_string())
         };
         if entry.is_content(self.next) {
-            let length = entry.frames[self.next].0;
-            let bytes = self.bundle.volumes.bytes_at(self.at, length as usize)?;
-            let content = entry.content(self.next, &bytes).map_err(damaged)?;
+            let frame = self.bundle.frame(self.place, self.next).map_err(damaged)?;
+            let content = self.bundle.content(self.place, &frame).map_err(damaged)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&content);
             }
             self.piece = io::Cursor::new(content);
             self.piece.set_position(std::mem::take(&mut self.skip) as u64);
             self.next += 1;
-            self.at += u64::from(length);
         }
         if !entry.is_content(self.next)
             && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest)
         {
             self.piece = io::Cursor::default();
-            return Err(damaged(format!("its content does not have the digest {}", entry.digest)));
+            let why = format!("its content does not have the digest {}", entry.digest);
+            return Err(damaged(Damage::new(&entry.name, entry.offset, why)));
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub(super) mod progress;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod summary;
+pub(super) mod taken;
 pub(super) mod unified_diff;
 pub(super) mod wishes;
 

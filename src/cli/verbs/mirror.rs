@@ -1,6 +1,7 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Keep;
 use crate::item::Pins;
@@ -27,6 +28,7 @@ pub(crate) struct Mirror {
 impl Mirror {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
+        let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(Lock::load).transpose()?;
         let wanted = if given.is_none() { Some(manifest::load(&self.manifests)?) } else { None };
         // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
@@ -51,7 +53,8 @@ impl Mirror {
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
-            self.delivery.run(context, &client, None, &mapping, mirroring).await
+            let series = taken.after(None);
+            self.delivery.run(context, &client, None, series, &mapping, mirroring).await
         })
     }
 }
