@@ -1,6 +1,6 @@
 //! Locks a manifest and mirrors what it wants into a registry: `cargo run --example mirror -- MANIFEST HOST[:PORT]`
 
-#![allow(clippy::print_stdout, reason = "it is a program")]
+#![allow(clippy::print_stdout, clippy::missing_errors_doc, reason = "it is a program")]
 
 use landfall::{ClientBuilder, Keep, Mapping, Pins, PushOptions, Store, load_manifests};
 use std::error::Error;

@@ -36,6 +36,9 @@
     allow(dead_code, unused_imports, reason = "some of it is for the command line alone")
 )]
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
+
 mod bundle;
 #[cfg(feature = "cli")]
 mod cli;

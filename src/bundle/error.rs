@@ -154,7 +154,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// It is not signed, where a signature is required.
-    #[error("{path} is not signed; pack it with --sign KEY, where KEY is of an allowed signer")]
+    #[error(
+        "{path} is not signed; add a signature with `landfall sign {path} --key KEY`, where KEY is of an allowed signer"
+    )]
     NotSigned {
         /// The file.
         path: PathBuf,

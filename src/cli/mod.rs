@@ -6,7 +6,7 @@ mod shared;
 mod verbs;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use shared::{Context, Failure, Global, Outcome, finish};
+use shared::{Context, Exit, Failure, Global, Outcome, finish};
 use std::process::ExitCode;
 
 /// Carry pinned software across an air gap: pin, pull, pack, carry, push, rewrite.
@@ -45,29 +45,28 @@ enum Verb {
 }
 
 impl Verb {
-    /// The verb and how it is named in reports.
-    fn run(self, context: &Context) -> (&'static str, Result<Outcome, Failure>) {
+    fn run(self, context: &Context) -> Result<Outcome, Failure> {
         match self {
-            Verb::Lock(verb) => ("lock", verb.run(context)),
-            Verb::Pull(verb) => ("pull", verb.run(context)),
-            Verb::Pack(verb) => ("pack", verb.run(context)),
-            Verb::Sign(verb) => ("sign", verb.run(context)),
-            Verb::Verify(verb) => ("verify", verb.run(context)),
-            Verb::Push(verb) => ("push", verb.run(context)),
-            Verb::Serve(verb) => ("serve", verb.run(context)),
-            Verb::Rewrite(verb) => ("rewrite", verb.run(context)),
-            Verb::Audit(verb) => ("audit", verb.run(context)),
-            Verb::Discover(verb) => ("discover", verb.run(context)),
-            Verb::Render(verb) => ("render", verb.run(context)),
-            Verb::Mirror(verb) => ("mirror", verb.run(context)),
-            Verb::Export(verb) => ("export", verb.run(context)),
-            Verb::Doctor(verb) => ("doctor", verb.run(context)),
-            Verb::Diff(verb) => ("diff", verb.run()),
-            Verb::Ls(verb) => ("ls", verb.run()),
-            Verb::Gc(verb) => ("gc", verb.run(context)),
-            Verb::Completions(verb) => ("completions", verb.run(Cli::command())),
-            Verb::Man(verb) => ("man", verb.run(Cli::command())),
-            Verb::Schema(verb) => ("schema", verb.run()),
+            Verb::Lock(verb) => verb.run(context),
+            Verb::Pull(verb) => verb.run(context),
+            Verb::Pack(verb) => verb.run(context),
+            Verb::Sign(verb) => verb.run(context),
+            Verb::Verify(verb) => verb.run(context),
+            Verb::Push(verb) => verb.run(context),
+            Verb::Serve(verb) => verb.run(context),
+            Verb::Rewrite(verb) => verb.run(context),
+            Verb::Audit(verb) => verb.run(context),
+            Verb::Discover(verb) => verb.run(context),
+            Verb::Render(verb) => verb.run(context),
+            Verb::Mirror(verb) => verb.run(context),
+            Verb::Export(verb) => verb.run(context),
+            Verb::Doctor(verb) => verb.run(context),
+            Verb::Diff(verb) => verb.run(context),
+            Verb::Ls(verb) => verb.run(context),
+            Verb::Gc(verb) => verb.run(context),
+            Verb::Completions(verb) => verb.run(Cli::command()),
+            Verb::Man(verb) => verb.run(Cli::command()),
+            Verb::Schema(verb) => verb.run(),
         }
     }
 }
@@ -82,13 +81,23 @@ fn command() -> Command {
 
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = command().get_matches();
+    let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
         Err(failure) => return finish("landfall", &cli.global, Err(failure)),
     };
-    let (name, result) = cli.verb.run(&context);
-    finish(name, &cli.global, result)
+    let (interrupted, global) = (name.clone(), cli.global.clone());
+    let watched = context.interrupts.watch(move || {
+        finish(&interrupted, &global, Err(Failure::interrupted()));
+        std::process::exit(Exit::Interrupted as i32)
+    });
+    if let Err(error) = watched {
+        context.progress.note(&format!("Ctrl-C is not waited for: {error}"));
+    }
+    let result = cli.verb.run(&context);
+    finish(&name, &cli.global, result)
 }
 
 #[cfg(test)]
@@ -106,11 +115,11 @@ mod tests {
     #[test]
     fn patience_is_set_by_flags() {
         let default = limits(&[]).unwrap();
-        assert_eq!(default.first_byte_proxied, Duration::from_secs(600));
+        assert_eq!(default.first_byte_proxied, Duration::from_mins(10));
         assert_eq!((default.idle, default.max_wait_secs), (Limits::default().idle, 900));
         let set = limits(&["--idle", "5s", "--first-byte", "3m", "--max-wait", "1h"]).unwrap();
         assert_eq!((set.idle, set.max_wait_secs), (Duration::from_secs(5), 3600));
-        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_secs(180); 2]);
+        assert_eq!([set.first_byte, set.first_byte_proxied], [Duration::from_mins(3); 2]);
         assert!(limits(&["--idle", "0s"]).unwrap_err().contains("at least 1s"));
     }
 }

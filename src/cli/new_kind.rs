@@ -21,7 +21,7 @@ fn run(dir: &Path, line: &str) -> Outcome {
     let path = |word: &str| word.replace("DIR", &dir.display().to_string());
     let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
     let context = Context::new(cli.global).unwrap();
-    let (_, result) = cli.verb.run(&context);
+    let result = cli.verb.run(&context);
     result.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
 

@@ -2,9 +2,9 @@
 
 use super::ClientError;
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
-use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source};
+use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError};
 use crate::item::{Pins, Resolver};
-use crate::lock::{Locked, lock};
+use crate::lock::{Locked, lock, recall, remember};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::Wanted;
@@ -64,6 +64,18 @@ impl Client {
     pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
         lock(wanted, old, pins, &resolver).await
+    }
+
+    /// As [`Client::lock`] without an old lock, for a lock that nobody keeps: `store` remembers what was resolved, and
+    /// an image whose tag still stands there is asked for no manifest.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn resolve(&self, wanted: &Wanted, store: &Disk) -> Result<Locked, WriteError> {
+        let recalled = recall(store, &*self.progress);
+        let locked = self.lock(wanted, Some(&recalled), Pins::Recall, store).await;
+        remember(store, recalled, &locked.lock)?;
+        Ok(locked)
     }
 
     /// Brings everything that `lock` names into `store`. What is there is not asked for; with `rehash` it is hashed

@@ -1,7 +1,8 @@
 //! Upstream with a store in front of it.
 
+use super::blocking::blocking;
 use super::{IdleSlots, Local, LocalSink, LocalSource, Opened, Part, Source, Transfer};
-use crate::http::{Error, ErrorKind};
+use crate::http::Error;
 use crate::model::Limits;
 use crate::report::Silent;
 use futures_util::future::BoxFuture;
@@ -47,8 +48,8 @@ impl Cached {
 impl Source for Cached {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
-            let there = self.disk.holds(&part.descriptor, false);
-            if !there.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))? {
+            let (disk, descriptor) = (self.disk.clone(), part.descriptor.clone());
+            if !blocking(move || disk.holds(&descriptor, false)).await.map_err(|failed| *failed.why)? {
                 if self.keep == Keep::Nothing {
                     return self.transfer.source.open(part, offset).await;
                 }

@@ -1,7 +1,6 @@
 //! Sinks whose content lies in files here, and the way of one part into them.
 
 use super::blocking::blocking;
-use super::error::ended;
 use super::parallel::fetch_parallel;
 use super::{
     BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Sink, TransferError, WriteError, Writer,
@@ -20,6 +19,9 @@ pub(crate) trait LocalSink: BlobRead {
     /// # Errors
     /// When that cannot be found out.
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
+
+    /// Whether [`LocalSink::holds`] reads and hashes content for its answer.
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool;
 
     /// Keeps a small piece of content that is not fetched.
     ///
@@ -92,43 +94,28 @@ impl Sink for Local {
 struct InOrder(Writer);
 
 impl BlobWrite for InOrder {
-    fn held(&self) -> u64 {
-        self.0.offset()
-    }
-
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
             let mut writer = self.0;
-            let filled = pump(&mut writer, opener).await;
-            let held = writer.offset();
-            let done = match filled {
-                Ok(()) => blocking(move || writer.commit()).await.map_err(Failed::from),
-                Err(failed) => Err(failed),
-            };
-            done.map_err(|failed| failed.holding(held))
+            pump(&mut writer, opener).await?;
+            Ok(blocking(move || writer.commit()).await?)
         })
     }
 }
 
-async fn pump(writer: &mut Writer, opener: &Opener) -> Result<(), Failed> {
-    let descriptor = &opener.part().descriptor;
-    if writer.offset() == descriptor.size && descriptor.size > 0 {
+async fn pump(writer: &mut Writer, opener: &Arc<Opener>) -> Result<(), Failed> {
+    let (at, size) = (writer.offset(), opener.part().descriptor.size);
+    if at == size && size > 0 {
         return Ok(());
     }
-    let (start, mut stream, _) = opener.open(writer.offset()).await?;
-    if start != writer.offset() {
-        writer.restart()?;
-    }
+    let mut stream = opener.resuming(at, opener.open(at).await?);
     while let Some(bytes) = stream.next().await {
-        let bytes = bytes.map_err(Failed::reading)?;
         // written here and not on a blocking thread: a write into the page cache is shorter than a switch
+        let bytes = bytes.map_err(|error| opener.failed(error))?;
         writer.write(&bytes)?;
         opener.came(bytes.len());
     }
-    match writer.offset() < descriptor.size {
-        true => Err(Failed::reading(ended(descriptor, writer.offset()))),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 /// Content that several connections may bring.
@@ -141,16 +128,10 @@ struct Parallel {
 }
 
 impl BlobWrite for Parallel {
-    fn held(&self) -> u64 {
-        self.writer.offset() + self.ranges.iter().map(|(from, to)| to - from).sum::<u64>()
-    }
-
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
-            let (held, before) = (self.held(), opener.received());
             let Parallel { writer, ranges, limits, slots } = *self;
-            let fetched = fetch_parallel(opener, writer, ranges, &limits, &slots).await;
-            fetched.map_err(|failed| failed.holding(held + opener.received() - before))
+            fetch_parallel(opener, writer, ranges, &limits, &slots).await
         })
     }
 }

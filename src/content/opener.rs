@@ -3,11 +3,11 @@
 use super::error::ended;
 use super::retry::PartAttempts;
 use super::{Cause, Failed, OnWrong, Part, Source, checked};
-use crate::http::{ByteStream, Error, RetryPolicy};
+use crate::http::{ByteStream, Error, ErrorKind, RetryPolicy};
 use crate::model::Limits;
 use crate::report::Progress;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct Opener {
 struct State {
     attempts: PartAttempts,
     received: u64,
-    /// What failed at the source under a sink that sees no more than that a stream broke off.
+    /// What failed at the source, for a sink that sees no more than an error of a stream.
     failure: Option<Failed>,
     /// The source broke off, and was not opened again yet.
     is_broken: bool,
@@ -65,10 +65,9 @@ impl Opener {
         self.progress.bytes(bytes as u64);
     }
 
-    /// An attempt begins, where the sink holds so much.
-    pub(super) fn begin(&self, held: u64) {
+    /// An attempt begins.
+    pub(super) fn begin(&self) {
         let mut state = self.state();
-        state.attempts.begin(held);
         (state.failure, state.is_broken, state.on_wrong) = (None, false, Vec::new());
     }
 
@@ -82,7 +81,7 @@ impl Opener {
                 cause = Cause::WrongOnce;
             }
         }
-        state.attempts.after(cause, failed.held)
+        state.attempts.after(cause)
     }
 
     /// Opens the part at `offset`. Returns where the stream really starts, and whether it was checked.
@@ -92,52 +91,59 @@ impl Opener {
         Ok((opened.start, opened.stream, opened.is_checked))
     }
 
-    /// The part from `offset` on, for a sink that cannot resume what it takes: where the source breaks off, it is
-    /// opened again at that byte. From its beginning the content is checked, so that wrong bytes do not come to
-    /// their end; from the middle only the sink can check it.
+    /// The part from `offset` on, for a sink that does not check what it takes. From its beginning the content is
+    /// checked, so that wrong bytes do not come to their end; from the middle only the sink can check it.
     ///
     /// # Errors
     /// When the source cannot be opened, in its own words; [`Opener::failure`] tells the sink.
     pub(crate) async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
-        let (start, stream, is_checked) = self.open(offset).await.map_err(|failed| self.note(failed))?;
-        let state = (self.clone(), offset, skip(stream, offset - start));
+        let opened = self.open(offset).await.map_err(|failed| self.note(failed))?;
+        let is_checked = opened.2;
+        let opener = self.clone();
+        let stream = self.resuming(offset, opened).inspect_ok(move |bytes| opener.came(bytes.len())).boxed();
+        match offset {
+            0 if !is_checked => Ok(self.noting(checked(stream, &self.part.descriptor))),
+            _ => Ok(stream),
+        }
+    }
+
+    /// What was opened for `offset`, to the end of the part: where the source breaks off, it is opened again at that
+    /// byte, so that neither the sink nor its hash begins anew. What failed for good is noted.
+    pub(super) fn resuming(self: &Arc<Self>, offset: u64, opened: (u64, ByteStream, bool)) -> ByteStream {
+        let (start, stream, _) = opened;
+        let state = (self.clone(), offset, offset, skip(stream, offset - start));
         let resuming = futures_util::stream::unfold(Some(state), |state| async move {
-            let (opener, mut at, mut stream) = state?;
+            let (opener, mut from, mut at, mut stream) = state?;
             loop {
                 let broken = match stream.next().await {
                     Some(Ok(bytes)) => {
                         at += bytes.len() as u64;
-                        opener.came(bytes.len());
-                        return Some((Ok(bytes), Some((opener, at, stream))));
+                        return Some((Ok(bytes), Some((opener, from, at, stream))));
                     }
                     None if at >= opener.part.descriptor.size => return None,
                     None => ended(&opener.part.descriptor, at),
                     Some(Err(error)) => error,
                 };
-                match opener.reopen(Failed::reading(broken).holding(at)).await {
-                    Ok(again) => stream = again,
+                match opener.reopen(broken, from, at).await {
+                    Ok(again) => (from, stream) = (at, again),
                     Err(error) => return Some((Err(error), None)),
                 }
             }
         });
-        match offset {
-            0 if !is_checked => Ok(self.noting(checked(resuming.boxed(), &self.part.descriptor))),
-            _ => Ok(resuming.boxed()),
-        }
+        resuming.boxed()
     }
 
-    /// The stream again, at the byte at which it broke off.
-    async fn reopen(&self, failed: Failed) -> Result<ByteStream, Error> {
-        let at = failed.held;
-        if failed.cause != Cause::Source {
-            return Err(self.note(failed));
-        }
-        let pause = {
-            let mut state = self.state();
-            state.is_broken = true;
-            state.attempts.after(Cause::Source, at)
+    /// The stream again, which was opened at `from` and broke off at `at`.
+    async fn reopen(&self, broken: Error, from: u64, at: u64) -> Result<ByteStream, Error> {
+        let pause = match broken.kind {
+            ErrorKind::Network => {
+                let mut state = self.state();
+                state.is_broken = true;
+                state.attempts.broke_off(at > from)
+            }
+            _ => None,
         };
-        let Some(pause) = pause else { return Err(self.note(Failed { cause: Cause::Final, ..failed })) };
+        let Some(pause) = pause else { return Err(self.note(Failed::reading(broken))) };
         wait(pause).await;
         let (start, stream, _) = self.open(at).await.map_err(|failed| self.note(failed))?;
         self.state().is_broken = false;
@@ -172,6 +178,11 @@ impl Opener {
     /// What failed at the source in this attempt.
     pub(crate) fn failure(&self) -> Option<Failed> {
         self.state().failure.take()
+    }
+
+    /// What failed, by an error of [`Opener::resuming`].
+    pub(super) fn failed(&self, error: Error) -> Failed {
+        self.failure().unwrap_or_else(|| Failed::reading(error))
     }
 }
 

@@ -156,11 +156,12 @@ impl ParallelFetch {
 
     async fn pump(&self, writer: &mut Writer) -> Result<(), Failed> {
         let descriptor = &self.opener.part().descriptor;
-        let (start, mut stream, _) = self.opener.open(writer.offset()).await?;
-        if start != writer.offset() {
+        let opened = self.opener.open(writer.offset()).await?;
+        if opened.0 != writer.offset() {
             let message = format!("{}: its host honours no ranges", descriptor.digest);
             return Err(TransferError::new(Side::Source, ErrorKind::Invalid, message).into());
         }
+        let mut stream = self.opener.resuming(writer.offset(), opened);
         let mut recorded = writer.offset();
         loop {
             let end = self.plan().first.1;
@@ -170,7 +171,7 @@ impl ParallelFetch {
             let Some(bytes) = stream.next().await else {
                 return Err(Failed::reading(ended(descriptor, writer.offset())));
             };
-            let bytes = bytes.map_err(Failed::reading)?;
+            let bytes = bytes.map_err(|error| self.opener.failed(error))?;
             let end = self.plan().first.1;
             let piece = &bytes[..bytes
                 .len()

@@ -1,4 +1,4 @@
-//! The one place that decides whether a part is tried again, and after which pause.
+//! The one place that decides whether a part is tried again, or its stream is opened again, and after which pause.
 //!
 //! Requests that fail before their answer are tried again by the transport ([`crate::http`]). What fails there
 //! is final here. Here only what broke after that is counted: streams that ended early, bodies that a sink
@@ -16,8 +16,6 @@ pub(crate) struct Failed {
     pub error: TransferError,
     /// What broke.
     pub cause: Cause,
-    /// How many bytes the sink holds, for the next attempt to resume at.
-    pub held: u64,
 }
 
 /// What broke in an attempt.
@@ -25,8 +23,6 @@ pub(crate) struct Failed {
 pub(crate) enum Cause {
     /// Something that no other attempt can fix.
     Final,
-    /// The source's stream broke off. Attempts count only while nothing new comes.
-    Source,
     /// The sink broke off what it was taking.
     Sink,
     /// The sink found out how to take it: its attempts count anew.
@@ -38,9 +34,9 @@ pub(crate) enum Cause {
 }
 
 impl Failed {
-    /// A failure of this cause; nothing is held.
+    /// A failure of this cause.
     pub(crate) fn new(error: TransferError, cause: Cause) -> Failed {
-        Failed { error, cause, held: 0 }
+        Failed { error, cause }
     }
 
     /// A source that could not be opened.
@@ -48,19 +44,10 @@ impl Failed {
         Failed::new(TransferError::source(error), Cause::Final)
     }
 
-    /// A stream of the source that broke off.
+    /// A stream of the source that failed, and is not opened again.
     pub(super) fn reading(error: Error) -> Failed {
-        let cause = match error.kind {
-            ErrorKind::Network => Cause::Source,
-            ErrorKind::Invalid => Cause::Wrong,
-            _ => Cause::Final,
-        };
+        let cause = if error.kind == ErrorKind::Invalid { Cause::Wrong } else { Cause::Final };
         Failed::new(TransferError::source(error), cause)
-    }
-
-    /// The same, where the sink holds so much.
-    pub(super) fn holding(self, held: u64) -> Failed {
-        Failed { held, ..self }
     }
 }
 
@@ -81,28 +68,31 @@ impl From<WriteError> for Failed {
 /// What is counted over the attempts at one part.
 #[derive(Debug)]
 pub(super) struct PartAttempts {
-    /// Those at which the source failed since something new came.
+    /// Streams of the source that broke off since something new came.
     source: Attempts,
     /// Those at which the sink failed.
     sink: Attempts,
     /// How often the bytes were wrong.
     wrong: u32,
-    /// How far the content came.
-    farthest: u64,
 }
 
 impl PartAttempts {
     pub(super) fn new(policy: RetryPolicy) -> PartAttempts {
-        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0, farthest: 0 }
+        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0 }
     }
 
-    /// An attempt begins where so much is held.
-    pub(super) fn begin(&mut self, held: u64) {
-        self.farthest = self.farthest.max(held);
+    /// The pause before a stream that broke off is opened again; `None` where it is not. There is no pause while
+    /// something new comes.
+    pub(super) fn broke_off(&mut self, something_came: bool) -> Option<Duration> {
+        if something_came {
+            self.source.reset();
+            return Some(Duration::ZERO);
+        }
+        self.source.fail()
     }
 
     /// The pause before the next attempt; `None` where there is none.
-    pub(super) fn after(&mut self, cause: Cause, held: u64) -> Option<Duration> {
+    pub(super) fn after(&mut self, cause: Cause) -> Option<Duration> {
         match cause {
             Cause::Final => None,
             Cause::SinkLearned => {
@@ -110,19 +100,10 @@ impl PartAttempts {
                 Some(Duration::ZERO)
             }
             Cause::Sink => self.sink.fail(),
-            Cause::Source | Cause::Wrong | Cause::WrongOnce => {
-                self.wrong += u32::from(cause == Cause::Wrong);
-                let progressed = held > self.farthest;
-                self.farthest = if cause == Cause::Source { self.farthest.max(held) } else { 0 };
-                let pause = match progressed {
-                    // no pause while there is progress
-                    true => {
-                        self.source.reset();
-                        Some(Duration::ZERO)
-                    }
-                    false => self.source.fail(),
-                };
-                pause.filter(|_| self.wrong < 2)
+            Cause::WrongOnce => Some(Duration::ZERO),
+            Cause::Wrong => {
+                self.wrong += 1;
+                Some(Duration::ZERO).filter(|_| self.wrong < 2)
             }
         }
     }
@@ -140,26 +121,25 @@ mod tests {
     #[test]
     fn a_source_may_break_as_often_as_something_new_comes() {
         let mut tried = attempts();
-        assert!((1..100).all(|held| tried.after(Cause::Source, held) == Some(Duration::ZERO)));
-        assert!(tried.after(Cause::Source, 99).is_some_and(|pause| pause > Duration::ZERO));
-        assert!(tried.after(Cause::Source, 50).is_some() && tried.after(Cause::Source, 99).is_none());
+        assert!((1..100).all(|_| tried.broke_off(true) == Some(Duration::ZERO)));
+        assert!(tried.broke_off(false).is_some_and(|pause| pause > Duration::ZERO));
+        assert!(tried.broke_off(false).is_some() && tried.broke_off(false).is_none());
     }
 
     #[test]
     fn wrong_bytes_are_final_the_second_time() {
         let mut tried = attempts();
-        tried.begin(10);
-        assert!(tried.after(Cause::WrongOnce, 20).is_some());
-        assert!(tried.after(Cause::Wrong, 20).is_some() && tried.after(Cause::Wrong, 20).is_none());
+        assert!(tried.after(Cause::WrongOnce).is_some());
+        assert!(tried.after(Cause::Wrong).is_some() && tried.after(Cause::Wrong).is_none());
     }
 
     #[test]
     fn a_sink_has_attempts_of_its_own_and_new_ones_when_it_learned() {
         let mut tried = attempts();
-        assert!(tried.after(Cause::Sink, 0).is_some() && tried.after(Cause::Sink, 0).is_some());
-        assert_eq!(tried.after(Cause::SinkLearned, 0), Some(Duration::ZERO));
-        assert!(tried.after(Cause::Sink, 0).is_some() && tried.after(Cause::Sink, 0).is_some());
-        assert_eq!(tried.after(Cause::Sink, 0), None);
-        assert_eq!(attempts().after(Cause::Final, 1), None);
+        assert!(tried.after(Cause::Sink).is_some() && tried.after(Cause::Sink).is_some());
+        assert_eq!(tried.after(Cause::SinkLearned), Some(Duration::ZERO));
+        assert!(tried.after(Cause::Sink).is_some() && tried.after(Cause::Sink).is_some());
+        assert_eq!(tried.after(Cause::Sink), None);
+        assert_eq!(attempts().after(Cause::Final), None);
     }
 }

@@ -21,12 +21,9 @@ pub(crate) trait Sink: Send + Sync {
 
 /// One piece of content that is being written to a [`Sink`].
 pub(crate) trait BlobWrite: Send {
-    /// How many bytes of it are there: what this attempt resumes from.
-    fn held(&self) -> u64;
-
     /// Takes what is not there from `opener`, and finishes: the content counts when its size and digest are right.
     ///
     /// # Errors
-    /// What broke, and how many bytes are there now.
+    /// What broke.
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>>;
 }

@@ -29,7 +29,7 @@ pub(crate) enum Brought {
 }
 
 impl Transfer {
-    /// Brings one part to the sink. What broke off resumes at the last byte that the sink holds.
+    /// Brings one part to the sink. Where the source breaks off, it is resumed at its last byte, under the same write.
     ///
     /// # Errors
     /// Which side failed, after all attempts.
@@ -44,7 +44,7 @@ impl Transfer {
                     received => Brought::Received(received),
                 });
             };
-            opener.begin(write.held());
+            opener.begin();
             let Err(failed) = write.fill(&opener).await else {
                 return Ok(Brought::Received(opener.received()));
             };
@@ -60,7 +60,10 @@ impl Transfer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{BlobRead, BlobWrite, Failed, Local, Opened, Origin};
+    use crate::content::{
+        BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink, Opened,
+        Origin, WriteError, Writer,
+    };
     use crate::http::{Error, ErrorKind};
     use crate::model::{Descriptor, Digest};
     use crate::report::{Side, Silent};
@@ -69,9 +72,11 @@ mod tests {
     use futures_util::StreamExt;
     use futures_util::future::BoxFuture;
     use std::collections::VecDeque;
+    use std::io::Read;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+    use tokio::sync::{Semaphore, watch};
 
     const CONTENT: &str = "hello world";
 
@@ -126,10 +131,6 @@ mod tests {
     }
 
     impl BlobWrite for Whole {
-        fn held(&self) -> u64 {
-            0
-        }
-
         fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
             Box::pin(async move {
                 let mut stream = opener.stream(0).await.map_err(|_| opener.failure().unwrap())?;
@@ -191,6 +192,63 @@ mod tests {
         assert_eq!((outcome.brought.unwrap(), outcome.offsets), (Brought::Received(11), vec![0, 3, 5]));
         assert_eq!(disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(), Some(11));
         assert_eq!(bring(&[], local()).await.brought.unwrap(), Brought::There);
+    }
+
+    /// A disk that counts how often a write was begun, which hashes what is there.
+    struct Counting(Disk, AtomicUsize);
+
+    impl BlobRead for Counting {
+        fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+            self.0.stat(digest)
+        }
+
+        fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+            self.0.open(digest, offset)
+        }
+    }
+
+    impl LocalSink for Counting {
+        fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+            self.0.holds(descriptor, rehash)
+        }
+
+        fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+            self.0.must_hash(descriptor, rehash)
+        }
+
+        fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+            self.0.take(descriptor, bytes)
+        }
+
+        fn begin(
+            &self,
+            descriptor: &Descriptor,
+            apart: bool,
+        ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            LocalSink::begin(&self.0, descriptor, apart)
+        }
+
+        fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_there_is_hashed_once_however_often_the_source_breaks_off() {
+        let cuts: Vec<_> = (1..=11).map(|end| (CONTENT, end)).collect();
+        for parallel_from in [0, 100] {
+            let dir = tempfile::tempdir().unwrap();
+            let disk = Arc::new(Counting(Disk::open(dir.path()).unwrap(), AtomicUsize::new(0)));
+            let slots = IdleSlots::new(Arc::new(Semaphore::new(0)), watch::channel(false).1);
+            let limits = Limits { parallel_from, ..Limits::default() };
+            let outcome = bring(&cuts, Arc::new(Local::new(disk.clone(), limits, Some(slots)))).await;
+            assert_eq!(
+                (outcome.brought.unwrap(), outcome.offsets),
+                (Brought::Received(11), (0..11).collect())
+            );
+            assert_eq!(disk.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
+        }
     }
 
     #[tokio::test]

@@ -170,7 +170,7 @@ impl Checker<'_> {
                 );
             }
             (Ok(()), Some(via)) => {
-                self.add("connection", CheckStatus::Ok, format!("{via} is there"), Value::Null)
+                self.add("connection", CheckStatus::Ok, format!("{via} is there"), Value::Null);
             }
             (Ok(()), None) => self.add("connection", CheckStatus::Ok, "open", Value::Null),
         }

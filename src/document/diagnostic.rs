@@ -1,5 +1,6 @@
 //! An error in an input file, and how it is shown: place, line, fix.
 
+use super::line_index::LineIndex;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -22,16 +23,8 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Line and column of the error, both counted from 1, the column in characters.
     pub fn line_column(&self) -> (usize, usize) {
-        line_column(&self.text, self.span.start)
+        LineIndex::new(&*self.text).line_column(self.span.start)
     }
-}
-
-/// Line and column of the byte `at`, both counted from 1, the column in characters.
-pub(crate) fn line_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before[start..].trim_start_matches('\u{feff}');
-    (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
 impl fmt::Display for Diagnostic {

@@ -3,6 +3,8 @@
 mod archive;
 mod diagnostic;
 mod explain;
+mod file_kinds;
+mod line_index;
 mod location;
 mod nearest;
 mod read;
@@ -12,7 +14,8 @@ mod vars;
 
 pub(crate) use archive::{ArchiveError, Files, unpack};
 pub(crate) use diagnostic::Diagnostic;
-pub(crate) use diagnostic::line_column;
+pub(crate) use file_kinds::{is_leftover, is_pipe};
+pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
 pub(crate) use nearest::nearest;
 pub(crate) use read::read;

@@ -1,6 +1,7 @@
 //! Input files with the places of their values, and errors that point at a place.
 
-use super::diagnostic::{Diagnostic, line_column};
+use super::diagnostic::Diagnostic;
+use super::line_index::LineIndex;
 use super::location::Location;
 use super::spans::Node;
 use std::ops::Range;
@@ -12,7 +13,7 @@ pub struct SourceText {
     /// The file as the user named it.
     pub file: String,
     /// Its content.
-    pub text: String,
+    pub(crate) text: LineIndex<'static>,
     /// The places of the values; one empty node where the file is not YAML.
     pub root: Node,
 }
@@ -28,12 +29,12 @@ impl SourceText {
     /// A YAML file.
     pub fn yaml(file: String, text: String) -> Rc<SourceText> {
         let root = Node::parse(&text).unwrap_or_default();
-        Rc::new(SourceText { file, text, root })
+        Rc::new(SourceText { file, text: LineIndex::new(text), root })
     }
 
     /// A file that is not YAML.
     pub fn plain(file: String, text: String) -> Rc<SourceText> {
-        Rc::new(SourceText { file, text, root: Node::default() })
+        Rc::new(SourceText { file, text: LineIndex::new(text), root: Node::default() })
     }
 }
 
@@ -62,7 +63,7 @@ impl SourceSpan {
 
     /// Its start, for people.
     pub fn location(&self) -> Location {
-        let (line, column) = line_column(&self.text.text, self.range.start);
+        let (line, column) = self.text.text.line_column(self.range.start);
         Location { file: self.text.file.clone(), line, column }
     }
 
@@ -70,7 +71,7 @@ impl SourceSpan {
     pub fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.text.file.clone(),
-            text: self.text.text.clone(),
+            text: self.text.text.to_string(),
             span: self.range.clone(),
             message: message.into(),
             help,

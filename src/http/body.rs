@@ -104,7 +104,7 @@ impl Response {
         while let Some(bytes) = stream.next().await {
             let bytes = bytes?;
             if all.len() + bytes.len() > limit {
-                let words = format!("the answer is larger than {limit} bytes, which nothing of its kind is");
+                let words = format!("the answer is larger than {limit} bytes, the most that it may have");
                 return Err(Error::new(ErrorKind::Invalid, words).at(&url));
             }
             all.extend_from_slice(&bytes);

@@ -60,7 +60,7 @@ impl Transport {
             Some(proxy) => self.proxy_sign_in(proxy).enter(proxy, url).await?,
             None => None,
         };
-        let limiter = self.limiter_of(url, request.feeds);
+        let limiter = self.limiter(url, request.feeds);
         let slot = limiter.slot().await;
         if let Some(error) = limiter.refusal(request.metered) {
             return Err(error);

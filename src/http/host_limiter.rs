@@ -14,6 +14,15 @@ pub(super) struct HostLimiter {
     slots: Arc<Semaphore>,
     most: usize,
     state: Mutex<State>,
+    gate: Arc<Mutex<Gate>>,
+}
+
+/// What the host asked for, which holds for all its slots.
+#[derive(Debug, Default)]
+struct Gate {
+    paused_until: Option<Instant>,
+    /// The answer that every request gets until then: for all requests, for metered ones.
+    refusals: [Option<(Instant, Error)>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -23,9 +32,6 @@ struct State {
     /// Slots in use that are dropped when they are returned.
     owed: usize,
     lowered: Option<Instant>,
-    paused_until: Option<Instant>,
-    /// The answer that every request gets until then: for all requests, for metered ones.
-    refusals: [Option<(Instant, Error)>; 2],
 }
 
 /// The right to one request, returned when dropped.
@@ -39,11 +45,21 @@ impl HostLimiter {
     pub(super) fn new(slots: usize) -> HostLimiter {
         let most = slots.max(1);
         let state = State { limit: most as f64, ..State::default() };
-        HostLimiter { slots: Arc::new(Semaphore::new(most)), most, state: Mutex::new(state) }
+        let slots = Arc::new(Semaphore::new(most));
+        HostLimiter { slots, most, state: Mutex::new(state), gate: Arc::default() }
+    }
+
+    /// As many slots again, behind the same gate.
+    pub(super) fn beside(&self) -> HostLimiter {
+        HostLimiter { gate: self.gate.clone(), ..HostLimiter::new(self.most) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Waits for a slot, and until the host's pause is over.
@@ -53,7 +69,7 @@ impl HostLimiter {
         let permit = permit.unwrap_or_else(|_| unreachable!("a limiter's semaphore stays open"));
         let slot = Slot { limiter: self.clone(), permit: Some(permit) };
         loop {
-            let until = self.state().paused_until;
+            let until = self.gate().paused_until;
             match until {
                 Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
                 _ => return slot,
@@ -64,10 +80,10 @@ impl HostLimiter {
     /// Gives out no slot for this long. Returns whether that is news: the pause was not known before.
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
         const SAME: Duration = Duration::from_secs(1);
-        let mut state = self.state();
+        let mut gate = self.gate();
         let until = Instant::now() + pause;
-        let news = state.paused_until.is_none_or(|old| old + SAME < until);
-        state.paused_until = Some(state.paused_until.map_or(until, |old| old.max(until)));
+        let news = gate.paused_until.is_none_or(|old| old + SAME < until);
+        gate.paused_until = Some(gate.paused_until.map_or(until, |old| old.max(until)));
         news
     }
 
@@ -103,14 +119,14 @@ impl HostLimiter {
 
     /// Answers requests of this kind with `error` for this long: the host asked to come back later.
     pub(super) fn refuse(&self, metered: bool, wait: Duration, error: Error) {
-        self.state().refusals[usize::from(metered)] = Some((Instant::now() + wait, error));
+        self.gate().refusals[usize::from(metered)] = Some((Instant::now() + wait, error));
     }
 
     /// The error that a request of this kind gets without being sent.
     pub(super) fn refusal(&self, metered: bool) -> Option<Error> {
-        let state = self.state();
-        let all = &state.refusals[0];
-        let mine = all.iter().chain(state.refusals[1].iter().filter(|_| metered));
+        let gate = self.gate();
+        let all = &gate.refusals[0];
+        let mine = all.iter().chain(gate.refusals[1].iter().filter(|_| metered));
         mine.filter(|(until, _)| *until > Instant::now()).map(|(_, error)| error.clone()).next()
     }
 }
@@ -157,10 +173,14 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
-        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_secs(60)), "later");
-        limiter.refuse(true, Duration::from_secs(60), error.clone());
+        let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_mins(1)), "later");
+        limiter.refuse(true, Duration::from_mins(1), error.clone());
         assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_none());
-        limiter.refuse(false, Duration::from_secs(60), error);
+        limiter.refuse(false, Duration::from_mins(1), error);
         assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_some());
+        assert!(
+            limiter.beside().refusal(false).is_some(),
+            "what feeds an upload comes through the same gate"
+        );
     }
 }

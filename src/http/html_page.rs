@@ -2,6 +2,7 @@
 
 use super::body::{ByteStream, Response};
 use super::error::{Error, ErrorKind};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
@@ -19,13 +20,14 @@ impl Response {
     pub async fn page(self, what: &str) -> Error {
         let (url, via) = (self.url.clone(), self.via.clone());
         let has_body = self.method != Method::HEAD;
-        let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Default::default() };
+        let body = if has_body { self.bytes(PAGE).await.unwrap_or_default() } else { Bytes::new() };
         came_instead(&url, via.as_deref(), what, &body)
     }
 
     /// The error for `what`, where something on the way compresses it.
     pub fn compressed(&self, what: &str) -> Option<Error> {
-        let encoding = self.header("content-encoding").filter(|encoding| *encoding != "identity")?;
+        let encoding =
+            self.header("content-encoding").filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
         let words = format!(
             "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
              way compresses it, and then its digest cannot be right"

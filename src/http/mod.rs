@@ -28,6 +28,7 @@ mod tls;
 mod transport;
 mod upload_watch;
 mod verifier;
+mod whole_body;
 
 pub(crate) use body::{Body, ByteStream, Response};
 pub(crate) use certificate::Certificate;
@@ -42,3 +43,4 @@ pub(crate) use retry::{Attempts, RetryPolicy};
 pub(crate) use settings::{HostRule, TransportConfig};
 pub(crate) use tls::{TlsError, TlsProfile};
 pub(crate) use transport::Transport;
+pub(crate) use whole_body::BodyFailure;

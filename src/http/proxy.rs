@@ -143,7 +143,7 @@ impl ProxyRules {
             let source = format!("proxy.{name} of the site");
             let mut proxy = ProxyUrl::of_setting(value, &source)?;
             if account.is_some() {
-                proxy.account = account.clone();
+                proxy.account.clone_from(&account);
             }
             Ok(Some(proxy))
         };

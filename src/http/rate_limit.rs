@@ -1,6 +1,7 @@
 //! The rate limit of a host: `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and `docker-ratelimit-source`, as
 //! Docker Hub sends them with manifests.
 
+use super::retry::bounded;
 use reqwest::header::HeaderMap;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ fn split(value: &str) -> Option<(u64, Option<Duration>)> {
     let mut words = value.split(';').map(str::trim);
     let number = words.next()?.parse().ok()?;
     let window = words.find_map(|word| word.strip_prefix("w=")?.parse().ok());
-    Some((number, window.map(Duration::from_secs)))
+    Some((number, window.map(Duration::from_secs).map(bounded)))
 }
 
 /// A span of time in its largest whole unit.
@@ -77,7 +78,9 @@ mod tests {
         assert_eq!(found.shown(), "76 of 100 pulls left in 6 h, counted for 192.0.2.1");
         assert_eq!(found.spent(), None);
         let none = limit_in(&[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "0;w=21600")]);
-        assert_eq!(none.unwrap().spent(), Some(Duration::from_secs(21600)));
+        assert_eq!(none.unwrap().spent(), Some(Duration::from_hours(6)));
+        let huge = [("ratelimit-limit", "1;w=18446744073709551615"), ("ratelimit-remaining", "0")];
+        assert!(limit_in(&huge).unwrap().spent().unwrap() < Duration::from_hours(400 * 24));
         assert_eq!(limit_in(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]), None);
         assert_eq!(limit_in(&[]), None);
     }

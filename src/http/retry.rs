@@ -68,19 +68,24 @@ impl Attempts {
 
 /// Whether a request that was answered with this status may succeed later.
 pub(super) fn is_transient(status: u16) -> bool {
-    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+    // 520 to 524 are Cloudflare's words for an origin that does not answer it
+    matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=524)
 }
 
 /// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    /// More than anybody waits; larger values would not fit a date.
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let value = value.trim();
     let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => httpdate::parse_http_date(value).ok()?.duration_since(now).unwrap_or_default(),
     };
-    Some(wait.min(YEAR))
+    Some(bounded(wait))
+}
+
+/// A time that a server names, as far as it is one: more than a year nobody waits, and it may not fit a date.
+pub(super) fn bounded(time: Duration) -> Duration {
+    const YEAR: Duration = Duration::from_hours(365 * 24);
+    time.min(YEAR)
 }
 
 #[cfg(test)]
@@ -90,11 +95,11 @@ mod tests {
     #[test]
     fn both_forms_of_retry_after() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(retry_after("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("120", now), Some(Duration::from_mins(2)));
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now), Some(Duration::ZERO));
         assert_eq!(retry_after("soon", now), None);
-        assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_secs(400 * 24 * 3600));
+        assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_hours(400 * 24));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Transport {
         response: &Response,
         tally: &mut Tally,
     ) -> Result<Option<Duration>, Error> {
-        let limiter = self.limiter(&response.url);
+        let limiter = self.limiter(&response.url, request.feeds);
         let rate_limit = RateLimit::read(&response.headers);
         if let Some(rate_limit) = &rate_limit {
             self.show_rate_limit(request, response, rate_limit);

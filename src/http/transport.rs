@@ -87,18 +87,18 @@ impl Transport {
         !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    /// The limiter of the host of `url`.
-    pub(super) fn limiter(&self, url: &Url) -> Arc<HostLimiter> {
-        self.limiter_of(url, false)
-    }
-
-    /// The same; `feeds` as in [`super::Request::feeds`].
-    pub(super) fn limiter_of(&self, url: &Url, feeds: bool) -> Arc<HostLimiter> {
-        let key = (host_port(url), feeds);
+    /// The limiter of the host of `url`; `feeds` as in [`super::Request::feeds`].
+    pub(super) fn limiter(&self, url: &Url, feeds: bool) -> Arc<HostLimiter> {
+        let host = host_port(url);
         let limits = self.limits();
         let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
         let mut limiters = self.0.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        limiters.entry(key).or_insert_with(|| Arc::new(HostLimiter::new(slots))).clone()
+        let own = limiters.entry((host.clone(), false)).or_insert_with(|| Arc::new(HostLimiter::new(slots)));
+        if !feeds {
+            return own.clone();
+        }
+        let beside = own.beside();
+        limiters.entry((host, true)).or_insert_with(|| Arc::new(beside)).clone()
     }
 
     fn rule(&self, url: &Url) -> Option<&HostRule> {

@@ -5,6 +5,7 @@ use super::error::Error;
 use super::ledger::{Entry, Ledger};
 use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -15,31 +16,36 @@ pub(super) struct UploadWatch(Arc<Mutex<State>>);
 struct State {
     failure: Option<Error>,
     moved: Instant,
+    /// The connection wants bytes, and the source has none yet. It has a patience of its own.
+    waits_for_source: bool,
     left: u64,
 }
 
 /// The stream as a body, with a watch on it.
 pub(super) fn watched(
-    stream: ByteStream,
+    mut stream: ByteStream,
     length: u64,
     ledger: Arc<Ledger>,
     entry: Entry,
 ) -> (reqwest::Body, UploadWatch) {
-    let state = State { failure: None, moved: Instant::now(), left: length };
+    let state = State { failure: None, moved: Instant::now(), waits_for_source: false, left: length };
     let watch = UploadWatch(Arc::new(Mutex::new(state)));
     let seen = watch.clone();
-    let stream = stream.map(move |bytes| {
+    let stream = futures_util::stream::poll_fn(move |context| {
+        let next = stream.poll_next_unpin(context);
         let mut state = seen.state();
+        state.waits_for_source = next.is_pending();
         state.moved = Instant::now();
-        match &bytes {
-            Ok(bytes) => {
+        match &next {
+            Poll::Ready(Some(Ok(bytes))) => {
                 state.left = state.left.saturating_sub(bytes.len() as u64);
                 ledger.bytes(&entry, bytes.len() as u64);
             }
-            Err(error) => state.failure = Some(error.clone()),
+            Poll::Ready(Some(Err(error))) => state.failure = Some(error.clone()),
+            Poll::Ready(None) | Poll::Pending => {}
         }
         drop(state);
-        bytes
+        next
     });
     (reqwest::Body::wrap_stream(stream), watch)
 }
@@ -54,12 +60,15 @@ impl UploadWatch {
         self.state().failure.clone()
     }
 
-    /// Returns when nothing was taken for `idle`, or no answer came for `answer` after the last byte.
+    /// Returns when the connection took nothing for `idle`, or no answer came for `answer` after the last byte. Time in
+    /// which the source has nothing does not count.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {
             let end = {
                 let state = self.state();
-                state.moved + if state.left == 0 { answer } else { idle }
+                let moved =
+                    if state.waits_for_source && state.left > 0 { Instant::now() } else { state.moved };
+                moved + if state.left == 0 { answer } else { idle }
             };
             if end <= Instant::now() {
                 return;

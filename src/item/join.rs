@@ -29,6 +29,7 @@ impl Contradiction {
 }
 
 /// Takes from `second` what `first` lacks.
+#[allow(clippy::ref_option, reason = "it is a field of what `first` belongs to")]
 pub(super) fn join<V: Clone + PartialEq + Display>(
     field: &'static str,
     first: &mut Option<V>,

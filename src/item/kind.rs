@@ -171,6 +171,11 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         old: Option<&Self>,
         pins: Pins,
     ) -> impl Future<Output = Found<Self>>;
+
+    /// Asks whether upstream still has what the last lock has. An error says why not.
+    fn is_upstream(_resolver: &Resolver, _old: &Self) -> impl Future<Output = Result<(), Cause>> {
+        async { Ok(()) }
+    }
 }
 
 /// Whether pins are asked for again.
@@ -180,6 +185,8 @@ pub enum Pins {
     Keep,
     /// Every tag is asked for again.
     Refresh,
+    /// As `Refresh`, but the old lock is only what an earlier run found: nothing of it is kept that upstream lacks.
+    Recall,
 }
 
 /// What resolving a wish gives.

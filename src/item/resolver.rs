@@ -7,7 +7,7 @@ use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
 use crate::upstream::Upstreams;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
@@ -83,12 +83,14 @@ pub struct Resolver {
     progress: Arc<dyn Progress>,
     /// The tags of each repository, listed once.
     listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
+    /// What was told once.
+    noted: Mutex<HashSet<String>>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        Resolver { sessions, disk, progress, listings: Mutex::default() }
+        Resolver { sessions, disk, progress, listings: Mutex::default(), noted: Mutex::default() }
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -114,6 +116,14 @@ impl Resolver {
         }
     }
 
+    /// Tells `line` to whoever watches, unless this run has told it before.
+    pub(crate) fn note_once(&self, line: &str) {
+        let mut noted = self.noted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if noted.insert(line.to_owned()) {
+            self.progress.note(line);
+        }
+    }
+
     /// A manifest by tag or digest. `known` is read from the store if that has it.
     pub(crate) async fn manifest(
         &self,
@@ -129,7 +139,10 @@ impl Resolver {
             return Ok(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() });
         }
         let session = self.sessions.upstream(&name.registry).await?;
-        let raw = session.manifest(&name.repository, reference).await?;
+        let raw = match known {
+            Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
+            None => session.manifest(&name.repository, reference).await?,
+        };
         let descriptor = Descriptor {
             digest: raw.digest.clone(),
             size: raw.bytes.len() as u64,

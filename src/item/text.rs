@@ -1,6 +1,7 @@
 //! What kinds share to write and check their text in the lock.
 
-/// A YAML scalar: plain where that is safe in block and flow context, else a JSON string.
+/// A YAML scalar: plain where that is safe in block and flow context, else in double quotes. It reads back as `text`,
+/// whatever that is: servers choose some of these texts.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
     let safe = text.bytes().enumerate().all(|(at, byte)| {
@@ -12,8 +13,18 @@ pub(crate) fn quoted(text: &str) -> String {
     if safe && starts_well && !reserved && !text.ends_with(' ') {
         text.into()
     } else {
-        serde_json::to_string(text).unwrap_or_default()
+        let json = serde_json::to_string(text).unwrap_or_default();
+        let escaped = |c: char| match is_printable(c) {
+            true => c.to_string(),
+            false => format!("\\u{:04x}", u32::from(c)),
+        };
+        json.chars().map(escaped).collect()
     }
+}
+
+/// Whether YAML reads `c` in double quotes as itself. JSON allows more (YAML 1.2.2, 5.1 and 5.4).
+fn is_printable(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.

@@ -1,8 +1,10 @@
 //! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
 mod diff;
+mod memory;
 mod run;
 
 pub(crate) use diff::{Change, diff};
+pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

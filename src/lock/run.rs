@@ -33,7 +33,7 @@ macro_rules! lock {
                 $(#[cfg($only)])*
                 {
                     let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
-                    let found = find(&wanted.$section, old, pins, resolver).await;
+                    let found = find(&wanted.$section, old, pins, &sorting.accepted, resolver).await;
                     for (wish, found) in wanted.$section.iter().zip(found) {
                         lock.$section.extend(sorting.settle(&<$kind>::wished(wish).to_string(), found));
                     }
@@ -56,15 +56,36 @@ async fn find<K: ItemKind + Sync>(
     wishes: &[K::Wish],
     old: &[K],
     pins: Pins,
+    accepted: &BTreeMap<&str, &Accepted>,
     resolver: &Resolver,
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let finding = stream::iter(0..wishes.len()).map(async |at: usize| {
         let name = K::wished(&wishes[at]);
-        let found = K::resolve(resolver, &wishes[at], old.get(name).copied(), pins).await;
+        let pinned = old.get(name).copied();
+        // a pin of what upstream has no more would fail at the pull: the loss is accepted
+        let lost = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {
+            Some(pinned) => K::is_upstream(resolver, pinned).await.err(),
+            None => None,
+        };
+        let found = match lost {
+            Some(cause) => Found::Lost(None, cause),
+            None => K::resolve(resolver, &wishes[at], pinned, pins).await,
+        };
+        let found = match found {
+            // sizes that a hostile server names: a lock with them could not be read again
+            Found::New(item) => match item.fault() {
+                Some(why) => Found::Lost(pinned.cloned(), why.into()),
+                None => Found::New(item),
+            },
+            found => found,
+        };
         resolver.progress().item(&name.to_string());
-        found
+        match found {
+            Found::Lost(Some(_), cause) if pins == Pins::Recall => Found::Lost(None, cause),
+            found => found,
+        }
     });
     finding.buffered(resolver.limits().jobs).collect().await
 }

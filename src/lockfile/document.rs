@@ -63,7 +63,7 @@ macro_rules! document {
             }
 
             /// Adds everything that `other` holds.
-            pub(super) fn append(&mut self, mut other: Lock) {
+            pub(crate) fn append(&mut self, mut other: Lock) {
                 $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
                 self.name = self.name.take().or(other.name.take());
                 self.missing.append(&mut other.missing);
@@ -100,7 +100,7 @@ impl Lock {
     /// # Panics
     /// When the lock has no such item.
     pub fn entry(&self, at: usize) -> Entry {
-        self.item(at).map(LockedItem::entry).unwrap_or_else(|| panic!("the lock has no item {at}"))
+        self.item(at).map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)
     }
 }
 

@@ -19,6 +19,14 @@ pub enum LockError {
     /// It is not a lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
+    /// Its end is missing.
+    #[error(
+        "{path} is cut off: a lock ends with a line `...`; copy it again, or write it anew with `landfall lock`"
+    )]
+    Cut {
+        /// The file.
+        path: String,
+    },
     /// It has content that no lock of landfall has.
     #[error("{path}: {why}; write the lock anew with `landfall lock`")]
     Content {

@@ -16,6 +16,7 @@ impl Lock {
     pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,
+            None if text::is_cut(text) => return Err(LockError::Cut { path: file.into() }),
             // not as it was written: every word counts, and its place
             None => document::read(file, text)?,
         };

@@ -4,6 +4,7 @@ use super::*;
 use crate::item::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
 use crate::model::{Descriptor, Digest};
 use crate::report::Kind;
+use proptest::prelude::*;
 
 fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())
@@ -158,4 +159,61 @@ fn a_lock_of_before_referrers_were_looked_up_reads() {
     let text = format!("version: 1\nimages:\n- {image}  referrers: [{referrer}]\n");
     let lock = Lock::parse("l", &text).unwrap();
     assert_eq!(lock.images[0].referrers.as_ref().unwrap()[0].tag.as_deref(), Some("sha256-4a.sig"));
+}
+
+/// Strings of which every character may be one that YAML or JSON gives a meaning.
+fn strange() -> impl Strategy<Value = String> {
+    let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
+    let rest = "\u{feff}|\u{fffd}|\u{fffe}|\u{ffff}|\u{1fffe}|\u{10ffff}|[a-z0-9]|null|true|\\PC|\\pC";
+    proptest::string::string_regex(&format!("({signs}|{rest}){{0,12}}")).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_lock_reads_back_whatever_a_registry_or_a_person_wrote(
+        texts in proptest::collection::vec(strange(), 8),
+        variant in strange(),
+    ) {
+        let mut lock = sample();
+        let mut texts = texts.into_iter();
+        let mut next = || texts.next().unwrap_or_default();
+        let platform = crate::model::Platform {
+            os: "linux".into(),
+            architecture: "arm".into(),
+            variant: Some(variant).filter(|variant| !variant.is_empty() && !variant.contains('/')),
+        };
+        let image = &mut lock.images[0];
+        image.media_type = next().into();
+        image.platforms = vec![platform.clone(), platform.clone()];
+        image.platform = Some(platform);
+        image.manifests[0].media_type = next().into();
+        image.manifests[0].platform = Some(next());
+        image.blobs[0].media_type = next().into();
+        image.referrers.as_mut().unwrap()[1].media_type = next().into();
+        lock.missing[0].reason = next();
+        lock.unresolved[0].cause = next();
+        lock.files[0].mode = Some(next());
+        let text = lock.to_text();
+        let again = Lock::parse("l", &text);
+        prop_assert_eq!(again.as_ref().map_err(ToString::to_string), Ok(&lock));
+        prop_assert_eq!(text::read(&text), Some(lock));
+    }
+}
+
+#[test]
+fn a_lock_that_was_cut_off_is_never_a_whole_one() {
+    let text = sample().to_text();
+    let end = text.trim_end().len();
+    for at in text.lines().next().unwrap().len()..end {
+        if text.is_char_boundary(at) {
+            assert!(Lock::parse("l", &text[..at]).is_err(), "{}", &text[..at]);
+        }
+    }
+    let error = Lock::parse("l", &text[..text.find("missing:").unwrap()]).unwrap_err();
+    assert!(matches!(error, LockError::Cut { .. }), "{error}");
+    // what follows the first lines may be edited, and line ends may be those of Windows
+    let edited = text.replace("v1.9.0", "v1.9.1").replace('\n', "\r\n");
+    assert_ne!(Lock::parse("l", &edited).unwrap(), sample());
 }

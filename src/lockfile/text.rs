@@ -8,6 +8,9 @@ use std::fmt::{self, Write};
 /// The first lines of every lock.
 const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
 
+/// The last line of every lock, YAML's own end of a document: a lock that was cut off is no whole one.
+const END: &str = "...\n";
+
 /// How much text is read at once, in bytes. A YAML parser takes ten times as much memory.
 const PIECE: usize = 16 << 10;
 
@@ -30,7 +33,14 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     section(out, "unresolved", unresolved, |out, item| {
         let (name, cause) = (quoted(&item.name), quoted(&item.cause));
         writeln!(out, "- {{kind: {}, name: {name}, cause: {cause}}}", item.kind)
-    })
+    })?;
+    out.write_str(END)
+}
+
+/// Whether `text` begins as landfall writes a lock, but does not end so.
+pub(super) fn is_cut(text: &str) -> bool {
+    let first = HEAD.lines().next().unwrap_or_default();
+    text.starts_with(first) && text.trim_end().lines().next_back() != Some(END.trim_end())
 }
 
 macro_rules! items {
@@ -54,7 +64,7 @@ kinds!(items);
 /// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or bad.
 pub(super) fn read(text: &str) -> Option<Lock> {
     let mut lock = Lock { version: 1, ..Lock::default() };
-    let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?);
+    let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?.strip_suffix(END)?);
     while !rest.is_empty() {
         if !rest.starts_with("- ") {
             (title, rest) = rest.split_once('\n')?;

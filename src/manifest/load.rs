@@ -3,7 +3,7 @@
 use super::items::Items;
 use super::schema::{Document, List, ListFormat};
 use super::{Wanted, check, merge};
-use crate::document::{self, Diagnostic, SourceSpan, SourceText, nearest};
+use crate::document::{self, Diagnostic, SourceSpan, SourceText, is_leftover, is_pipe, nearest};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,7 +77,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in std::fs::read_dir(path).map_err(open)? {
         let file = entry.map_err(open)?.path();
         let is_yaml = file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
-        if is_yaml && !file.is_dir() {
+        if is_yaml && !file.is_dir() && !is_leftover(&file) {
             files.push(file);
         }
     }
@@ -88,6 +88,9 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
 fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
     let open = |source| Error::Open { path: path.into(), source };
+    if is_pipe(path) {
+        return Err(open(std::io::Error::other("it is no regular file")));
+    }
     let content = std::fs::read_to_string(path).map_err(open)?;
     // editors on Windows begin files with a byte order mark
     let content = content.trim_start_matches('\u{feff}').to_owned();

@@ -154,7 +154,7 @@ mod tests {
     fn rules(keep_host: bool, paths: &[(&str, &[&str])]) -> DestinationRules {
         let paths = paths
             .iter()
-            .map(|(prefix, to)| (prefix.to_string(), to.iter().map(|to| to.to_string()).collect()));
+            .map(|(prefix, to)| (prefix.to_string(), to.iter().map(ToString::to_string).collect()));
         DestinationRules { keep_host, paths: paths.collect() }
     }
 

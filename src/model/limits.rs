@@ -25,6 +25,8 @@ pub struct Limits {
     pub contents_bytes: usize,
     /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for example.
     pub embedded_depth: usize,
+    /// How much of a reference or URL with placeholders in it is read and shown, in bytes.
+    pub reference_bytes: usize,
     /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
     /// Most bytes of a bundle's signatures that are read, of all together.
@@ -33,6 +35,8 @@ pub struct Limits {
     pub index_depth: usize,
     /// How many manifests one image may have.
     pub index_nodes: usize,
+    /// The most that the manifests under one image's index may have together, and those of its referrers, in bytes.
+    pub image_manifest_bytes: u64,
     /// How many referrers one image may have, those of referrers included.
     pub referrers: usize,
     /// How many pages a list of tags or referrers may have.
@@ -87,10 +91,12 @@ impl Default for Limits {
             combinations: 10_000,
             contents_bytes: 256 << 20,
             embedded_depth: 8,
+            reference_bytes: 1 << 10,
             unpacked_bytes: 64 << 20,
             signatures_bytes: 64 << 10,
             index_depth: 8,
             index_nodes: 1024,
+            image_manifest_bytes: 32 << 20,
             referrers: 1024,
             pages: 64,
             redirects: 10,
@@ -104,10 +110,10 @@ impl Default for Limits {
             chunks: [64 << 20, 16 << 20],
             max_wait_secs: 15 * 60,
             connect: Duration::from_secs(30),
-            first_byte: Duration::from_secs(120),
-            first_byte_proxied: Duration::from_secs(600),
-            idle: Duration::from_secs(60),
-            upload_answer: Duration::from_secs(600),
+            first_byte: Duration::from_mins(2),
+            first_byte_proxied: Duration::from_mins(10),
+            idle: Duration::from_mins(1),
+            upload_answer: Duration::from_mins(10),
             connections: 1024,
             uploads: 1024,
         }

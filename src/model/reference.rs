@@ -60,6 +60,7 @@ impl ImageRef {
     }
 
     /// The same repository with this digest and no tag.
+    #[must_use]
     pub fn at_digest(&self, digest: &Digest) -> ImageRef {
         ImageRef { tag: None, digest: Some(digest.clone()), ..self.clone() }
     }

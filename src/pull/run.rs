@@ -2,7 +2,7 @@
 
 use crate::content::{
     Brought, Entry, Local, LocalSink, Origin, Part, Schedule, Source, Step, Transfer, TransferError,
-    WriteError,
+    WriteError, held, stored_once,
 };
 use crate::http::ErrorKind;
 use crate::lockfile::{Lock, losses};
@@ -37,7 +37,10 @@ pub(crate) async fn pull(
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
-    let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash)?;
+    let (sink, told, wanted) = (into.clone(), progress.clone(), stored_once(lock.each_entry()));
+    let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
+    let there = looking.await.map_err(|error| WriteError::Refused(error.to_string()))??;
+    let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash, &there)?;
     progress.begin("pull", outcome.open.len() as u64, bytes);
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
@@ -82,8 +85,13 @@ struct Pending<'a> {
 }
 
 impl<'a> Pending<'a> {
-    /// What is not there yet, by rank. What follows from the lock is written at once.
-    fn new(lock: &'a Lock, into: &dyn LocalSink, rehash: bool) -> Result<Pending<'a>, WriteError> {
+    /// What is not `there` yet, by rank. What follows from the lock is written at once.
+    fn new(
+        lock: &'a Lock,
+        into: &dyn LocalSink,
+        rehash: bool,
+        there: &HashSet<Digest>,
+    ) -> Result<Pending<'a>, WriteError> {
         for part in lock.each_entry().flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
@@ -92,17 +100,16 @@ impl<'a> Pending<'a> {
                 into.take(&part.descriptor, bytes)?;
             }
         }
-        let (mut tasks, mut bytes, mut there) = (Vec::new(), 0, HashSet::new());
+        let (mut tasks, mut bytes) = (Vec::new(), 0);
         let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new() };
         for (at, entry) in lock.each_entry().enumerate() {
             outcome.open.push(0);
             for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
+                if there.contains(digest) {
+                    continue;
+                }
                 if !outcome.parts.contains_key(digest) {
-                    if there.contains(digest) || into.holds(&part.descriptor, rehash)? {
-                        there.insert(digest.clone());
-                        continue;
-                    }
                     let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
                     tasks.push(Task { digest: digest.clone(), rank, is_manifest });
                     bytes += size;

@@ -1,6 +1,6 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
-use super::uploader::Uploader;
+use super::uploader::{Place, Uploader};
 use crate::content::{Brought, Entry, Part, Transfer, TransferError};
 use crate::http::ErrorKind;
 use crate::registry::{RegistrySink, is_quota};
@@ -38,15 +38,15 @@ impl Uploader {
         let size = part.descriptor.size;
         // the turn comes before the slot: whoever waits for another's upload holds no slot
         let mut turn = known.lock().await;
-        if turn.iter().any(|one| one == repository) {
+        if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
         }
-        let mut from = turn.first().cloned();
+        let mut from = turn.first().map(|place| place.repository.clone());
         if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
             drop(turn);
             if self.mounted(part, repository, other).await? {
                 self.progress.bytes(size);
-                known.lock().await.push(repository.clone());
+                known.lock().await.push(Place::sure(repository));
                 return Ok(());
             }
             from = None;
@@ -60,7 +60,7 @@ impl Uploader {
         if transfer.bring(part).await? == Brought::There {
             self.progress.bytes(size);
         }
-        turn.push(repository.clone());
+        turn.push(Place::sure(repository));
         Ok(())
     }
 

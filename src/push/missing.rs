@@ -1,7 +1,9 @@
-//! What a registry is missing of a lock: one HEAD for each manifest at each destination, and one for its tag.
+//! What a registry is missing of a lock: one HEAD for each manifest at each destination, for each blob where that is asked
+//! for, and one for the tag.
 
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
+use super::presence::Presence;
 use crate::content::Entry;
 use crate::http::Error;
 use crate::lockfile::Lock;
@@ -11,9 +13,9 @@ use crate::registry::{Session, Sessions};
 use futures_util::StreamExt;
 use serde::Serialize;
 
-/// A manifest of a locked item that is missing at one of its destinations.
+/// A manifest or blob of a locked item that is missing at one of its destinations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct MissingManifest {
+pub(crate) struct MissingPart {
     /// Its name in the lock.
     pub item: String,
     /// The destination, with its tag.
@@ -30,11 +32,12 @@ pub(crate) struct Missing {
     /// How many destinations were asked about.
     pub destinations: usize,
     /// What is missing, in the lock's order.
-    pub manifests: Vec<MissingManifest>,
+    pub parts: Vec<MissingPart>,
 }
 
 /// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and other
-/// referrers included, and for the tags. Blobs are not asked for: registries take no manifest without them.
+/// referrers included, and for the tags. `blobs` are asked for where that is wanted: registries take no manifest without
+/// them, but may lose them later.
 ///
 /// # Errors
 /// When the registry cannot be reached, or cannot say.
@@ -42,21 +45,26 @@ pub(crate) async fn missing(
     lock: &Lock,
     mapping: &Mapping,
     sessions: &Sessions,
-    jobs: usize,
+    blobs: bool,
 ) -> Result<Missing, PushError> {
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
+    let presence = Presence::new(&session, blobs);
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len())
-        .map(|at| one(&session, lock.entry(deliveries[at].entry), &deliveries[at]));
-    let answers: Vec<_> = asking.buffered(jobs).collect().await;
+        .map(|at| one(&session, &presence, lock.entry(deliveries[at].entry), &deliveries[at]));
+    let answers: Vec<_> = asking.buffered(sessions.transport().limits().jobs).collect().await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
-    Ok(Missing { destinations: deliveries.len(), manifests: answers.into_iter().flatten().collect() })
+    Ok(Missing { destinations: deliveries.len(), parts: answers.into_iter().flatten().collect() })
 }
 
-async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec<MissingManifest>, Error> {
-    let repository = &delivery.destination.repository;
-    let absent = |digest: &Digest, why: String| MissingManifest {
+async fn one(
+    session: &Session,
+    presence: &Presence<'_>,
+    entry: Entry,
+    delivery: &Delivery,
+) -> Result<Vec<MissingPart>, Error> {
+    let absent = |digest: &Digest, why: String| MissingPart {
         item: entry.name.clone(),
         at: format!("{}:{}", delivery.destination, delivery.tag),
         digest: digest.clone(),
@@ -64,23 +72,11 @@ async fn one(session: &Session, entry: Entry, delivery: &Delivery) -> Result<Vec
     };
     let top = &entry.top.digest;
     let trimmed = entry.trimmed().map(|part| &part.descriptor.digest);
-    let mut missing = Vec::new();
-    let manifests = entry.parts.iter().filter(|part| part.is_manifest()).map(|part| &part.descriptor.digest);
-    for digest in manifests.filter(|digest| Some(*digest) != trimmed) {
-        if session.head_manifest(repository, &digest.to_string(), false).await?.is_some() {
-            continue;
-        }
-        // the trimmed index stands in for the whole one
-        let stand_in = trimmed.filter(|_| digest == top);
-        let there = match stand_in {
-            Some(trimmed) => session.head_manifest(repository, &trimmed.to_string(), false).await?,
-            None => None,
-        };
-        if there.is_none() {
-            missing.push(absent(digest, "it is not there".into()));
-        }
-    }
-    match session.head_manifest(repository, &delivery.tag, false).await? {
+    let mut missing = presence.missing(&entry, delivery).await?;
+    missing.dedup();
+    let mut missing: Vec<_> =
+        missing.into_iter().map(|digest| absent(digest, "it is not there".into())).collect();
+    match session.head_manifest(&delivery.destination.repository, &delivery.tag, false).await? {
         Some(found) if found == *top || Some(&found) == trimmed => {}
         Some(found) => missing.push(absent(top, format!("the tag stands at {found}"))),
         None if missing.iter().any(|one| one.digest == *top) => {}

@@ -11,6 +11,7 @@ mod options;
 mod outcome;
 mod plan;
 mod preflight;
+mod presence;
 mod problem;
 mod receipt;
 mod referrers;

@@ -38,12 +38,11 @@ pub(super) async fn find(
     uploader: &mut Uploader,
     omitted: &Omitted,
     (lock, deliveries, todo): (&Lock, &[Delivery], &[usize]),
-    jobs: usize,
 ) -> Option<Problem> {
     let wanted = wanted(omitted, lock, deliveries, todo);
     let session = &uploader.session;
     let asking: Vec<_> = wanted.iter().map(|wanted| repository_of(session, wanted)).collect();
-    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(jobs.max(1)).collect().await;
+    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(uploader.limits.jobs).collect().await;
     let mut repositories = BTreeMap::new();
     let mut nowhere = Vec::new();
     for (wanted, answer) in wanted.iter().zip(answers) {

@@ -1,8 +1,10 @@
 //! What goes where, and what stands there already: one HEAD a destination tag, cosign's included.
 
 use super::names;
+use super::presence::Presence;
 use super::referrers::all_attached;
-use crate::http::Error;
+use crate::content::Entry;
+use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::{Destination, Mapping};
@@ -29,7 +31,7 @@ pub(crate) enum Standing {
     Whole,
     /// The trimmed index of the lock.
     Trimmed,
-    /// The digest of the lock or its trimmed index, but not all that refers to it.
+    /// The digest of the lock or its trimmed index, but not all that belongs to it, as far as it was asked for.
     Bare,
     /// Another digest.
     Other(Digest),
@@ -45,14 +47,16 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
     deliveries.collect()
 }
 
-/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
-/// registry holds.
+/// Asks the registry what stands at each destination tag, and with `recheck` for every manifest and blob that belongs to
+/// it. Nothing can stand under a name that no registry holds.
 pub(super) async fn standings(
     session: &Session,
     lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
+    recheck: bool,
 ) -> Vec<Result<Standing, Error>> {
+    let presence = Presence::new(session, true);
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
         let delivery = &deliveries[at];
@@ -70,10 +74,20 @@ pub(super) async fn standings(
             Some(digest) => Standing::Other(digest),
         };
         let is_there = matches!(standing, Standing::Whole | Standing::Trimmed);
-        Ok(match is_there && !all_attached(session, entry, &delivery.destination.repository).await? {
-            true => Standing::Bare,
-            false => standing,
-        })
+        if is_there {
+            let whole = all_attached(session, entry, &delivery.destination.repository).await?
+                && (!recheck || is_whole(&presence, entry, delivery).await?);
+            return Ok(if whole { standing } else { Standing::Bare });
+        }
+        Ok(standing)
     });
     asking.buffered(jobs).collect().await
+}
+
+/// Whether all of the entry is there. What the registry refuses to say is brought again.
+async fn is_whole(presence: &Presence<'_>, entry: &Entry, delivery: &Delivery) -> Result<bool, Error> {
+    match presence.missing(entry, delivery).await {
+        Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(false),
+        missing => Ok(missing?.is_empty()),
+    }
 }

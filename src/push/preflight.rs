@@ -149,7 +149,7 @@ impl Preflight<'_> {
                         if there { *size } else { 0 }
                     })
                     .collect();
-                let there = futures_util::stream::iter(asking).buffer_unordered(self.options.jobs);
+                let there = futures_util::stream::iter(asking).buffer_unordered(self.uploader.limits.jobs);
                 needed -= there.fold(0, |sum, size| async move { sum + size }).await;
             }
             let amounts = format!("needs {}, and has {} left", human_size(needed), human_size(free));
@@ -201,7 +201,7 @@ impl Preflight<'_> {
                 refused.map(|error| self.refused(repository, &error, stops))
             })
             .collect();
-        let asking = futures_util::stream::iter(asking).buffer_unordered(self.options.jobs);
+        let asking = futures_util::stream::iter(asking).buffer_unordered(self.uploader.limits.jobs);
         let mut problems: Vec<Problem> = asking.filter_map(std::future::ready).collect().await;
         let told: BTreeSet<usize> = problems.iter().flat_map(|problem| problem.stops.clone()).collect();
         for &at in self.todo.iter().filter(|at| !told.contains(at)) {

@@ -16,7 +16,7 @@ pub struct Receipt {
     pub lock: Digest,
     /// Each destination tag.
     pub items: Vec<Delivered>,
-    /// A repository in which each blob stands.
+    /// A repository in which each blob stands that was sent, mounted or asked for.
     pub blobs: BTreeMap<Digest, String>,
     /// The last bundle of each series that was taken: its number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -38,7 +38,8 @@ pub(crate) async fn push(
     }
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
-    let standings = standings(&session, lock, &deliveries, options.jobs).await;
+    let limits = *sessions.transport().limits();
+    let standings = standings(&session, lock, &deliveries, limits.jobs, options.recheck).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         // Harbor refuses requests about a project that it lacks
         let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
@@ -46,11 +47,10 @@ pub(crate) async fn push(
             return Err(PushError::Unreachable(error.clone()));
         }
     }
-    let limits = *sessions.transport().limits();
     let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
     let mut run = Run::new(lock, &deliveries);
     let mut todo = run.settle_standing(&standings, &uploader).await;
-    let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo), options.jobs).await;
+    let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo)).await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
         let (deliveries, standings) = (&deliveries[..], &standings[..]);
@@ -64,7 +64,8 @@ pub(crate) async fn push(
     }
     let bytes = unique_bytes(lock, &deliveries, &todo);
     progress.begin("push", todo.len() as u64, bytes);
-    let mut schedule = Schedule::new([(todo, options.jobs)]);
+    // few at a time, so that what is there is whole when it ends early
+    let mut schedule = Schedule::new([(todo, limits.jobs)]);
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(at, slot) => {

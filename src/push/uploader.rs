@@ -16,15 +16,29 @@ use tokio::sync::Semaphore;
 /// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
-/// The repositories in which a digest is known to stand; held by whoever brings it to one.
-type Repositories = Arc<tokio::sync::Mutex<Vec<Arc<str>>>>;
+/// The repositories in which a digest stands; held by whoever brings it to one.
+type Repositories = Arc<tokio::sync::Mutex<Vec<Place>>>;
+
+/// A repository in which a digest stands.
+pub(super) struct Place {
+    pub(super) repository: Arc<str>,
+    /// It was sent there, mounted or asked for in this run, and does not just follow from a tag.
+    is_sure: bool,
+}
+
+impl Place {
+    /// Where it was sent, mounted or asked for.
+    pub(super) fn sure(repository: &Arc<str>) -> Place {
+        Place { repository: repository.clone(), is_sure: true }
+    }
+}
 
 /// What all deliveries of a run share.
 pub(super) struct Uploader {
     pub(super) session: Arc<Session>,
     pub(super) source: Arc<dyn Source>,
     pub(super) progress: Arc<dyn Progress>,
-    /// Attempts at each blob.
+    /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
     /// Blobs in flight.
     pub(super) slots: Semaphore,
@@ -34,6 +48,8 @@ pub(super) struct Uploader {
     pub(super) refuses_sparse: AtomicBool,
     /// Whether a tag of cosign's may be taken away from another digest.
     pub(super) move_tags: bool,
+    /// What stands at the registry was asked for blob by blob.
+    rechecked: bool,
     /// The registry has refused a mount.
     pub(super) refuses_mounts: AtomicBool,
     /// Whose turn it is to write a manifest, by repository and reference.
@@ -61,10 +77,11 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Semaphore::new(options.jobs),
+            slots: Semaphore::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,
+            rechecked: options.recheck,
             refuses_mounts: AtomicBool::new(false),
             turns: Mutex::default(),
             full: Mutex::default(),
@@ -97,21 +114,23 @@ impl Uploader {
     pub(super) async fn stands(&self, entry: &Entry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            self.stands_in(&part.descriptor.digest, &repository).await;
+            let place = Place { is_sure: self.rechecked, ..Place::sure(&repository) };
+            self.known(&part.descriptor.digest).lock().await.push(place);
         }
     }
 
-    /// The blob can be mounted from `repository`.
+    /// The blob was asked for in `repository`, and can be mounted from there.
     pub(super) async fn stands_in(&self, digest: &Digest, repository: &Arc<str>) {
-        self.known(digest).lock().await.push(repository.clone());
+        self.known(digest).lock().await.push(Place::sure(repository));
     }
 
-    /// Where each digest is known to stand, for the receipt. Nothing is known afterwards.
+    /// Where each digest surely stands, for the receipt. Nothing is known afterwards.
     pub(super) fn take_known(&self) -> BTreeMap<Digest, String> {
         let mut known = locked(&self.known);
         let first = |(digest, list): (Digest, Repositories)| {
-            let first = list.try_lock().ok()?.first()?.to_string();
-            Some((digest, first))
+            let list = list.try_lock().ok()?;
+            let first = list.iter().find(|place| place.is_sure)?;
+            Some((digest, first.repository.to_string()))
         };
         known.drain().filter_map(first).collect()
     }

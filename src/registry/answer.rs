@@ -1,4 +1,4 @@
-//! A registry's answers: which are good, what a refusal means, and when a broken one is asked for again.
+//! A registry's answers: which are good, and what a refusal means.
 
 use super::refusal::is_quota;
 use super::scope::Scope;
@@ -9,27 +9,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Why an answer that is read as a whole is missing.
-pub(super) enum AnswerError {
-    /// The answer is none, or a refusal: the transport has tried often enough.
-    Refused(Error),
-    /// The body of a good answer broke off, or is not what was asked for.
-    Body(Error),
-}
-
 impl Session {
-    /// Runs `work`, and again where the body of its answer broke off.
-    pub(super) async fn again<T>(&self, work: impl AsyncFn() -> Result<T, AnswerError>) -> Result<T, Error> {
-        let mut attempts = self.transport.retries().start();
-        loop {
-            match work().await {
-                Ok(found) => return Ok(found),
-                Err(AnswerError::Body(error)) if error.is_transient() && attempts.again().await => {}
-                Err(AnswerError::Body(error) | AnswerError::Refused(error)) => return Err(error),
-            }
-        }
-    }
-
     /// The answer if it is a good one and no HTML page; else an error with the registry's own words.
     pub(super) async fn expect(
         &self,

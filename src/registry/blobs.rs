@@ -78,6 +78,22 @@ impl Session {
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
+    /// Whether the repository has the blob in its size; a registry that names no size is believed.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or does not let this account read there.
+    pub async fn holds_blob(&self, repository: &str, blob: &Descriptor) -> Result<bool, Error> {
+        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
+        let url = self.blob_url(repository, &blob.digest)?;
+        let scope = self.scope(repository, false);
+        let response = self.send(Request::new(Method::HEAD, url, Purpose::Registry), &scope).await?;
+        let good = |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND);
+        let response = self.answered(response, &scope, what, good).await?;
+        let length = response.header(CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+        let in_its_size = length.is_none_or(|length: u64| length == blob.size);
+        Ok(response.status == StatusCode::OK && !response.is_page() && in_its_size)
+    }
+
     /// Size in bytes of a blob of the repository. `None` where the registry lacks it, names no size, or does not let
     /// this account read there.
     ///

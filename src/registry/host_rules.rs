@@ -64,7 +64,7 @@ pub(crate) fn host_rules(
     }
     // the rule of a host and port hides that of the host alone, so it includes that one
     for (key, bare) in rules.clone() {
-        for (other, rule) in rules.iter_mut() {
+        for (other, rule) in &mut rules {
             if other.strip_prefix(&key).is_some_and(|rest| rest.starts_with(':') && !rest.contains(']')) {
                 rule.tls.ca.extend(bare.tls.ca.clone());
                 rule.tls.client = rule.tls.client.take().or(bare.tls.client.clone());

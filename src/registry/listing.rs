@@ -1,11 +1,12 @@
 //! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
 //! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::answer::AnswerError;
 use super::manifests::RawManifest;
+use super::scope::Scope;
 use super::session::Session;
-use crate::http::{Error, ErrorKind, Purpose, Request, Response};
+use crate::http::{BodyFailure, Error, ErrorKind, Purpose, Request, Response};
 use crate::model::{Child, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag};
+use bytes::Bytes;
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -20,9 +21,17 @@ struct Page {
     tags: Option<Vec<String>>,
 }
 
+/// One answer of a list.
+enum Answer {
+    /// Its bytes, and where the list goes on.
+    Page(Bytes, Option<Url>),
+    /// It is no list.
+    Other(Box<Response>),
+}
+
 impl Session {
     /// All tags of the repository, if they come in at most `pages` answers. `None` where they come in more, and where
-    /// the registry does not list them, or does not say whether these are all.
+    /// the registry does not list them, not to this account, or does not say whether these are all.
     ///
     /// # Errors
     /// When the registry cannot be reached.
@@ -30,25 +39,22 @@ impl Session {
         let scope = self.scope(repository, false);
         let mut url = self.url(repository, "tags/list")?;
         url.query_pairs_mut().append_pair("n", &PAGE.to_string());
-        let mut tags = BTreeSet::new();
+        let (mut tags, mut left) = (BTreeSet::new(), self.transport.limits().document_bytes);
         for _ in 0..pages {
             let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
-            let asking = self.again(async || {
-                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
-                if response.status != StatusCode::OK || response.is_page() {
+            let (bytes, next) = match self.page(&request, &scope, left).await {
+                Ok(Answer::Page(bytes, next)) => (bytes, next),
+                Ok(Answer::Other(response)) => {
                     response.discard().await;
                     return Ok(None);
                 }
-                let next = next_page(&url, &response);
-                let bytes = response.bytes(self.transport.limits().document_bytes).await;
-                Ok(Some((next, bytes.map_err(AnswerError::Body)?)))
-            });
-            let (next, bytes) = match asking.await {
-                Ok(Some(found)) => found,
-                Ok(None) => return Ok(None),
-                Err(error) if error.kind == ErrorKind::Invalid => return Ok(None),
+                // an account may be good for the images and not for the list
+                Err(error) if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             };
+            left -= bytes.len();
             let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
             let found = page.tags.unwrap_or_default();
             // cut off without a link to the rest
@@ -80,25 +86,28 @@ impl Session {
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
         let invalid = |words: String| Error::new(ErrorKind::Invalid, words).about(what());
-        let (limits, mut found) = (*self.transport.limits(), Vec::new());
+        let (limits, mut found) = (self.transport.limits(), Vec::new());
+        let mut left = limits.manifest_bytes;
         for page in 0..limits.pages {
             let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
             let request = request.header(ACCEPT, media_type::OCI_INDEX);
-            let asking = self.again(async || {
-                let response = self.send(request.clone(), &scope).await.map_err(AnswerError::Refused)?;
-                if page == 0 && is_unknown(response.status) {
-                    response.discard().await;
-                    return Ok(None);
-                }
-                let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
-                let response = response.map_err(AnswerError::Refused)?;
-                let next = next_page(&url, &response);
-                Ok(Some((next, response.bytes(limits.manifest_bytes).await.map_err(AnswerError::Body)?)))
-            });
-            let Some((next, bytes)) = asking.await? else {
-                self.listed_no_referrers(repository);
-                return Ok(None);
-            };
+            let (bytes, next) =
+                match self.page(&request, &scope, left).await.map_err(|error| error.about(what()))? {
+                    Answer::Page(bytes, next) => (bytes, next),
+                    Answer::Other(response) if page == 0 && is_unknown(response.status) => {
+                        response.discard().await;
+                        self.listed_no_referrers(repository);
+                        return Ok(None);
+                    }
+                    Answer::Other(response) => {
+                        self.expect(*response, &scope, what, |status| status == StatusCode::OK)
+                            .await?
+                            .discard()
+                            .await;
+                        return Err(invalid("the answer is no list".into()));
+                    }
+                };
+            left -= bytes.len();
             let entries =
                 referrers_in(&bytes).map_err(|error| invalid(error.to_string()).caused_by(error))?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
@@ -108,6 +117,22 @@ impl Session {
             }
         }
         Err(invalid(format!("they come in more than {} answers", limits.pages)))
+    }
+
+    /// One answer of a list, of at most so many bytes.
+    async fn page(&self, request: &Request, scope: &Scope, most: usize) -> Result<Answer, Error> {
+        let mut attempts = self.transport.retries().bodies();
+        loop {
+            let response = self.send(request.clone(), scope).await?;
+            if response.status != StatusCode::OK || response.is_page() {
+                return Ok(Answer::Other(Box::new(response)));
+            }
+            let next = next_page(&request.url, &response);
+            match response.bytes(most).await {
+                Ok(bytes) => return Ok(Answer::Page(bytes, next)),
+                Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
+            }
+        }
     }
 
     /// The list of referrers that clients keep under a tag where the registry has no referrers API. `None` where
@@ -198,7 +223,7 @@ mod tests {
         let next = |header: &str| next_link(&asked, header).map(|url| url.to_string());
         let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
         assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
-        assert_eq!(next(r#"<?last=b&n=2>;rel=next"#), second);
+        assert_eq!(next("<?last=b&n=2>;rel=next"), second);
         assert_eq!(next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#), second);
         assert_eq!(next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#), second);
         assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);

@@ -1,9 +1,9 @@
 //! A session's manifests: get, head, put.
 
-use super::answer::{AnswerError, describe};
+use super::answer::describe;
 use super::session::Session;
-use crate::http::{Body, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page};
-use crate::model::{Algorithm, Digest, media_type};
+use crate::http::{Body, BodyFailure, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page};
+use crate::model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
@@ -26,27 +26,47 @@ impl Session {
     /// # Errors
     /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<RawManifest, Error> {
-        let (mut attempts, mut wrong) = (self.transport.retries().start(), 0);
+        self.manifest_up_to(repository, reference, self.transport.limits().manifest_bytes).await
+    }
+
+    /// The manifest that a descriptor describes: no more than its size is read.
+    ///
+    /// # Errors
+    /// As [`Session::manifest`].
+    pub async fn manifest_of(&self, repository: &str, descriptor: &Descriptor) -> Result<RawManifest, Error> {
+        let most = self.transport.limits().manifest_bytes;
+        let most = usize::try_from(descriptor.size).map_or(most, |size| size.min(most));
+        self.manifest_up_to(repository, &descriptor.digest.to_string(), most).await
+    }
+
+    async fn manifest_up_to(
+        &self,
+        repository: &str,
+        reference: &str,
+        most: usize,
+    ) -> Result<RawManifest, Error> {
+        let mut attempts = self.transport.retries().bodies();
         loop {
-            let error = match self.manifest_once(repository, reference).await {
-                Ok((manifest, None)) => return Ok(manifest),
-                Ok((manifest, Some(named))) if named == manifest.digest => return Ok(manifest),
-                // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
-                Ok((manifest, Some(named))) => {
-                    let digest = manifest.digest.to_string();
-                    match self.manifest_once(repository, &digest).await {
-                        Ok((same, _)) => return Ok(same),
-                        Err(_) => self.is_another(repository, reference, &named, &digest),
-                    }
-                }
-                Err(AnswerError::Refused(error)) => return Err(error),
-                Err(AnswerError::Body(error)) => error,
-            };
-            // wrong bytes once may be a bad link or cache; twice is what the registry has
-            wrong += u32::from(error.kind == ErrorKind::Invalid);
-            if wrong > 1 || !attempts.again().await {
-                return Err(error);
+            match self.manifest_once(repository, reference, most).await {
+                Ok(manifest) => return Ok(manifest),
+                Err(failure) => attempts.after(failure).await?,
             }
+        }
+    }
+
+    async fn manifest_once(
+        &self,
+        repository: &str,
+        reference: &str,
+        most: usize,
+    ) -> Result<RawManifest, BodyFailure<Error>> {
+        let (manifest, named) = self.answered_manifest(repository, reference, most).await?;
+        let Some(named) = named.filter(|named| *named != manifest.digest) else { return Ok(manifest) };
+        // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
+        let digest = manifest.digest.to_string();
+        match self.answered_manifest(repository, &digest, most).await {
+            Ok((same, _)) => Ok(same),
+            Err(_) => Err(BodyFailure::Wrong(self.is_another(repository, reference, &named, &digest))),
         }
     }
 
@@ -62,46 +82,49 @@ impl Session {
         Error::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
 
-    /// One answer, and the digest that it says to have.
-    async fn manifest_once(
+    /// One answer of at most so many bytes, and the digest that it says to have.
+    async fn answered_manifest(
         &self,
         repository: &str,
         reference: &str,
-    ) -> Result<(RawManifest, Option<Digest>), AnswerError> {
-        let url = self.url(repository, &format!("manifests/{reference}")).map_err(AnswerError::Refused)?;
+        most: usize,
+    ) -> Result<(RawManifest, Option<Digest>), BodyFailure<Error>> {
+        let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request = accept_manifests(Request::new(Method::GET, url, Purpose::Registry));
         request.metered = true;
         let scope = self.scope(repository, false);
-        let response = self.send(request, &scope).await.map_err(AnswerError::Refused)?;
+        let response = self.send(request, &scope).await?;
         let what = || self.manifest_name(repository, reference);
-        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await;
-        let response = response.map_err(AnswerError::Refused)?;
+        let response = self.expect(response, &scope, what, |status| status == StatusCode::OK).await?;
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let named = response.header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compressed(&what());
-        let bytes =
-            response.bytes(self.transport.limits().manifest_bytes).await.map_err(AnswerError::Body)?;
+        let bytes = response.bytes(most).await.map_err(BodyFailure::reading)?;
         if looks_like_page(&bytes) {
-            return Err(AnswerError::Refused(came_instead(&url, None, &what(), &bytes)));
+            return Err(came_instead(&url, None, &what(), &bytes).into());
         }
-        let digest = match reference.parse::<Digest>() {
-            Ok(wanted) if wanted.matches(&bytes) => {
-                return Ok((RawManifest { bytes, content_type, digest: wanted }, None));
+        let wanted = reference.parse::<Digest>().ok();
+        let digest = match &wanted {
+            Some(wanted) if wanted.matches(&bytes) => {
+                return Ok((RawManifest { bytes, content_type, digest: wanted.clone() }, None));
             }
-            wanted => wanted,
+            _ => Digest::sha256(&bytes),
         };
-        match (compressed, digest) {
-            (Some(error), _) => Err(AnswerError::Refused(error)),
-            (None, Ok(wanted)) => {
+        if let Some(error) = compressed {
+            return Err(error.into());
+        }
+        // its digest is that of its payload alone: what does not fit is no sign of wrong bytes
+        if let Err(schema1 @ ManifestError::Schema1) = Manifest::parse(&bytes, content_type.as_deref()) {
+            return Err(Error::new(ErrorKind::Invalid, schema1.to_string()).about(what()).into());
+        }
+        match wanted {
+            None => Ok((RawManifest { bytes, content_type, digest }, named)),
+            Some(wanted) => {
                 let looks = describe(&bytes, content_type.as_deref());
                 let words = format!("the answer is not {wanted}{looks}");
-                Err(AnswerError::Body(Error::new(ErrorKind::Invalid, words).at(&url)))
-            }
-            (None, Err(_)) => {
-                let digest = Digest::sha256(&bytes);
-                Ok((RawManifest { bytes, content_type, digest }, named))
+                Err(BodyFailure::Wrong(Error::new(ErrorKind::Invalid, words).at(&url)))
             }
         }
     }

@@ -108,10 +108,6 @@ struct Upload {
 }
 
 impl BlobWrite for Upload {
-    fn held(&self) -> u64 {
-        0
-    }
-
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
             let Upload { sink, blob, upload } = *self;

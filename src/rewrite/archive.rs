@@ -69,7 +69,14 @@ fn chart(
     for raw in &mut entries {
         let Some(path) = raw.path.clone() else { continue };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
-            let Ok(inner) = chart(&raw.content, index, options, limits, depth + 1) else { continue };
+            let inner = match chart(&raw.content, index, options, limits, depth + 1) {
+                Ok(inner) => inner,
+                Err(source) if is_subchart(&path) && !matches!(source, ArchiveError::NoChart) => {
+                    return Err(ArchiveError::Inside { path, source: source.into() });
+                }
+                // another archive that the chart has
+                Err(_) => continue,
+            };
             members.extend(
                 inner
                     .members
@@ -96,6 +103,12 @@ fn chart(
     }
     let bytes = if changed { packed(&entries)? } else { bytes.to_vec() };
     Ok(Archived { bytes, members })
+}
+
+/// Whether Helm takes an archive in a chart for a chart, by its path.
+fn is_subchart(path: &str) -> bool {
+    path.rsplit_once('/')
+        .is_some_and(|(folder, name)| folder.ends_with("/charts") && !name.starts_with(['_', '.']))
 }
 
 /// Every header in order, those of long names and PAX records as entries of their own.

@@ -31,12 +31,27 @@ pub enum RewriteError {
         /// The path of both results.
         place: PathBuf,
     },
-    /// An input would be replaced by its result.
-    #[error("{path} would be overwritten by its result; name another folder, or use --in-place")]
+    /// An input would be replaced by a result.
+    #[error(
+        "{path} is to be read, and would be overwritten by the result of {from}; name another folder, or use --in-place"
+    )]
     Overwrite {
-        /// The input.
+        /// The input that would be lost.
         path: PathBuf,
+        /// The input whose result that would be.
+        from: PathBuf,
     },
+    /// A folder below the folder of results is a link.
+    #[error(
+        "{0} is a symbolic link, and results go to no other place than was named; remove it, or name another folder"
+    )]
+    Link(PathBuf),
+    /// A path is a named pipe.
+    #[error("{0} is a pipe, no regular file; give what comes out of it by stdin: `- < {0}`")]
+    Pipe(PathBuf),
+    /// A file was changed after it was read.
+    #[error("it was changed after it was read, and is left as it is now; run the command again")]
+    Changed,
     /// An archive is not a readable chart.
     #[error("{0}; left unchanged")]
     Archive(#[from] ArchiveError),
@@ -54,6 +69,14 @@ pub enum ArchiveError {
     /// It is not one of Helm's.
     #[error("not a chart: it has no Chart.yaml")]
     NoChart,
+    /// A chart in it is unreadable.
+    #[error("{path}: {source}")]
+    Inside {
+        /// Its path in the archive.
+        path: String,
+        /// Why.
+        source: Box<ArchiveError>,
+    },
     /// It unpacks to too much.
     #[error("it unpacks to more than {0} bytes, which no chart does")]
     Large(u64),

@@ -1,9 +1,11 @@
-//! Files to rewrite: found, read, and written so that a killed run leaves the old or the new file.
+//! Files to rewrite: found, read and written.
 
 use super::error::RewriteError;
+use crate::content::{ReplaceError, replace, write_like};
+use crate::document::{is_leftover, is_pipe};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Endings of documents: these are told where they are no text.
@@ -84,16 +86,20 @@ pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
 /// are passed over. A symbolic link inside a folder counts where it leads to a file in that folder.
 ///
 /// # Errors
-/// When a path cannot be read; when a result in `out` would be written over another or over its input.
+/// When a path cannot be read; when a result in `out` would be written over another or over an input.
 pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, RewriteError> {
     let real_out = out.and_then(|path| path.canonicalize().ok());
     let mut found = Vec::new();
     for path in paths {
         let at = |source| RewriteError::Read { path: path.clone(), source };
-        if fs::File::open(path).and_then(|file| file.metadata()).map_err(at)?.is_dir() {
+        if fs::metadata(path).map_err(at)?.is_dir() {
+            fs::read_dir(path).map_err(at)?;
             let root = path.canonicalize().map_err(at)?;
             walk(&Folder { named: path, root: &root, out: real_out.as_deref() }, path, &mut found)?;
+        } else if is_pipe(path) {
+            return Err(RewriteError::Pipe(path.clone()));
         } else {
+            fs::File::open(path).map_err(at)?;
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
             found.push(Input { path: path.clone(), relative, named: true });
         }
@@ -107,11 +113,13 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, Rewri
 }
 
 fn refuse_overwriting(found: &[Input], out: &Path) -> Result<(), RewriteError> {
+    let real = |input: &Input| Some((input.path.canonicalize().ok()?, input.path.clone()));
+    let read: BTreeMap<PathBuf, PathBuf> = found.iter().filter_map(real).collect();
     let mut places: BTreeMap<&Path, &Path> = BTreeMap::new();
     for input in found {
         let place = out.join(&input.relative);
-        if place.canonicalize().is_ok_and(|place| input.path.canonicalize().is_ok_and(|path| path == place)) {
-            return Err(RewriteError::Overwrite { path: input.path.clone() });
+        if let Some(path) = place.canonicalize().ok().and_then(|place| read.get(&place)) {
+            return Err(RewriteError::Overwrite { path: path.clone(), from: input.path.clone() });
         }
         if let Some(first) = places.insert(&input.relative, &input.path) {
             return Err(RewriteError::Clash { first: first.into(), second: input.path.clone(), place });
@@ -145,7 +153,7 @@ fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), R
             continue;
         }
         let inside = || path.canonicalize().is_ok_and(|path| path.starts_with(folder.root) && path.is_file());
-        if kind.is_file() || (kind.is_symlink() && inside()) {
+        if !is_leftover(&path) && (kind.is_file() || (kind.is_symlink() && inside())) {
             let relative = path.strip_prefix(folder.named).unwrap_or(&path).to_path_buf();
             found.push(Input { path, relative, named: false });
         }
@@ -191,54 +199,29 @@ pub fn read(input: &Input) -> Result<Content, RewriteError> {
     }
 }
 
-/// Writes `bytes` to `to` by a temporary file beside it and a rename, with the permissions of `from`.
-/// Where `to` is `from`, owner and group stay too, and a symbolic link stays one. Folders are made.
+/// Replaces the file at `path`, which had the content `old`, by `new`. Returns what it had and could not be kept.
 ///
 /// # Errors
-/// When the system refuses.
-pub(crate) fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), RewriteError> {
-    let attempt = || {
-        let like = fs::metadata(from)?;
-        match from == to {
-            true => replace(&to.canonicalize()?, bytes, &like, true),
-            false => {
-                fs::create_dir_all(to.parent().unwrap_or(to))?;
-                replace(to, bytes, &like, false)
-            }
-        }
-    };
-    attempt().map_err(|source| RewriteError::Write { path: to.into(), source })
+/// When the system refuses, or the file was changed after it was read.
+pub(crate) fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>, RewriteError> {
+    replace(path, |now| now == old, new).map_err(|error| match error {
+        ReplaceError::Io(source) => RewriteError::Write { path: path.into(), source },
+        ReplaceError::Changed => RewriteError::Changed,
+    })
 }
 
-fn replace(to: &Path, bytes: &[u8], like: &Metadata, keep_owner: bool) -> io::Result<()> {
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    if keep_owner {
-        keep(file.as_file(), like)?;
+/// Writes `bytes`, the result of `input`, to its place below `out`. Folders are made.
+///
+/// # Errors
+/// When the system refuses, or a folder below `out` is a symbolic link.
+pub(crate) fn write_to(out: &Path, input: &Input, bytes: &[u8]) -> Result<(), RewriteError> {
+    let to = out.join(&input.relative);
+    let below = to.ancestors().skip(1).take_while(|folder| *folder != out);
+    if let Some(link) = below.into_iter().find(|folder| folder.is_symlink()) {
+        return Err(RewriteError::Link(link.into()));
     }
-    // after the owner: changing that clears set-id bits
-    file.as_file().set_permissions(like.permissions())?;
-    if keep_owner {
-        // what it replaces would be lost with it
-        file.as_file().sync_all()?;
-    }
-    file.persist(to)?;
-    Ok(())
-}
-
-/// Gives `file` the owner and group of `like`.
-#[cfg(unix)]
-fn keep(file: &fs::File, like: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let now = file.metadata()?;
-    match (now.uid(), now.gid()) == (like.uid(), like.gid()) {
-        true => Ok(()),
-        false => std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid())),
-    }
-}
-
-#[cfg(not(unix))]
-fn keep(_file: &fs::File, _like: &Metadata) -> io::Result<()> {
-    Ok(())
+    let folder = to.parent().unwrap_or(out);
+    fs::create_dir_all(folder)
+        .and_then(|()| write_like(&input.path, &to, bytes))
+        .map_err(|source| RewriteError::Write { path: to, source })
 }

@@ -36,10 +36,10 @@ mod yaml;
 
 pub(crate) use archive::{Member, rewrite_chart};
 pub(crate) use chart::{Chart, ChartError, coalesce, values_of};
-pub(crate) use error::RewriteError;
+pub(crate) use error::{ArchiveError, RewriteError};
 pub use index::ReferenceIndex;
-pub(crate) use inputs::write;
 pub use inputs::{Content, Input, inputs, read};
+pub(crate) use inputs::{write_in_place, write_to};
 pub use occurrence::Meaning;
 pub(crate) use occurrence::Occurrence;
 pub use options::Options;

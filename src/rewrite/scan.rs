@@ -41,5 +41,5 @@ fn run(
     let settings = Settings { index, options, report_unknown, limits: Limits::default() };
     let scanner =
         Scanner { settings, read_document: |scanner, text, depth| walk::read(scanner, SHAPES, text, depth) };
-    scanner.scan(text, syntax, 0).with_lines(text)
+    scanner.scan(text, syntax, 0).with_lines(text).without_literals()
 }

@@ -2,6 +2,7 @@
 
 use super::edit::{self, Edit};
 use super::occurrence::Occurrence;
+use crate::document::LineIndex;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -42,15 +43,28 @@ impl ScanResult {
     /// Sorts the occurrences by offset, and counts their lines and columns in `text`.
     pub(crate) fn with_lines(mut self, text: &str) -> ScanResult {
         self.found.sort_by_key(|occurrence| occurrence.at);
-        let (mut line, mut start, mut seen) = (1, 0, 0);
-        for occurrence in &mut self.found {
-            let at = occurrence.at.clamp(seen, text.len());
-            for (gap, _) in text[seen..at].match_indices('\n') {
-                (line, start) = (line + 1, seen + gap + 1);
+        if !self.found.is_empty() {
+            let lines = LineIndex::new(text);
+            for occurrence in &mut self.found {
+                (occurrence.line, occurrence.column) = lines.line_column(occurrence.at);
             }
-            seen = at;
-            (occurrence.line, occurrence.column) =
-                (line, text[start..at].trim_start_matches('\u{feff}').chars().count() + 1);
+        }
+        self
+    }
+
+    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may be a password.
+    pub(crate) fn without_literals(mut self) -> ScanResult {
+        self.secrets.sort_by_key(|secret| secret.start);
+        let mut secrets = self.secrets.iter().peekable();
+        let mut end = 0;
+        for occurrence in &mut self.found {
+            while let Some(secret) = secrets.next_if(|secret| secret.start <= occurrence.at) {
+                end = end.max(secret.end);
+            }
+            if let (true, Some(call)) = (occurrence.at < end, occurrence.written.find("{{")) {
+                occurrence.written.truncate(call + 2);
+                occurrence.written.push('…');
+            }
         }
         self
     }

@@ -152,7 +152,10 @@ impl SourceMap {
     /// The bytes that the part `range` of the value is read from, or why it has none of its own.
     fn bytes(&self, range: &Range<usize>) -> Result<Range<usize>, &'static str> {
         let holds = |piece: &&Piece, at: usize| piece.value.start <= at && at < piece.value.end;
-        let find = |at: usize| self.pieces.iter().find(|piece| holds(piece, at));
+        let find = |at: usize| {
+            let after = self.pieces.partition_point(|piece| piece.value.start <= at);
+            self.pieces.get(after.checked_sub(1)?).filter(|piece| holds(piece, at))
+        };
         let cut = "a part of an escape";
         if range.is_empty() {
             return self.offset(range.start).map(|at| at..at).ok_or(cut);

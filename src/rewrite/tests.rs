@@ -4,7 +4,7 @@ use super::{Meaning, Options, ReferenceIndex, Syntax, rewrite};
 use crate::lockfile::Lock;
 use crate::model::{Digest, Mapping};
 
-fn known() -> ReferenceIndex {
+pub(super) fn known() -> ReferenceIndex {
     let names = [
         "quay.io/a/b:v1",
         "docker.io/library/nginx:1.27",

@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 20;
 /// How many pieces are collected before they are written, however small they are.
 const MOST_PIECES: usize = 1024;
 /// How long a client may be silent in the middle of a body.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_mins(2);
 
 /// A digest in the query.
 fn digest(parts: &Parts, key: &str) -> Result<Option<Digest>, ApiError> {

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 const HANDSHAKE: Duration = Duration::from_secs(30);
 /// How long a connection may be idle, or a client may take to send the head of a request. Clients keep idle
 /// connections for less (Go and reqwest: 90 s), so that they hang up first.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 /// How long responses in progress may take to end after the server is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 

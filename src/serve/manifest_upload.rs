@@ -20,7 +20,7 @@ const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
 
 /// How long a manifest may take to arrive.
-const MANIFEST_TIME: Duration = Duration::from_secs(120);
+const MANIFEST_TIME: Duration = Duration::from_mins(2);
 
 /// Answers `PUT /v2/NAME/manifests/REFERENCE`.
 pub(super) async fn put(

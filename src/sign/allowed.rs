@@ -250,7 +250,7 @@ fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     time.ok()?.to_zoned(zone).ok().map(|zoned| zoned.timestamp())
 }
 
-/// Whether a pattern of the list fits, and none that begins with `!` (ssh_config(5), PATTERNS).
+/// Whether a pattern of the list fits, and none that begins with `!` (`ssh_config(5)`, PATTERNS).
 fn in_list(list: &str, text: &str) -> bool {
     let fits = |pattern: &str| fits(pattern.as_bytes(), text.as_bytes());
     let (not, yes): (Vec<&str>, Vec<&str>) = list.split(',').partition(|pattern| pattern.starts_with('!'));

@@ -64,6 +64,10 @@ impl LocalSink for Disk {
         if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
     }
 
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+        self.is_unhashed(&descriptor.digest, rehash)
+    }
+
     fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
         self.put(descriptor, bytes)
     }

@@ -3,7 +3,7 @@
 use super::error::{StoreError, io};
 use super::layout::LayoutIndex;
 use super::records::Records;
-use crate::content::{Entry, WriteError};
+use crate::content::{Entry, WriteError, sync_folder, temporary_in};
 use crate::model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -34,7 +34,10 @@ const TEMPORARY: &str = ".landfall/temporary";
 /// Removes the temporary files of processes that have ended. What cannot be removed does no harm.
 fn remove_abandoned(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        // locked until it is gone: whoever made it just now waits, sees that, and makes another
+        if let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -111,6 +114,12 @@ impl Disk {
         self.check(digest, &path, size)
     }
 
+    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the journal says.
+    pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
+        let metadata = std::fs::metadata(self.path(digest));
+        metadata.is_ok_and(|metadata| rehash || !self.0.records.fits(digest, &metadata))
+    }
+
     /// Hashes the content whatever the journal says; a bad file is removed.
     ///
     /// # Errors
@@ -154,7 +163,7 @@ impl Disk {
     pub fn temporary(&self) -> Result<tempfile::NamedTempFile, WriteError> {
         let folder = self.0.dir.join(TEMPORARY);
         loop {
-            let file = tempfile::NamedTempFile::new_in(&folder).map_err(io("write to", &folder))?;
+            let file = temporary_in(&folder).map_err(io("write to", &folder))?;
             file.as_file().lock().map_err(io("lock", file.path()))?;
             // another process may have taken it for abandoned before it was locked
             if file.path().exists() {
@@ -175,11 +184,15 @@ impl Disk {
         self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
     }
 
-    /// Gives the entries their names in `index.json`.
+    /// Gives the entries their names in `index.json`, after the names of their blobs are on disk.
     ///
     /// # Errors
     /// When `index.json` cannot be read or written.
     pub fn name(&self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) -> Result<(), StoreError> {
+        let blobs = self.0.dir.join("blobs");
+        for folder in std::fs::read_dir(&blobs).map_err(io("read the folder", &blobs))?.flatten() {
+            sync_folder(&folder.path()).map_err(io("write the folder", &folder.path()))?;
+        }
         self.edit_index(|index| index.add(entries))
     }
 
@@ -205,10 +218,20 @@ impl Disk {
         Ok(())
     }
 
+    /// Writes a file of landfall's own in the store, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
+        self.replace(&self.0.dir.join(name), content)
+    }
+
     fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
-        file.persist(path).map(drop).map_err(|error| io("write", path)(error.error))
+        file.persist(path).map_err(|error| io("write", path)(error.error))?;
+        let folder = path.parent().unwrap_or(path);
+        sync_folder(folder).map_err(io("write the folder", folder))
     }
 
     pub(super) fn records(&self) -> &Records {
@@ -219,6 +242,32 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_temporary_file_is_not_removed_while_its_owner_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Disk::open(dir.path()).unwrap();
+        let folder = dir.path().join(TEMPORARY);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let lost = std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        remove_abandoned(&folder);
+                    }
+                });
+            }
+            let lost = (0..2000).filter(|_| {
+                let mine = store.temporary().unwrap();
+                std::thread::yield_now();
+                !mine.path().exists()
+            });
+            let lost = lost.count();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            lost
+        });
+        assert_eq!(lost, 0);
+    }
 
     #[test]
     fn temporary_files_of_the_dead_go_and_those_of_the_living_stay() {

@@ -9,27 +9,34 @@ use reqwest::header::{AUTHORIZATION, RANGE};
 ///
 /// # Errors
 /// When there is no answer.
-pub(crate) async fn get(
-    sessions: &Sessions,
-    method: Method,
-    url: &str,
-    range: Option<String>,
-) -> Result<Response, Error> {
+pub(crate) async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Result<Response, Error> {
+    let request = request(sessions, Method::GET, url).await?;
+    let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
+    sessions.transport().send(&request).await
+}
+
+/// Asks once for the headers of a plain file. GET is the surer way: some servers hang up on HEAD.
+///
+/// # Errors
+/// When there is no answer.
+pub(crate) async fn head(sessions: &Sessions, url: &str) -> Result<Response, Error> {
+    let request = Request { retried: false, ..request(sessions, Method::HEAD, url).await? };
+    sessions.transport().send(&request).await
+}
+
+async fn request(sessions: &Sessions, method: Method, url: &str) -> Result<Request, Error> {
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
     let mut request = Request::new(method, target, Purpose::File);
     request.origin = origin;
-    if let Some(range) = range {
-        request = request.header(RANGE, &range);
-    }
     let account = sessions.keychain().find(&host, "").await?;
     if let Some(header) = account.and_then(|account| account.secret.basic_header())
         && request.url.scheme() == "https"
     {
         request = request.header(AUTHORIZATION, &header);
     }
-    sessions.transport().send(&request).await
+    Ok(request)
 }
 
 /// The answer if it is the file; else an error. An HTML page in place of something that is none is the

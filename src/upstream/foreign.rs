@@ -25,7 +25,7 @@ pub(super) async fn open(
     };
     let mut first = None;
     for manifest in manifests {
-        let Ok(manifest) = session.manifest(repository, &manifest.digest.to_string()).await else { continue };
+        let Ok(manifest) = session.manifest_of(repository, manifest).await else { continue };
         for url in urls(&manifest.bytes, digest) {
             match open_url(sessions, &url, offset, part.descriptor.size).await {
                 Err(error) => first = first.or(Some(error)),
@@ -59,7 +59,7 @@ async fn open_url(
     let (target, origin) = sessions.file_url(url)?;
     let send = |range: Option<String>| {
         let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
-        request.origin = origin.clone();
+        request.origin.clone_from(&origin);
         let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }
     };

@@ -4,5 +4,5 @@ mod file;
 mod foreign;
 mod source;
 
-pub(crate) use file::{expect_file, get};
+pub(crate) use file::{expect_file, get, head};
 pub(crate) use source::{UploadFeed, Upstreams};

@@ -6,7 +6,6 @@ use crate::content::{Opened, Origin, Part, Source};
 use crate::http::{ByteStream, Error, ErrorKind, from_offset};
 use crate::registry::{Session, Sessions};
 use futures_util::future::BoxFuture;
-use reqwest::Method;
 use std::sync::Arc;
 
 /// Registries and web servers, by the names in the lock.
@@ -19,7 +18,7 @@ impl Source for Upstreams {
             match &part.origin {
                 Origin::Manifest { registry, repository } => {
                     let session = self.0.upstream(registry).await?;
-                    let manifest = session.manifest(repository, &part.descriptor.digest.to_string()).await?;
+                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
                     Ok(Opened::whole(manifest.bytes))
                 }
                 Origin::Blob { registry, repository } => {
@@ -35,7 +34,7 @@ impl Source for Upstreams {
                 Origin::Url(url) => {
                     let (target, _) = self.0.file_url(url)?;
                     let size = part.descriptor.size;
-                    let send = |range| get(&self.0, Method::GET, url, range);
+                    let send = |range| get(&self.0, url, range);
                     let (start, response) =
                         from_offset(self.0.transport(), &target, offset, size, send).await?;
                     let response = answered(response)?;

@@ -1,7 +1,7 @@
 //! A network that fails in every way we know: each fault ends in the same bytes, or in an error that says
 //! what is wrong. The registry that misbehaves is our own (`support/faults`).
 
-use crate::support::faults::{Auth, Fault, Later, On, Rig, Settings, What, quick};
+use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
 use crate::support::library::{Item, Limits, Status};
 use std::time::{Duration, Instant};
 
@@ -181,6 +181,13 @@ fn busy_hosts_are_waited_for() {
 }
 
 #[test]
+fn statuses_of_content_networks_are_tried_again() {
+    let case = |status| (format!("{status}"), vec![Fault::once(On::Blob, What::Status(status)).times(2)]);
+    let cases = (520..=524).map(case).collect::<Vec<_>>();
+    pulled(&cases.iter().map(|(name, faults)| (&**name, faults.clone())).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_quota_that_runs_out_ends_what_is_counted_and_nothing_else() {
     let rig = Rig::new();
     rig.arm([]);
@@ -221,6 +228,10 @@ fn tokens_of_every_kind_and_their_end() {
         ("access_token only", 100, r#"{"access_token":"TOKEN","expires_in":300}"#),
         ("expires_in 1", 100, r#"{"token":"TOKEN","expires_in":1}"#),
         ("expires_in 0", 100, r#"{"token":"TOKEN","expires_in":0}"#),
+        ("an empty token beside it", 100, r#"{"token":"","access_token":"TOKEN","expires_in":300}"#),
+        ("expires_in as text", 100, r#"{"token":"TOKEN","expires_in":"300"}"#),
+        ("expires_in as a float", 100, r#"{"token":"TOKEN","expires_in":299.5}"#),
+        ("expires_in of another kind", 100, r#"{"token":"TOKEN","expires_in":[1]}"#),
         ("401 after two requests", 2, r#"{"token":"TOKEN","expires_in":300}"#),
     ];
     for (name, uses, answer) in forms {
@@ -388,7 +399,7 @@ fn lists_in_pages_null_or_not_at_all() {
     {
         rig.arm([]);
         rig.down.set(Settings { no_referrers, ..Settings::default() });
-        rig.down.content(|content| *content = Default::default());
+        rig.down.content(|content| *content = Content::default());
         rig.down.arm([Fault::always(On::PutManifest, what)]);
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);

@@ -1,6 +1,6 @@
 //! A far side that fails or answers oddly: each fault ends in the same bytes there.
 
-use crate::support::faults::{Auth, Fault, Later, Location, On, Rig, Seen, Settings, What};
+use crate::support::faults::{Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What};
 use crate::support::library::{Item, Status};
 use std::time::Duration;
 
@@ -114,8 +114,7 @@ fn uploads_in_chunks_and_their_odd_answers() {
 fn what_upstream_breaks_off_under_an_upload_is_resumed() {
     for (name, fault, resumes) in [
         ("cut", Fault::once(On::Blob, What::Cut(3000)).times(12), true),
-        // the upload gives up as soon as the source does, and starts again
-        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), false),
+        ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), true),
         ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
     ] {
         let rig = Rig::new();
@@ -135,4 +134,75 @@ fn what_upstream_breaks_off_under_an_upload_is_resumed() {
             assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
         }
     }
+}
+
+#[test]
+fn mirror_asks_upstream_no_more_often_than_pull_does() {
+    let later = |later| Fault::always(On::Blob, What::Busy(429, later));
+    for (name, fault) in [
+        ("come back in an hour", later(Later::Seconds(3600))),
+        ("come back, and no word of when", later(Later::Unsaid)),
+        ("500", Fault::always(On::Blob, What::Status(500))),
+        ("hung up", Fault::always(On::Blob, What::HangUp)),
+        ("cut at the head", Fault::always(On::Blob, What::Cut(0))),
+        ("corrupt", Fault::always(On::Blob, What::Corrupt)),
+    ] {
+        let mut rig = Rig::new();
+        // one at a time: what is in flight already does not hear of what another was told
+        rig.limits.jobs = 1;
+        let asked = |run: &dyn Fn(&Rig) -> Vec<Item>| {
+            rig.arm([fault.clone()]);
+            let items = run(&rig);
+            assert!(!done(&items), "{name}");
+            let seen = rig.up.seen();
+            seen.iter().filter(|seen| seen.on == Some(On::Blob)).count()
+        };
+        let pull = asked(&|rig| rig.pull("second"));
+        let mirror = asked(&|rig| rig.mirror().unwrap().items);
+        assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
+    }
+}
+
+#[test]
+fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
+    let mut rig = Rig::new();
+    let all = rig.push("first").unwrap().receipt.blobs;
+    assert!(all.len() > 5, "{all:?}");
+    let index = &rig.lock.images[0];
+    let (manifest, blob) = (index.manifests[0].digest.to_string(), index.blobs[0].digest.to_string());
+    let lose: [(&str, &dyn Fn(&mut Content)); 3] = [
+        ("a blob", &|content| content.blobs.retain(|(_, digest), _| *digest != blob)),
+        ("a manifest", &|content| content.manifests.retain(|(_, digest), _| *digest != manifest)),
+        ("all blobs", &|content| content.blobs.clear()),
+    ];
+    let address = rig.down.address.clone();
+    let at_the_registry = ["--lock", "landfall.lock", "--plain-http", &address];
+    for (name, lose) in lose {
+        rig.down.content(lose);
+        // a tag at the right digest counts as whole; what nobody asked for is not in the receipt
+        let pushed = rig.push("first").unwrap();
+        assert!(pushed.items.iter().all(|item| item.status == Status::Present), "{name}: {:?}", pushed.items);
+        assert_eq!(pushed.receipt.blobs.len(), 0, "{name}");
+        let audit = |exit, more: &[&str]| {
+            rig.place.json(exit, &[&["audit", "--registry", &address], &at_the_registry[..], more].concat())
+        };
+        audit(if name == "a manifest" { 4 } else { 0 }, &[]);
+        let lacking = audit(4, &["--blobs"])["lacking"].to_string();
+        assert!(lacking.contains(if name == "a manifest" { &manifest } else { &blob }), "{name}: {lacking}");
+        // asked for, and brought again
+        rig.delivery.recheck = true;
+        let pushed = rig.push("first").unwrap();
+        let brought = pushed.items.iter().filter(|item| item.status == Status::Done).count();
+        assert!(done(&pushed.items) && brought > 0, "{name}: {:?}", pushed.items);
+        rig.assert_arrived(name);
+        assert!(pushed.receipt.blobs.keys().eq(all.keys()), "{name}");
+        rig.delivery.recheck = false;
+        rig.place.json(0, &[&["audit", "--registry", &address, "--blobs"], &at_the_registry[..]].concat());
+    }
+    // a receipt is written of what was asked for
+    let push = ["push", "--store", "stores/first", "--to", &address, "--receipt", "r.json"];
+    let report = rig.place.json(0, &[&push, &at_the_registry[..]].concat());
+    assert_eq!(report["totals"]["done"], 0, "{report}");
+    let receipt: serde_json::Value = serde_json::from_str(&rig.place.read("r.json")).unwrap();
+    assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }

@@ -138,6 +138,99 @@ fn an_upstream_that_fails_does_not_cost_the_old_pin() {
 }
 
 #[test]
+fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    let files = site.place.path("files");
+    std::fs::create_dir_all(&files).unwrap();
+    std::fs::write(files.join("tool"), b"tool").unwrap();
+    let server = file_server(&files);
+    let base = format!("http://{}", server.address);
+    let single = format!("{}/single:v1", site.registry.address);
+    let wanted = format!("images: [REG/app:v1, REG/single:v1]\nfiles: [{{url: \"{base}/tool\"}}]\n");
+    let until = |day: &str| {
+        format!(
+            "{wanted}missing:\n- {{ref: \"REG/single:v1\", reason: removed, until: {day}}}\n\
+             - {{ref: \"{base}/tool\", reason: removed, until: {day}}}\n"
+        )
+    };
+    site.manifest(&wanted);
+    let report = site.lock(0, &[]);
+    let first = site.place.read("landfall.lock");
+    // what is still there stays pinned
+    site.manifest(&until("2999-01-31"));
+    site.lock(0, &[]);
+    assert_eq!(site.place.read("landfall.lock"), first);
+
+    let item = report["items"].as_array().unwrap().iter().find(|item| item["name"] == single.as_str());
+    site.registry.forget("single", item.unwrap()["digest"].as_str().unwrap());
+    std::fs::remove_file(files.join("tool")).unwrap();
+    let report = site.lock(0, &[]);
+    let skipped = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "skipped");
+    assert_eq!(skipped.count(), 2, "{report:#}");
+    assert_eq!(report["changes"].as_array().unwrap().len(), 2, "{report:#}");
+    let lock = site.place.read("landfall.lock");
+    assert!(lock.contains("missing:\n") && lock.matches("reason: removed").count() == 2, "{lock}");
+    assert!(!lock.contains(&format!("- name: {single}")), "{lock}");
+    site.place.json(0, &["pull", "--store", "other"]);
+
+    site.place.write("landfall.lock", &first);
+    site.manifest(&until("2020-01-31"));
+    site.lock(3, &[]);
+}
+
+#[test]
+fn a_lock_stays_the_link_and_has_the_mode_that_it_is() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest("images: [REG/single:v1]\n");
+    site.place.write("kept/real.lock", "version: 1\n");
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(site.place.path("kept/real.lock"), mode(0o660)).unwrap();
+    symlink("kept/real.lock", site.place.path("landfall.lock")).unwrap();
+    site.lock(0, &[]);
+    assert!(site.place.path("landfall.lock").is_symlink());
+    assert!(site.place.read("kept/real.lock").contains("single:v1"));
+    let kept = std::fs::metadata(site.place.path("kept/real.lock")).unwrap().permissions();
+    assert_eq!(kept.mode() & 0o777, 0o660);
+}
+
+#[test]
+fn what_somebody_writes_to_the_lock_meanwhile_is_not_overwritten() {
+    use std::io::{Read, Write};
+    for before in [Some("version: 1\n"), None] {
+        let place = Place::new();
+        let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/x", upstream.local_addr().unwrap());
+        place.write(
+            "m.yaml",
+            format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles: [{{url: \"{url}\"}}]\n"),
+        );
+        if let Some(before) = before {
+            place.write("landfall.lock", before);
+        }
+        let lock = place.path("landfall.lock");
+        let edits = std::thread::spawn(move || {
+            let (mut stream, _) = upstream.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            std::fs::write(lock, "version: 1\n# by hand\n").unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n";
+            stream.write_all(format!("{answer}x").as_bytes()).unwrap();
+        });
+        let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "store"]);
+        edits.join().unwrap();
+        let told = report["error"]["message"].as_str().unwrap();
+        assert!(told.contains("it was changed after it was read"), "{report:#}");
+        assert_eq!(place.read("landfall.lock"), "version: 1\n# by hand\n");
+    }
+}
+
+#[test]
 fn files_with_checksums_in_every_form() {
     let place = Place::new();
     let content = noise(7, 5000);

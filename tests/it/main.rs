@@ -1,5 +1,7 @@
 //! The integration tests: one crate, a module for each feature, and real peers under `peers`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, unreachable_pub, reason = "a test fails where it panics")]
+#![allow(clippy::unnecessary_debug_formatting, reason = "a quoted path is YAML and TOML")]
+#![allow(clippy::too_many_lines, reason = "a scenario is told from its start to its end")]
 
 mod audit;
 mod bundle;
@@ -10,10 +12,12 @@ mod faults;
 mod faults_push;
 mod full_disk;
 mod gc;
+mod interrupt;
 mod kills;
 mod library;
 mod lock;
 mod manifest;
+mod outputs;
 mod peers;
 mod pull;
 mod push;
@@ -28,3 +32,4 @@ mod straight;
 mod structure;
 mod support;
 mod volumes;
+mod wire;

@@ -63,6 +63,101 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
 }
 
 #[test]
+fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers() {
+    if !need(&NEEDS) {
+        return;
+    }
+    for upstream in [Upstream::Own, Upstream::Serve] {
+        let signed = Signed::new(upstream);
+        let (images, place) = (&signed.images, &signed.place);
+        let layer = |seed| images.layer(&[("b", &noise(seed, 100))]);
+        let image = |first, second| {
+            let amd64 = images.image("linux/amd64", &[layer(first)]);
+            images.index(&[amd64, images.image("linux/arm64", &[layer(second)])])
+        };
+        let (bare, moved) = (image(8, 9), image(10, 11));
+        images.push(&signed.upstream.address, "bare", "v1", &bare);
+        let (front, target) = (Front::new(&signed.upstream.address), writable(place, "target"));
+        let to = Front::new(&target.address);
+        let lists = format!("GET /v2/bare/referrers/{}", digest(&bare));
+        let warm = vec![lists, "GET /v2/bare/tags/list?n=1000".into(), "HEAD /v2/bare/manifests/v1".into()];
+
+        // a lock
+        signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
+        signed.lock(0, &[]);
+        let cold = front.asked();
+        assert!(
+            cold.contains(&"GET /v2/bare/manifests/v1".to_owned()) && !cold.contains(&warm[2]),
+            "{cold:?}"
+        );
+        assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
+        assert_eq!(front.asked(), warm, "{upstream:?}");
+        signed.manifest(&format!("images: [{{ref: \"{}/bare:v1\", referrers: false}}]\n", front.address));
+        signed.lock(0, &["--refresh"]);
+        assert_eq!(front.asked(), warm[2..], "{upstream:?}");
+
+        // a mirror of manifests, which has no lock: the store remembers
+        signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
+        let mirror = |exit: i32| {
+            place.json(exit, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &to.address])["items"][0]
+                .clone()
+        };
+        // the front only reads
+        place.json(0, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        front.asked();
+        to.asked();
+        assert_eq!(mirror(0)["status"], "present");
+        assert_eq!(front.asked(), warm, "{upstream:?}");
+        assert_eq!(to.asked(), ["HEAD /v2/bare/manifests/v1"]);
+        // what the store remembers is not believed: a blob less, no lock at all
+        let memory = place.path("kept/.landfall/resolved.lock");
+        let good = place.read("kept/.landfall/resolved.lock");
+        let (before, blobs) = good.split_once("\n  blobs:\n").unwrap();
+        let lie = format!("{before}\n  blobs:\n{}", blobs.split_once('\n').unwrap().1);
+        for wrong in [lie.as_str(), "version: 1\nimages: 7\n"] {
+            std::fs::write(&memory, wrong).unwrap();
+            assert_eq!(mirror(0)["status"], "present");
+            assert!(front.asked().contains(&"GET /v2/bare/manifests/v1".to_owned()), "{wrong}");
+            assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
+        }
+        to.asked();
+        // what the store remembers counts where upstream says the same: the tag moves, then goes
+        images.push(&signed.upstream.address, "bare", "v1", &moved);
+        let report = place.json(1, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        assert_eq!(report["items"][0]["digest"], digest(&moved), "{report:#}");
+        front.answer("/bare/manifests/v1", 404, "", b"");
+        let report = place.json(1, &["mirror", "-f", "m.yaml", "--store", "kept", "--to", &target.address]);
+        assert_eq!(
+            (&report["items"][0]["status"], &report["items"][0]["digest"]),
+            (&json!("missing"), &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn a_refresh_finds_what_refers_to_an_image_and_its_referrers_without_fetching_a_manifest() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(Upstream::Serve);
+    let front = Front::new(&signed.upstream.address);
+    signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
+    signed.lock(0, &[]);
+    let all = referrers_of(&signed.place.read("landfall.lock"));
+    assert_eq!(all.len(), 7);
+    front.asked();
+    assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
+    let asked = front.asked();
+    let manifests = asked.iter().filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));
+    assert_eq!(manifests.count(), 0, "{asked:#?}");
+    // a signature under a tag that moved
+    let again = signed.images.artifact(SIMPLE, b"signed again", None);
+    signed.images.push(&signed.upstream.address, "app", &tag_of(&signed.index, ".sig"), &again);
+    let change = &signed.lock(0, &["--refresh"])["changes"][0];
+    assert_eq!(change["newReferrers"], json!([digest(&again)]));
+}
+
+#[test]
 fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
     if !need(&NEEDS) {
         return;
@@ -150,8 +245,8 @@ fn a_look_up_that_fails_is_never_none() {
     // a list that names what is not there
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
-    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 403, "", b"");
-    assert!(reason(&signed.lock(1, &[])).contains("403"));
+    front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ".att")), 500, "", b"");
+    assert!(reason(&signed.lock(1, &[])).contains("500"));
     // nobody answers
     front.answer("/app/tags/list?n=1000", 0, "", b"");
     signed.lock(1, &[]);
@@ -172,6 +267,32 @@ fn a_look_up_that_fails_is_never_none() {
     let report = signed.lock(0, &[]);
     assert_eq!(report["changes"][0]["change"], "changed");
     assert_eq!(referrers_of(&signed.place.read("landfall.lock")).len(), 7);
+}
+
+#[test]
+fn a_403_for_a_tag_of_cosigns_is_none_there_and_said_once() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (signed, front) = fronted();
+    // neither lists of tags nor what is not there: this registry says 403 to all of it
+    front.answer("/app/tags/list?n=1000", 403, "", b"");
+    for ending in [".sig", ".att", ".sbom", ""] {
+        front.answer(&format!("/app/manifests/{}", tag_of(&signed.amd64, ending)), 403, "", b"");
+    }
+    let output = signed.place.command().args(["lock", "-f", "m.yaml", "--store", "store"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("403").count(), 1, "{said}");
+    assert!(said.contains("counts as none there") && said.contains("/app"), "{said}");
+    let found = referrers_of(&signed.place.read("landfall.lock"));
+    assert!(found.iter().any(|(name, _)| *name == tag_of(&signed.index, ".sig")), "{found:?}");
+    assert!(!found.iter().any(|(name, _)| *name == tag_of(&signed.amd64, ".att")), "{found:?}");
+    // where the list has the tag, 403 is a failure
+    let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
+    front.answer("/app/tags/list?n=1000", 200, "", &listed);
+    let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+    assert!(signed.lock(1, &[])["items"][0]["reason"].as_str().unwrap().contains("403"));
 }
 
 #[test]
@@ -318,12 +439,12 @@ fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
     let signed = Signed::new(Upstream::Own);
     signed.pack();
     let new = signed.place.read("landfall.lock");
-    let start = new.find("  referrers:").unwrap();
-    signed.place.write("landfall.lock", &new[..start]);
+    let old = format!("{}...\n", &new[..new.find("  referrers:").unwrap()]);
+    signed.place.write("landfall.lock", &old);
     let report = signed.place.json(0, &["pull", "--store", "old"]);
     assert_eq!(report["items"][0]["status"], "done");
     let rewrite = |lock: &str| {
-        signed.place.write(lock, if lock == "old.lock" { &new[..start] } else { &new });
+        signed.place.write(lock, if lock == "old.lock" { &old } else { &new });
         signed.place.write("pod.yaml", format!("image: {}/app:v1\n", signed.upstream.address));
         signed.place.ok(&["rewrite", "pod.yaml", "--lock", lock, "--to", "172.20.0.2:5000"])
     };

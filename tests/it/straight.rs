@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// BlobRead of some MB, so that several frames are needed for one.
+/// Blobs of some MB, so that several frames are needed for one.
 const SCALE: usize = 100;
 
 struct Upstream {
@@ -388,7 +388,7 @@ fn a_damaged_partial_file_is_found_out() {
 #[test]
 fn two_processes_do_not_make_one_bundle() {
     let up = Upstream::new();
-    up.rig.arm([Fault::once(On::Blob, What::Hold(Duration::from_secs(3600)))]);
+    up.rig.arm([Fault::once(On::Blob, What::Hold(Duration::from_hours(1)))]);
     let mut first = up.command("out.tar.zst").spawn().unwrap();
     while up.rig.up.met() == 0 {
         assert!(first.try_wait().unwrap().is_none());

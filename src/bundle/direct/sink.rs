@@ -63,6 +63,12 @@ impl LocalSink for DirectBundle {
         Ok(false)
     }
 
+    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+        let is_compressed =
+            self.0.places.get(&descriptor.digest).is_some_and(|place| *place >= self.0.compressed);
+        (is_compressed || rehash) && self.0.disks().any(|disk| disk.must_hash(descriptor, rehash))
+    }
+
     fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
         // what is not fetched follows from the plan
         Ok(())

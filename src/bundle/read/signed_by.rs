@@ -7,6 +7,7 @@ use crate::bundle::format::names::NAMESPACE;
 use crate::sign::{self, AllowedSigners, PublicKey, Signature};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Who signed a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,12 @@ pub struct SignedBy {
     pub principals: String,
     /// The key.
     pub key: PublicKey,
+}
+
+impl fmt::Display for SignedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.principals, self.key)
+    }
 }
 
 impl Bundle {

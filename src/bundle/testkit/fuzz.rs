@@ -102,7 +102,7 @@ mod tests {
             match numbers.below(8) {
                 0 if !bytes.is_empty() => bytes[at] ^= 1 << numbers.below(8),
                 1 if !bytes.is_empty() => {
-                    bytes[at] = [0, 1, 0x7f, 0x80, 0xff, b'0', b'9', b'"'][numbers.below(8)]
+                    bytes[at] = [0, 1, 0x7f, 0x80, 0xff, b'0', b'9', b'"'][numbers.below(8)];
                 }
                 2 => bytes.truncate(at),
                 3 => drop(bytes.drain(at.min(end)..end)),

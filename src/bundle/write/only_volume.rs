@@ -15,7 +15,7 @@ use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::read::bundle::Bundle;
 use crate::bundle::read::checksums::{hash_file, read as listed};
 use crate::bundle::read::without_volume::open_without;
-use crate::content::{BlobRead, ContentError};
+use crate::content::{BlobRead, ContentError, refuse_special};
 use crate::lockfile::{Lock, LockError};
 use crate::model::Digest;
 use crate::report::Progress;
@@ -62,6 +62,7 @@ pub(crate) fn write_volume(
     let partial = partial_path(&path);
     let failed = |source| Error::Write { path: path.clone(), source };
     let size = part.end - part.start;
+    refuse_special(&path).map_err(failed)?;
     room(size, &path)?;
     progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
     let written = File::create(&partial).map_err(failed).and_then(|file| {

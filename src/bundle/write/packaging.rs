@@ -4,6 +4,7 @@ use crate::bundle::error::Error;
 use crate::bundle::format::files::{checksums_path, file_name, number_of, partial_path, signature_path};
 use crate::bundle::format::volume_size::VolumeSize;
 use crate::bundle::read::checksums::hash_file;
+use crate::content::refuse_special;
 use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
@@ -53,6 +54,7 @@ impl Packaging {
                 let called = file_name(&path);
                 return Err(failed(format!("the name {called} is taken; give it another one")));
             }
+            refuse_special(&path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
             let partial = partial_path(&path);
             let mut tool = Tool { partial, path, sum: String::new() };
             tool.sum = copy(from, &tool.partial).map_err(|error| failed(error.to_string()))?;

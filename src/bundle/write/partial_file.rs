@@ -2,18 +2,25 @@
 //! room that it needs, and the folder beside it.
 
 use crate::bundle::error::Error;
-use crate::bundle::format::files::{folder, partial_path, suffixed};
+use crate::bundle::format::files::{
+    checksums_path, folder, partial_path, signature_path, suffixed, volume_path,
+};
+use crate::bundle::read::volume_set::numbers;
+use crate::content::refuse_special;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Opens or creates `OUT.partial`, and locks it against other processes.
+/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that would take the name of
+/// something that is no plain file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
     let path = partial_path(out);
     let failed = |source| Error::Write { path: path.clone(), source };
-    if out.is_dir() {
-        return Err(Error::Write { path: out.into(), source: io::ErrorKind::IsADirectory.into() });
+    let beside = [out.to_path_buf(), path.clone(), checksums_path(out), signature_path(out)];
+    let volumes = numbers(out).map_err(failed)?.into_iter().map(|number| volume_path(out, number));
+    for path in beside.into_iter().chain(volumes) {
+        refuse_special(&path).map_err(|source| Error::Write { path, source })?;
     }
     let file =
         File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;

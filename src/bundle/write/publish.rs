@@ -2,7 +2,7 @@
 
 use super::checksums;
 use super::packaging::Tool;
-use super::remove::remove_volumes;
+use super::remove::{remove_other_form, remove_volumes};
 use crate::bundle::format::files::{checksums_path, folder, signature_path, volume_path};
 use crate::bundle::format::names::SUMS_NAMESPACE;
 use crate::bundle::read::checksums::{hash_file, read as listed};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// Gives everything its name: what was written as `partial`, in volumes with these checksums or in one file, and
 /// the programs. Returns the files of the bundle, and those beside it.
 ///
-/// Volumes of an older bundle go first, then the new ones come, and the first volume last. So whenever a
-/// first volume stands there, all the others are those of the same bundle.
+/// Volumes of an older bundle go first, and an older bundle in the other form; then the new ones come, and the first
+/// volume last. So whenever a first volume stands there, all the others are those of the same bundle.
 pub(crate) fn publish(
     partial: &Path,
     out: &Path,
@@ -39,7 +39,10 @@ pub(crate) fn publish(
     // while nothing has its name yet
     let signature = signing.transpose().map_err(io::Error::other)?;
     // those of an older bundle would call this one damaged
-    if has_sums || listed(out).iter().any(|(path, _)| path.file_name() == out.file_name()) {
+    if remove_other_form(out, is_split)?
+        || has_sums
+        || listed(out).iter().any(|(path, _)| path.file_name() == out.file_name())
+    {
         checksums::remove(out)?;
     }
     if is_split {

@@ -127,7 +127,7 @@ impl Together {
             return Ok(Omitted::default());
         }
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
-        let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(|bundle| bundle.bases());
+        let bases = std::iter::once(&self.bundle).chain(&self.bases).flat_map(Bundle::bases);
         let named = bases.filter_map(|base| match base {
             BaseName::Receipt { repositories, .. } => Some(repositories),
             BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
@@ -175,7 +175,7 @@ pub(crate) fn unreadable(error: ContentError) -> Failure {
 
 /// What to bring: bases of the delta and of what is given, which are not given themselves.
 fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
-    let bases = std::iter::once(bundle).chain(given).flat_map(|bundle| bundle.bases());
+    let bases = std::iter::once(bundle).chain(given).flat_map(Bundle::bases);
     let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.is(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     match absent.is_empty() {

@@ -1,5 +1,6 @@
 //! What every verb starts from: the global flags, the site, limits and progress.
 
+use super::interrupt::Interrupts;
 use super::progress::progress;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
 use crate::client::{Client, ClientBuilder, ClientError};
@@ -22,6 +23,8 @@ pub(crate) struct Context {
     pub limits: Limits,
     /// Where progress goes.
     pub progress: Arc<dyn Progress>,
+    /// Who ends the command at Ctrl-C.
+    pub interrupts: Interrupts,
 }
 
 impl Context {
@@ -40,7 +43,7 @@ impl Context {
             limits.first_byte_proxied = limits.first_byte;
         }
         let progress = progress(global.progress);
-        Ok(Context { site, limits, progress, global })
+        Ok(Context { global, site, limits, progress, interrupts: Interrupts::default() })
     }
 
     /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
@@ -121,21 +124,21 @@ impl Context {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }
 
-    /// Runs `work` on a runtime of its own; SIGINT ends it with exit 130.
+    /// Runs `work` on a runtime of its own; Ctrl-C drops it, so that it leaves nothing temporary behind.
     ///
     /// # Errors
     /// Those of `work`; an interruption.
+    #[allow(clippy::unused_self, reason = "a verb runs within its context")]
     pub(crate) fn run<F>(&self, work: F) -> Result<Outcome, Failure>
     where
         F: Future<Output = Result<Outcome, Failure>>,
     {
         let runtime = self.runtime()?;
+        let _taken_over = self.interrupts.take_over(Duration::from_secs(1));
         let result = runtime.block_on(async {
             tokio::select! {
                 result = work => result,
-                _ = tokio::signal::ctrl_c() => {
-                    Err(Failure::new(Exit::Interrupted, "interrupted; run it again to go on from here"))
-                }
+                _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
             }
         });
         // blocking reads in flight are not waited for
@@ -147,6 +150,7 @@ impl Context {
     ///
     /// # Errors
     /// When the system refuses the threads.
+    #[allow(clippy::unused_self, reason = "a verb runs within its context")]
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Runtime, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")).on(Side::Input))

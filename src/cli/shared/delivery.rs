@@ -22,7 +22,10 @@ pub(crate) struct Delivery {
     /// Replace tags that stand at another digest
     #[arg(long)]
     move_tags: bool,
-    /// Write down what stands at the registry afterwards
+    /// Ask for every manifest and blob of what stands there already, and send what is missing
+    #[arg(long)]
+    recheck: bool,
+    /// Write down what stands at the registry afterwards; implies --recheck
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
     /// Make the Harbor projects that are missing (private ones)
@@ -43,8 +46,8 @@ impl Delivery {
     pub(crate) fn options(&self, context: &Context) -> Options {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         Options {
-            jobs: context.limits.jobs,
             move_tags: self.move_tags,
+            recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
@@ -67,7 +70,7 @@ impl Delivery {
             Failure { report, ..Failure::from(error) }
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = self.told(client.report(items), &pushed, mapping);
+        let mut report = Self::told(client.report(items), &pushed, mapping);
         if context.has_document() {
             report.extra.insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
@@ -102,7 +105,7 @@ impl Delivery {
     }
 
     /// The report with what only deliveries have.
-    fn told(&self, mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
+    fn told(mut report: Report, pushed: &Pushed, mapping: &Mapping) -> Report {
         report.extra.insert("to".into(), serde_json::json!(mapping.target().to_string()));
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));

@@ -107,6 +107,11 @@ impl Failure {
         Failure::new(Exit::Refused, message)
     }
 
+    /// Exit 130: Ctrl-C.
+    pub(crate) fn interrupted() -> Failure {
+        Failure::new(Exit::Interrupted, "interrupted; run it again to go on from here")
+    }
+
     /// The same with a side.
     pub(crate) fn on(self, side: Side) -> Failure {
         Failure { side: Some(side), ..self }

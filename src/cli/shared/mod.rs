@@ -4,6 +4,7 @@ pub(super) mod bases;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
+pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
 pub(super) mod lock_flags;

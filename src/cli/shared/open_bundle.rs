@@ -40,22 +40,7 @@ pub(crate) struct Carried {
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
     let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
-    let site = || {
-        let site = context.site.as_ref()?;
-        let (file, at_least) = site.signers.as_ref()?.rule();
-        Some((site.resolve(file), at_least))
-    };
-    let signed_by = match demands.signers.map(|file| (file.to_path_buf(), 1)).or_else(site) {
-        Some(_) if bundle.signatures().is_empty() => {
-            return Err(bundle::Error::NotSigned { path: path.into() }.into());
-        }
-        Some((file, at_least)) => {
-            let allowed = AllowedSigners::load(&file)?;
-            allowed.notes().iter().for_each(|note| context.progress.note(note));
-            Some(bundle.signed_by(&allowed, at_least, jiff::Timestamp::now())?)
-        }
-        None => None,
-    };
+    let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
     if let Some(taken) = demands.taken {
         taken.check(&bundle, path)?;
@@ -76,6 +61,30 @@ pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Fail
     let lock = Lock::load(path)?;
     let bytes = std::fs::read(path).map_err(|source| LockError::Open { path: path.into(), source })?;
     Ok(vec![lock.fingerprint(), Digest::sha256(&bytes)])
+}
+
+/// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where nobody is named.
+///
+/// # Errors
+/// When too few of these did (exit 4), or the file cannot be read.
+pub(crate) fn signed_by(
+    context: &Context,
+    bundle: &Bundle,
+    signers: Option<&Path>,
+) -> Result<Option<Vec<SignedBy>>, Failure> {
+    let site = || {
+        let site = context.site.as_ref()?;
+        let (file, at_least) = site.signers.as_ref()?.rule();
+        Some((site.resolve(file), at_least))
+    };
+    let rule = signers.map(|file| (file.to_path_buf(), 1)).or_else(site);
+    let Some((file, at_least)) = rule else { return Ok(None) };
+    if bundle.signatures().is_empty() {
+        return Err(bundle::Error::NotSigned { path: bundle.path().into() }.into());
+    }
+    let allowed = AllowedSigners::load(&file)?;
+    allowed.notes().iter().for_each(|note| context.progress.note(note));
+    Ok(Some(bundle.signed_by(&allowed, at_least, jiff::Timestamp::now())?))
 }
 
 /// Whether it is the bundle that was asked for.

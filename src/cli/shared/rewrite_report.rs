@@ -29,6 +29,8 @@ pub(crate) struct Done {
     pub(crate) name: String,
     /// Its texts: itself, or those of the archive that it is. Their contents are dropped by now.
     pub(crate) result: Result<Vec<Member>, RewriteError>,
+    /// What the file had and has no more now that it is replaced.
+    pub(crate) lost: Vec<String>,
 }
 
 /// The outcome. `text` goes to stdout where the mode says so.
@@ -50,6 +52,10 @@ pub(crate) fn outcome(
 
     let mut notes: Vec<String> =
         done.iter().filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?))).collect();
+    let losses = |done: &Done| -> Vec<String> {
+        done.lost.iter().map(|lost| format!("{}: lost {lost}", done.name)).collect()
+    };
+    notes.extend(done.iter().flat_map(losses));
     if mode == Mode::Kustomize {
         text = kustomize::component(members(), &mut notes);
     }
@@ -119,7 +125,7 @@ pub(crate) fn is_coloured(context: &Context) -> bool {
 /// `files`, `changes` and `left` of the JSON document.
 fn report(done: &[Done]) -> Report {
     let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for Done { name, result } in done {
+    for Done { name, result, lost } in done {
         let members = match result {
             Ok(members) => members,
             Err(error) => {
@@ -155,7 +161,11 @@ fn report(done: &[Done]) -> Report {
             let made = changes.len() - before;
             let status = if made == 0 { "unchanged" } else { "changed" };
             let read_as = new.scan.read_as;
-            files.push(json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as}));
+            let mut file = json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as});
+            if !lost.is_empty() {
+                file["lost"] = json!(lost);
+            }
+            files.push(file);
         }
     }
     let mut report = Report::default();

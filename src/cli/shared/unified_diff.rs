@@ -118,9 +118,10 @@ fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
     };
     for secret in secrets {
         // one within another is masked with it
-        if secret.start < done {
+        if secret.end <= done {
             continue;
         }
+        let secret = secret.start.max(done)..secret.end;
         while let Some(edit) = changes.next_if(|edit| edit.span.start < secret.start) {
             edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
         }

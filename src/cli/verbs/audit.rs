@@ -33,6 +33,9 @@ pub(crate) struct Audit {
     /// Ask this registry too for every locked digest at its destination
     #[arg(long, value_name = "REGISTRY[/PREFIX]", conflicts_with = "to")]
     registry: Option<Target>,
+    /// Ask it for every blob too: a registry may have lost some
+    #[arg(long, requires = "registry")]
+    blobs: bool,
     /// Write a manifest of what is missing
     #[arg(long, value_name = "FILE")]
     missing: Option<PathBuf>,
@@ -47,7 +50,7 @@ impl Audit {
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
         let audited = self.read(context, &inventory)?;
         if let Some(path) = &self.missing {
-            self.write_missing(path, &audited)?;
+            write_missing(path, &audited)?;
         }
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => context.run(self.ask(context, &lock, &mapping, &audited)),
@@ -91,7 +94,7 @@ impl Audit {
         audited: &Audited,
     ) -> Result<Outcome, Failure> {
         let client = context.client()?;
-        let asked = missing(lock, mapping, client.sessions(), context.limits.jobs).await;
+        let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
         let report = client.report(Vec::new());
         let lacking = asked.map_err(|error| {
             let failure = Failure::from(error).on(Side::Destination);
@@ -111,7 +114,7 @@ impl Audit {
         lines.extend(grouped("undecided", &undecided));
         lines
             .extend(audited.unread.iter().map(|unread| format!("{}: not read: {}", unread.file, unread.why)));
-        for lack in lacking.iter().flat_map(|lacking| &lacking.manifests) {
+        for lack in lacking.iter().flat_map(|lacking| &lacking.parts) {
             lines.push(format!("{}: lacks {} of {}: {}", lack.at, lack.digest, lack.item, lack.why));
         }
         if !self.paths.is_empty() {
@@ -124,7 +127,7 @@ impl Audit {
             ));
         }
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.manifests.len());
+            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.parts.len());
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
         let mut report = Report { items: items(&held, &missing), ..report };
@@ -133,10 +136,10 @@ impl Audit {
             ("missing", json!(missing)),
             ("undecided", json!(undecided)),
             ("unread", json!(audited.unread)),
-            ("lacking", json!(lacking.map(|lacking| &lacking.manifests))),
+            ("lacking", json!(lacking.map(|lacking| &lacking.parts))),
         ];
         report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
-        let lacks = lacking.is_some_and(|lacking| !lacking.manifests.is_empty());
+        let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
         let exit = match (!missing.is_empty() || lacks, audited.unread.is_empty()) {
             (true, _) => Exit::Refused,
             (false, true) => Exit::Done,
@@ -149,18 +152,17 @@ impl Audit {
         let text = lines.iter().map(|line| escape(line) + "\n").collect();
         Ok(Outcome { report, text, exit })
     }
+}
 
-    fn write_missing(&self, path: &Path, audited: &Audited) -> Result<(), Failure> {
-        let missing = audited.found.iter();
-        let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
-        let title =
-            "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
-        let (text, _) = manifest::draft("missing", title, &wishes(missing));
-        std::fs::write(path, text).map_err(|error| {
-            let message = format!("cannot write {}: {error}", path.display());
-            Failure::new(Exit::Failed, message).on(Side::Destination)
-        })
-    }
+fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
+    let missing = audited.found.iter();
+    let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
+    let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
+    let (text, _) = manifest::draft("missing", title, &wishes(missing));
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(Exit::Failed, message).on(Side::Destination)
+    })
 }
 
 /// What is held, missing and undecided.

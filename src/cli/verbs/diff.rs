@@ -3,7 +3,7 @@
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count_of;
 use crate::cli::shared::summary::change_line;
-use crate::cli::shared::{Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::Entry;
 use crate::lock;
 use crate::lockfile::Lock;
@@ -26,8 +26,8 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let (old, new) = (held(&self.old)?, held(&self.new)?);
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let ((old, from), (new, to)) = (held(context, &self.old)?, held(context, &self.new)?);
         let (old_entries, entries) = (old.entries(), new.entries());
         let had: HashSet<&Digest> = unique(&old_entries).into_keys().collect();
         let news = |entries: &[Entry]| {
@@ -50,7 +50,6 @@ impl Diff {
         }
         let (count, bytes) = news(&entries);
         let all: u64 = unique(&entries).values().sum();
-        let (from, to) = (old.fingerprint(), new.fingerprint());
         text += &format!(
             "{}; {} with {} are new, of {} in all\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n",
             count_of(changes.len(), "change"),
@@ -69,11 +68,17 @@ impl Diff {
     }
 }
 
-/// The lock, or what a bundle holds of its lock.
-fn held(path: &Path) -> Result<Lock, Failure> {
+/// The lock, or what a bundle holds of its lock; and the fingerprint of the whole lock.
+fn held(context: &Context, path: &Path) -> Result<(Lock, Digest), Failure> {
     match Given::open(path)? {
-        Given::Bundle(bundle) => Ok(bundle.held()?),
-        Given::Lock(lock) => Ok(lock),
+        Given::Bundle(bundle) => {
+            open_bundle::signed_by(context, &bundle, None)?;
+            Ok((bundle.held()?, bundle.fingerprint().clone()))
+        }
+        Given::Lock(lock) => {
+            let fingerprint = lock.fingerprint();
+            Ok((lock, fingerprint))
+        }
         Given::Receipt(_) => {
             let path = path.display();
             Err(Failure::usage(format!("{path} is the receipt of a push; diff compares bundles and locks")))

@@ -3,15 +3,16 @@
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::summary::{change_line, item_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::{create, replace};
 use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::manifest;
+use crate::model::Digest;
 use crate::report::{Item, Report, Status};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Resolve everything that manifests ask for to digests, and write the lock
@@ -37,7 +38,7 @@ pub(crate) struct LockVerb {
 impl LockVerb {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let wanted = manifest::load(&self.manifests)?;
-        let old = if self.lock.exists() { Some(Lock::load(&self.lock)?) } else { None };
+        let old = Old::load(&self.lock)?;
         if self.check && old.is_none() {
             let path = self.lock.display();
             return Err(Failure::usage(format!(
@@ -48,13 +49,19 @@ impl LockVerb {
         context.run(async {
             let client = context.client()?;
             let store = Disk::open(&context.store_dir()?)?;
-            let locked = client.lock(&wanted, old.as_ref(), pins, &store).await;
+            let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
             let report = client.report(locked.items.clone());
-            self.finish(locked, old.as_ref(), report)
+            self.finish(locked, old.as_ref(), report, context)
         })
     }
 
-    fn finish(&self, locked: Locked, old: Option<&Lock>, mut report: Report) -> Result<Outcome, Failure> {
+    fn finish(
+        &self,
+        locked: Locked,
+        old: Option<&Old>,
+        mut report: Report,
+        context: &Context,
+    ) -> Result<Outcome, Failure> {
         let mut text = String::new();
         let lock = &locked.lock;
         report.extra.insert("lock".into(), serde_json::json!(lock.fingerprint()));
@@ -68,7 +75,7 @@ impl LockVerb {
         }
         let writes = !self.check && !self.dry_run;
         if writes {
-            write(&self.lock, &lock.to_text(), old)?;
+            write(&self.lock, &lock.to_text(), old, context)?;
         }
         let moved = locked.changes.len();
         let verb = match (self.check, moved) {
@@ -89,18 +96,31 @@ impl LockVerb {
     }
 }
 
-fn write(path: &Path, text: &str, old: Option<&Lock>) -> Result<(), Failure> {
-    if old.is_some_and(|old| old.to_text() == text) {
-        return Ok(());
+/// What stands at the path of the lock before anything is resolved.
+struct Old {
+    lock: Lock,
+    /// The digest of the file: what somebody else writes meanwhile is not overwritten.
+    file: Digest,
+}
+
+impl Old {
+    fn load(path: &Path) -> Result<Option<Old>, Failure> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let file = Digest::sha256(&std::fs::read(path).unwrap_or_default());
+        Ok(Some(Old { lock: Lock::load(path)?, file }))
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| {
-        Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str, old: Option<&Old>, context: &Context) -> Result<(), Failure> {
+    let written = match old {
+        Some(old) if old.lock.to_text() == text => return Ok(()),
+        Some(old) => replace(path, |now| Digest::sha256(now) == old.file, text.as_bytes()),
+        None => create(path, text.as_bytes()).map(|()| Vec::new()),
     };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(mode).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map(drop).map_err(|error| failed(error.error))
+    let lost = written
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
+    lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
+    Ok(())
 }

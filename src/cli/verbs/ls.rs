@@ -4,7 +4,7 @@ use crate::bundle::Bundle;
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Exit, Failure, Outcome, open_bundle};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::Entry;
 use crate::content::missing_blobs;
 use crate::lockfile::losses;
@@ -23,7 +23,7 @@ pub(crate) struct Ls {
 }
 
 impl Ls {
-    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let (bundle, lock, entries) = match Given::open(&self.file)? {
             Given::Bundle(bundle) => {
                 let (lock, entries) = (bundle.lock()?, bundle.entries()?);
@@ -48,12 +48,17 @@ impl Ls {
         let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
         let listed: String = items.iter().map(|item| line(item, &platforms_of(&item.name))).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
-        let fingerprint = lock.fingerprint();
+        let fingerprint = match &bundle {
+            Some(bundle) => bundle.fingerprint().clone(),
+            None => lock.fingerprint(),
+        };
         let mut extra = json!({"lock": fingerprint, "platforms": platforms});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
-            extra["bundle"] = open_bundle::told(&self.file, bundle, None);
+            let signed_by = open_bundle::signed_by(context, bundle, None)?;
+            extra["bundle"] = open_bundle::told(&self.file, bundle, signed_by.as_deref());
+            text.extend(signed_by.iter().flatten().map(|by| format!("signed by         {by}\n")));
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
         // what the bundle lacks is among the unresolved ones

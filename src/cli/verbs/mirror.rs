@@ -4,7 +4,6 @@ use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Keep;
-use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::manifest;
@@ -48,13 +47,13 @@ impl Mirror {
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
-                    let wanted = wanted.as_ref().cloned().unwrap_or_default();
-                    told(client.lock(&wanted, None, Pins::Keep, &disk).await)
+                    let wanted = wanted.clone().unwrap_or_default();
+                    told(client.resolve(&wanted, &disk).await?)
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);
-            self.delivery.run(context, &client, None, series, &mapping, mirroring).await
+            Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::shared::packed::{
 };
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::cli::verbs::pack_volume::Like;
+use crate::content::{held, stored_once};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{human_size, today};
 use crate::report::{Report, Status};
@@ -74,6 +75,7 @@ impl Pack {
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
+                held(&store, stored_once(lock.each_entry()), false, &*progress)?;
                 let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
                 plan.serial = self.serial.of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);

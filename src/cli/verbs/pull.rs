@@ -6,10 +6,11 @@ use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::summary::{failed_count, item_line};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::client::{BundleOptions, PulledBundle};
+use crate::content::{held, stored_once};
 use crate::lockfile::losses;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Progress, Report, Status};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::json;
@@ -49,7 +50,7 @@ impl Pull {
         let dir = context.store_dir()?;
         match &self.bundle {
             Some(out) => self.to_bundle(context, &lock, &dir, out),
-            None if self.dry_run => dry(&lock, store(&dir)?.as_ref(), &dir),
+            None if self.dry_run => dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress),
             None => self.to_store(context, &lock, &dir),
         }
     }
@@ -110,8 +111,11 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
 }
 
 /// What a pull into the store would do.
-fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path) -> Result<Outcome, Failure> {
+fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path, progress: &dyn Progress) -> Result<Outcome, Failure> {
     let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
+    if let Some(store) = store {
+        held(store, stored_once(lock.each_entry()), false, progress)?;
+    }
     for entry in lock.each_entry() {
         let mut status = Status::Present;
         for Descriptor { digest, size, .. } in entry.parts.iter().map(|part| &part.descriptor) {

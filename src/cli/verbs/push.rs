@@ -71,7 +71,7 @@ impl Push {
             let options = self.delivery.options(context);
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
-            self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing).await
+            Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,

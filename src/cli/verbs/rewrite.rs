@@ -6,7 +6,9 @@ use crate::lockfile::collision;
 use crate::model::Digest;
 use crate::model::Target;
 use crate::push::Receipt;
-use crate::rewrite::{self, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax};
+use crate::rewrite::{
+    self, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
+};
 use clap::Args;
 use rewrite_report::{Done, Mode};
 use std::io::Read;
@@ -157,10 +159,14 @@ impl Rewrite {
     ) -> Option<Done> {
         let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
         let mode = self.modes.mode();
-        let write = |old: &[u8], new: &[u8]| match mode {
-            Mode::Out(out) => rewrite::write(&input.path, &out.join(&input.relative), new),
-            Mode::InPlace if new != old => rewrite::write(&input.path, &input.path, new),
-            _ => Ok(()),
+        let mut lost = Vec::new();
+        let mut write = |old: &[u8], new: &[u8]| -> Result<(), RewriteError> {
+            match mode {
+                Mode::Out(out) => rewrite::write_to(out, input, new)?,
+                Mode::InPlace if new != old => lost = rewrite::write_in_place(&input.path, old, new)?,
+                _ => {}
+            }
+            Ok(())
         };
         let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
             let mut members = match read(input)? {
@@ -172,7 +178,7 @@ impl Rewrite {
                 }
                 Content::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
                     // other archives lie in folders, too
-                    Err(_) if !input.named => return Ok(None),
+                    Err(ArchiveError::NoChart) if !input.named => return Ok(None),
                     done => {
                         let done = done?;
                         write(&old, &done.bytes)?;
@@ -194,7 +200,8 @@ impl Rewrite {
             }
             Ok(Some(members))
         };
-        attempt().transpose().map(|result| Done { name, result })
+        let result = attempt().transpose()?;
+        Some(Done { name, result, lost })
     }
 }
 

@@ -14,6 +14,7 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server, until SIGINT or SIGTERM
@@ -96,6 +97,8 @@ impl Serve {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
+        // responses in progress end first
+        let _taken_over = context.interrupts.take_over(Duration::from_secs(20));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
             let mut terminate = signal(SignalKind::terminate())

@@ -85,8 +85,8 @@ impl Verify {
         };
         let origin = match (&carried.signed_by, bundle.signatures().is_empty()) {
             (Some(all), _) => {
-                let all = all.iter().map(|by| format!("{} ({})", by.principals, by.key));
-                format!("signed by {}", all.collect::<Vec<_>>().join(", "))
+                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+                format!("signed by {}", all.join(", "))
             }
             (None, true) => "origin not proven (it is not signed)".into(),
             (None, false) => {

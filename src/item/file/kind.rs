@@ -6,6 +6,7 @@ use super::written::{self, FileEntry};
 use super::{parts, resolve};
 use crate::content::Entry;
 use crate::document::{Node, SourceSpan};
+use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
@@ -141,6 +142,10 @@ impl ItemKind for File {
             Ok(file) => Found::New(file),
             Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
         }
+    }
+
+    async fn is_upstream(resolver: &Resolver, old: &File) -> Result<(), Cause> {
+        resolve::size_of(resolver, &old.name).await.map(drop)
     }
 }
 

@@ -3,12 +3,12 @@
 use super::checksum;
 use super::locked::{File, Sidecar};
 use super::wish::{Checksum, WantedFile};
-use crate::http::{Error, ErrorKind, Response};
+use crate::http::{BodyFailure, Error, ErrorKind, Response};
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
-use crate::upstream::{expect_file, get};
+use crate::upstream::{expect_file, get, head};
+use bytes::Bytes;
 use futures_util::StreamExt;
-use reqwest::Method;
 use std::io::Write;
 
 /// Resolves `wanted`. If its SHA-256 is known already, it is not downloaded here; `pull` checks it.
@@ -49,13 +49,8 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
     Ok(file)
 }
 
-async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
-    let fetch = async || {
-        let response = expect_file(get(resolver.sessions(), Method::GET, url, None).await?, url).await?;
-        response.bytes(resolver.limits().document_bytes).await
-    };
-    let bytes = again(resolver, fetch).await;
-    let bytes = bytes.map_err(|error: Error| Cause::from(error).of("its checksum file"))?.to_vec();
+async fn sidecar(resolver: &Resolver, url: &str) -> Result<Bytes, Cause> {
+    let bytes = small(resolver, url).await.map_err(|error| Cause::from(error).of("its checksum file"))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -65,65 +60,67 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Vec<u8>, Cause> {
     Ok(bytes)
 }
 
-/// The size that the server reports: by HEAD, or by GET if it refuses HEAD (signed URLs of object stores allow GET
-/// only). `None` if it reports none, or compresses the body.
-async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
-    let sessions = resolver.sessions();
-    let size = |response: &Response| match response.header("content-encoding") {
-        None | Some("identity") => response.header("content-length").and_then(|length| length.parse().ok()),
-        Some(_) => None,
-    };
-    let head = get(sessions, Method::HEAD, url, None).await?;
-    // some servers answer HEAD with a length of 0
-    if let Some(found) = size(&head).filter(|size| *size > 0 && head.status.is_success()) {
-        expect_file(head, url).await?;
-        return Ok(Some(found));
-    }
-    drop(head);
-    let full = expect_file(get(sessions, Method::GET, url, None).await?, url).await?;
-    Ok(size(&full).filter(|size| *size > 0))
-}
-
-/// Tries again while the body breaks off.
-async fn again<T>(resolver: &Resolver, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    let mut attempts = resolver.sessions().transport().retries().start();
+/// The content of a small file.
+async fn small(resolver: &Resolver, url: &str) -> Result<Bytes, Error> {
+    let mut attempts = resolver.sessions().transport().retries().bodies();
     loop {
-        match work().await {
-            Err(error) if error.is_transient() && attempts.again().await => {}
-            result => return result,
+        let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
+        if let Some(error) = response.compressed("the file") {
+            return Err(error);
+        }
+        match response.bytes(resolver.limits().document_bytes).await {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
         }
     }
+}
+
+/// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of object stores allow GET
+/// only, and some servers hang up on HEAD). `None` if it reports none, or compresses the body.
+pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
+    let sessions = resolver.sessions();
+    let size = |response: &Response| match response.compressed("the file") {
+        None => response.header("content-length").and_then(|length| length.parse().ok()),
+        Some(_) => None,
+    };
+    match head(sessions, url).await {
+        // some servers answer HEAD with a length of 0
+        Ok(head) if head.status.is_success() && size(&head).is_some_and(|size: u64| size > 0) => {
+            let found = size(&head);
+            expect_file(head, url).await?;
+            return Ok(found);
+        }
+        Ok(_) => {}
+        Err(error) if error.is_transient() => {}
+        Err(error) => return Err(error.into()),
+    }
+    let full = expect_file(get(sessions, url, None).await?, url).await?;
+    Ok(size(&full).filter(|size| *size > 0))
 }
 
 /// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
 async fn download(resolver: &Resolver, url: &str, expected: Option<&Digest>) -> Result<(Digest, u64), Cause> {
-    let mut attempts = resolver.sessions().transport().retries().start();
+    let mut attempts = resolver.sessions().transport().retries().bodies();
     loop {
         match download_once(resolver, url, expected).await {
-            Err(Download::Cut(_)) if attempts.again().await => {}
-            Err(Download::Cut(why) | Download::Final(why)) => return Err(why),
             Ok(found) => return Ok(found),
+            Err(failure) => attempts.after(failure).await?,
         }
     }
-}
-
-enum Download {
-    Cut(Cause),
-    Final(Cause),
 }
 
 async fn download_once(
     resolver: &Resolver,
     url: &str,
     expected: Option<&Digest>,
-) -> Result<(Digest, u64), Download> {
-    let from_http = |error: Error| match error.is_transient() {
-        true => Download::Cut(error.into()),
-        false => Download::Final(error.into()),
-    };
-    let local = |error: String| Download::Final(Cause::local(error));
-    let response = get(resolver.sessions(), Method::GET, url, None).await.map_err(from_http)?;
-    let response = expect_file(response, url).await.map_err(from_http)?;
+) -> Result<(Digest, u64), BodyFailure<Cause>> {
+    let local = |error: String| BodyFailure::Final(Cause::local(error));
+    let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
+    // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an encoding send it as it is
+    let compressed = response.compressed("the file");
+    if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
+        return Err(error.hint("; a `checksum` in the manifest says which bytes are right").into());
+    }
     let length: Option<u64> = response.header("content-length").and_then(|length| length.parse().ok());
     let mut temporary = resolver.disk().temporary().map_err(|error| local(error.to_string()))?;
     let mut hasher = Hasher::new(Algorithm::Sha256);
@@ -131,7 +128,7 @@ async fn download_once(
     let mut size = 0;
     let mut stream = response.stream();
     while let Some(bytes) = stream.next().await {
-        let bytes = bytes.map_err(from_http)?;
+        let bytes = bytes.map_err(BodyFailure::reading)?;
         hasher.update(&bytes);
         if let Some(check) = &mut check {
             check.update(&bytes);
@@ -142,13 +139,13 @@ async fn download_once(
     }
     if length.is_some_and(|length| length != size) {
         let why = format!("{url}: the answer ended after {size} of {} bytes", length.unwrap_or(0));
-        return Err(from_http(Error::new(ErrorKind::Network, why)));
+        return Err(BodyFailure::reading(Error::new(ErrorKind::Network, why)));
     }
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();
         if found != *expected {
             let why = format!("its checksum says {expected}, the file that came is {found}");
-            return Err(Download::Final(why.into()));
+            return Err(compressed.map_or_else(|| BodyFailure::Wrong(why.into()), BodyFailure::from));
         }
     }
     let digest = hasher.finish();

@@ -6,6 +6,7 @@ use super::written::{self, ImageEntry};
 use super::{parts, referrers, resolve, text, verify};
 use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
+use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
@@ -148,11 +149,14 @@ impl ItemKind for Image {
             match pins {
                 Pins::Keep if old.referrers.is_some() == wish.referrers => return Found::Kept(old.clone()),
                 Pins::Keep => return find_referrers(resolver, wish, old).await,
-                Pins::Refresh => match resolve::head(resolver, &wish.name).await {
+                // nobody has read what a store remembers: it counts as far as its manifests say the same
+                Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
+                Pins::Refresh | Pins::Recall => match resolve::head(resolver, &wish.name).await {
                     Ok(Some(digest)) if digest == old.digest => {
                         return find_referrers(resolver, wish, old).await;
                     }
                     Ok(Some(_)) => {}
+                    _ if pins == Pins::Recall => {}
                     Ok(None) => return Found::Gone(old.clone()),
                     Err(cause) => return Found::Lost(Some(old.clone()), cause),
                 },
@@ -167,6 +171,15 @@ impl ItemKind for Image {
         match resolve::resolve(resolver, wish, &reference).await {
             Ok(image) => Found::New(image),
             Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        }
+    }
+
+    async fn is_upstream(resolver: &Resolver, old: &Image) -> Result<(), Cause> {
+        let ImageRef { registry, repository, .. } = &old.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        match session.head_manifest(repository, &old.digest.to_string(), false).await? {
+            Some(_) => Ok(()),
+            None => Err("upstream does not have it".into()),
         }
     }
 }

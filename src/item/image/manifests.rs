@@ -1,8 +1,11 @@
 //! Fetches the manifests of an image level by level, and lists their blobs.
 
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, media_type, referring};
+use crate::model::{
+    Child, Descriptor, Digest, ImageRef, Limits, Manifest, human_size, media_type, referring,
+};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 /// A fetched and parsed manifest.
 pub(super) struct Fetched {
@@ -17,6 +20,34 @@ pub(super) fn is_manifest(child: &Child) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
+/// How many bytes of manifests may still be read for one image.
+pub(super) struct Budget(Mutex<u64>);
+
+impl Budget {
+    /// All that [`Limits::image_manifest_bytes`] allows.
+    pub(super) fn new(limits: &Limits) -> Budget {
+        Budget(Mutex::new(limits.image_manifest_bytes))
+    }
+
+    /// Takes these sizes from it, before they are read.
+    ///
+    /// # Errors
+    /// Where that is more than is left.
+    pub(super) fn spend(&self, limits: &Limits, mut sizes: impl Iterator<Item = u64>) -> Result<(), String> {
+        let mut left = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match sizes.try_fold(*left, u64::checked_sub) {
+            Some(rest) => {
+                *left = rest;
+                Ok(())
+            }
+            None => {
+                let most = human_size(limits.image_manifest_bytes);
+                Err(format!("its manifests have more than {most} together, which nothing honest has"))
+            }
+        }
+    }
+}
+
 /// Fetches every manifest below the `kept` children, level by level. It skips those that are `known`, and all below
 /// these.
 pub(super) async fn fetch_under(
@@ -24,6 +55,7 @@ pub(super) async fn fetch_under(
     name: &ImageRef,
     kept: &[&Child],
     known: &BTreeSet<Digest>,
+    budget: &Budget,
 ) -> Result<BTreeMap<Digest, Fetched>, Cause> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
@@ -40,6 +72,7 @@ pub(super) async fn fetch_under(
         if all.len() + level.len() > limits.index_nodes {
             return Err(format!("more than {} manifests stand under its index", limits.index_nodes).into());
         }
+        budget.spend(limits, level.iter().map(|descriptor| descriptor.size))?;
         let fetching = level.iter().map(|descriptor| fetch_one(resolver, name, descriptor));
         let fetched = futures_util::future::try_join_all(fetching).await?;
         level = Vec::new();

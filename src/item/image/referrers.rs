@@ -1,8 +1,10 @@
 //! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each locked manifest, and of
-//! each referrer. A look-up that fails is an error; it never counts as "none".
+//! each referrer. A look-up that fails is an error; it never counts as "none". The one exception is 403 for a tag that
+//! is in no list, which is some registries' word for "none there".
 
 use super::locked::{Image, Referrer};
-use super::manifests::{Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use crate::http::{Error, ErrorKind};
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Child, Descriptor, Digest, ImageRef, Manifest, cosign_tags, referrers_tag, referring};
 use crate::registry::{RawManifest, Session, referrers_in};
@@ -10,15 +12,46 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
+///
+/// Where `image` has its referrers from an earlier look-up, the registry is not asked to list what refers to a child
+/// or a referrer that nothing referred to then: a nightly run would ask for each child of each image. Tags that a
+/// repository lists are looked through all the same.
 pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) -> Result<Image, Cause> {
     let bare = Image { referrers: None, referrer_blobs: Vec::new(), ..image.clone() };
     if !wanted {
         return Ok(bare);
     }
-    search(resolver, bare).await.map_err(|cause| {
+    let known = Known::of(image);
+    search(resolver, bare, &known).await.map_err(|cause| {
         let Cause { recorded, told } = cause.of("its signatures and other referrers");
         Cause { recorded, told: format!("{told}; `referrers: false` in the manifest leaves them out") }
     })
+}
+
+/// What an earlier look-up found.
+#[derive(Default)]
+struct Known<'a> {
+    /// What was looked for and had no referrer.
+    bare: BTreeSet<Digest>,
+    /// The referrers at tags.
+    tagged: BTreeMap<&'a str, Descriptor>,
+}
+
+impl<'a> Known<'a> {
+    fn of(image: &'a Image) -> Known<'a> {
+        let Some(referrers) = &image.referrers else { return Known::default() };
+        let subjects: BTreeSet<&Digest> = referrers.iter().filter_map(|one| one.subject.as_ref()).collect();
+        let digests = image.manifests.iter().map(|child| &child.digest);
+        let digests = digests.chain(referrers.iter().map(|one| &one.digest));
+        let tagged = referrers.iter().filter_map(|one| {
+            let (digest, size, media_type) = (one.digest.clone(), one.size, one.media_type.clone());
+            Some((one.tag.as_deref()?, Descriptor { digest, size, media_type }))
+        });
+        Known {
+            bare: digests.filter(|digest| !subjects.contains(digest)).cloned().collect(),
+            tagged: tagged.collect(),
+        }
+    }
 }
 
 /// A referrer, and the tag that led to it.
@@ -33,9 +66,9 @@ struct Node {
     tags: BTreeSet<String>,
 }
 
-async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
+async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<Image, Cause> {
     let own: Vec<Digest> = image.manifests_in_order().map(|manifest| manifest.digest).collect();
-    let repository = Repository::new(resolver, &image.name, own.len()).await?;
+    let repository = Repository::new(resolver, &image.name, known, own.len()).await?;
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
     let mut nodes: BTreeMap<Digest, Node> = BTreeMap::new();
@@ -54,7 +87,7 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
                 _ => Vec::new(),
             };
             let children: Vec<&Child> = children.iter().filter(|child| is_manifest(child)).collect();
-            let under = fetch_under(resolver, &image.name, &children, &seen).await?;
+            let under = fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
             let node = nodes.entry(digest).or_insert(Node { fetched, tags: BTreeSet::new() });
             node.tags.extend(tag);
             let found = node.fetched.descriptor.digest.clone();
@@ -80,9 +113,11 @@ async fn search(resolver: &Resolver, image: Image) -> Result<Image, Cause> {
 struct Repository<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
+    known: &'a Known<'a>,
     session: Arc<Session>,
     /// All its tags; `None` if each tag is asked for by itself.
     tags: Option<Arc<BTreeSet<String>>>,
+    budget: Budget,
 }
 
 impl<'a> Repository<'a> {
@@ -91,24 +126,28 @@ impl<'a> Repository<'a> {
     async fn new(
         resolver: &'a Resolver,
         name: &'a ImageRef,
+        known: &'a Known<'a>,
         manifests: usize,
     ) -> Result<Repository<'a>, Cause> {
         let session = resolver.sessions().upstream(&name.registry).await?;
         let pages = (3 * manifests).min(resolver.limits().pages);
         let tags = if session.is_mirror() { None } else { resolver.tags(name, pages).await? };
         let tags = tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own)));
-        Ok(Repository { resolver, name, session, tags })
+        Ok(Repository { resolver, name, known, session, tags, budget: Budget::new(resolver.limits()) })
     }
 
     /// Fetches the referrers of `subject`.
     async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, Cause> {
-        let tagging = cosign_tags(subject).into_iter().map(|tag| self.tagged(tag));
+        let asks = self.tags.is_some() || !self.known.bare.contains(subject);
+        let tags = cosign_tags(subject).into_iter().filter(|_| asks);
+        let tagging = tags.map(|tag| self.tagged(tag));
         let tagged = futures_util::future::try_join_all(tagging).await?;
         let mut hits: Vec<Hit> = tagged.into_iter().flatten().collect();
         let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
         for descriptor in self.listed(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
+        self.budget.spend(self.resolver.limits(), listed.values().map(|listed| listed.size))?;
         let fetching = listed.values().map(|listed| fetch_one(self.resolver, self.name, listed));
         for fetched in futures_util::future::try_join_all(fetching).await? {
             // a list may be wrong: what counts is what the manifest says
@@ -125,29 +164,59 @@ impl<'a> Repository<'a> {
 
     /// The manifest at one of cosign's tags, if there is one.
     async fn tagged(&self, tag: String) -> Result<Option<Hit>, Cause> {
-        let there = match &self.tags {
-            Some(tags) => tags.contains(&tag),
-            None => self.session.head_manifest(&self.name.repository, &tag, false).await?.is_some(),
-        };
-        if !there {
+        if self.tags.as_ref().is_some_and(|tags| !tags.contains(&tag)) {
             return Ok(None);
         }
-        let raw = self.resolver.manifest(self.name, &tag, None).await?;
+        let known = self.known.tagged.get(tag.as_str());
+        let mut same = None;
+        if self.tags.is_none() || known.is_some() {
+            let found = self.session.head_manifest(&self.name.repository, &tag, false).await;
+            let found = if known.is_some() { found? } else { self.may_be_hidden(found)? };
+            let Some(digest) = found else { return Ok(None) };
+            same = known.filter(|known| known.digest == digest);
+        }
+        let reference = same.map_or_else(|| tag.clone(), |same| same.digest.to_string());
+        let raw = self.resolver.manifest(self.name, &reference, same).await?;
+        self.budget.spend(self.resolver.limits(), std::iter::once(raw.bytes.len() as u64))?;
         let fetched = read(raw).map_err(|why| Cause::from(format!("{tag}: {why}")))?;
         Ok(Some(Hit { fetched, tag: Some(tag) }))
+    }
+
+    /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also to an account that
+    /// reads the repository, as this one does: that counts as none there, and is told.
+    fn may_be_hidden<T>(&self, answer: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+        match answer {
+            Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
+                self.resolver.note_once(&format!(
+                    "{}: the registry answers 403 for tags of signatures and other referrers, and lists no tags; \
+                     that counts as none there",
+                    self.name.name()
+                ));
+                Ok(None)
+            }
+            other => other,
+        }
     }
 
     /// The listed referrers of `subject`: from the referrers API, or else from the list that clients keep under a
     /// tag. If a registry has both, both count.
     async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, Cause> {
         let repository = &self.name.repository;
-        let by_api = self.session.referrers(repository, subject, false).await?;
+        let by_api = match self.known.bare.contains(subject) {
+            true => Some(Vec::new()),
+            false => self.session.referrers(repository, subject, false).await?,
+        };
         let by_tag = match &self.tags {
             Some(tags) => tags.contains(&referrers_tag(subject)),
             None => by_api.is_none(),
         };
         let mut found = by_api.unwrap_or_default();
-        if by_tag && let Some(list) = self.session.referrers_list(repository, subject).await? {
+        let list = match by_tag {
+            true if self.tags.is_some() => self.session.referrers_list(repository, subject).await?,
+            true => self.may_be_hidden(self.session.referrers_list(repository, subject).await)?,
+            false => None,
+        };
+        if let Some(list) = list {
             let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
         }

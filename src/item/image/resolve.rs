@@ -1,7 +1,7 @@
 //! Resolves an image: its index, the wanted manifests, and every blob below them.
 
 use super::locked::{Image, LockedManifest, Trimmed};
-use super::manifests::{Fetched, blobs_of, fetch_under, is_manifest};
+use super::manifests::{Budget, Fetched, blobs_of, fetch_under, is_manifest};
 use super::referrers;
 use super::wish::WantedImage;
 use crate::item::resolver::{Cause, Resolver};
@@ -34,7 +34,8 @@ pub(super) async fn resolve(
         }
         Manifest::Index(children) => {
             let kept = choose(children, &wanted.platforms)?;
-            let under = fetch_under(resolver, name, &kept, &BTreeSet::new()).await?;
+            let under =
+                fetch_under(resolver, name, &kept, &BTreeSet::new(), &Budget::new(resolver.limits())).await?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
             let platforms =

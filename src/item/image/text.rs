@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
     if !image.platforms.is_empty() {
-        let platforms: Vec<String> = image.platforms.iter().map(Platform::to_string).collect();
+        let platforms: Vec<String> = image.platforms.iter().map(written).collect();
         writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
     }
     if let Some(pin) = &image.pin {
@@ -18,7 +18,7 @@ pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "  digest: {}", image.digest)?;
     writeln!(out, "  mediaType: {}\n  size: {}", quoted(&image.media_type), image.size)?;
     if let Some(platform) = &image.platform {
-        writeln!(out, "  platform: {platform}")?;
+        writeln!(out, "  platform: {}", written(platform))?;
     }
     if !image.manifests.is_empty() {
         writeln!(out, "  manifests:")?;
@@ -44,6 +44,11 @@ pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "{tag}{subject}}}")?;
     }
     write_blobs(out, "referrerBlobs", &image.referrer_blobs)
+}
+
+/// A variant may be any text.
+fn written(platform: &Platform) -> String {
+    quoted(&platform.to_string())
 }
 
 fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {

@@ -251,7 +251,7 @@ mod tests {
         let bare = (vec![], None, None, vec![]);
         let (manifests, trimmed, referrers, referrer_blobs) = bare;
         let alone =
-            Image { digest, size, media_type, manifests, trimmed, referrers, referrer_blobs, blobs, ..image };
+            Image { digest, media_type, size, manifests, blobs, trimmed, referrers, referrer_blobs, ..image };
         assert_eq!(contradictions(&alone, &memory), Vec::<String>::new());
     }
 

@@ -3,7 +3,8 @@
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
 use super::location::Location;
-use crate::model::{ImageRef, names_host};
+use crate::model::{ImageRef, Limits, names_host};
+use crate::rewrite::text::reference_at;
 
 /// A value that names an image, or may.
 #[derive(Debug)]
@@ -31,16 +32,23 @@ impl Candidate {
         sure: bool,
         in_container: bool,
     ) -> Option<Candidate> {
-        let candidate = |sure, why_not: Option<&str>| {
+        let candidate = |written: &str, sure, why_not: Option<&str>| {
             let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
             Some(Candidate { location, path, written, sure, in_container, why_not })
         };
+        let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
-            return candidate(sure, Some("it is made of a placeholder; audit what comes out of it"));
+            return candidate(
+                reference_at(written, most),
+                sure,
+                Some("it is made of a placeholder; audit what comes out of it"),
+            );
         }
         match written.parse::<ImageRef>() {
-            Ok(reference) => candidate(sure || reference.is_pinned() || names_host(written), None),
-            Err(error) if sure => candidate(true, Some(&error.to_string())),
+            Ok(reference) => candidate(written, sure || reference.is_pinned() || names_host(written), None),
+            Err(error) if sure => {
+                candidate(&written[..written.floor_char_boundary(most)], true, Some(&error.to_string()))
+            }
             Err(_) => None,
         }
     }

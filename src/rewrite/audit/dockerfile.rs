@@ -48,12 +48,10 @@ pub(super) fn candidates(text: &str) -> Vec<Candidate> {
             "COPY" | "ADD" | "RUN" => {
                 let flags = words.iter().take_while(|word| word.starts_with("--"));
                 let from = |flag: &&str| {
-                    let values = flag.split_once('=')?.1.split(',');
+                    let mut values = flag.split_once('=')?.1.split(',');
                     match flag.strip_prefix("--from=") {
                         Some(from) => Some(from.to_owned()),
-                        None => {
-                            values.filter_map(|part| part.strip_prefix("from=")).next().map(str::to_owned)
-                        }
+                        None => values.find_map(|part| part.strip_prefix("from=")).map(str::to_owned),
                     }
                 };
                 flags.filter_map(from).for_each(|word| add(&word));

@@ -114,12 +114,12 @@ impl<'a> Inventory<'a> {
         if let Some(image) = hit {
             return Coverage::Held { item: image.name().to_string() };
         }
-        let full = names.iter().map(|name| match (&reference.digest, tag) {
+        let mut full = names.iter().map(|name| match (&reference.digest, tag) {
             (_, Some(tag)) => format!("{name}:{tag}"),
             (Some(digest), None) => format!("{name}@{digest}"),
             (None, None) => name.clone(),
         });
-        if let Some((why, accepted)) = full.filter_map(|full| self.lost.get(&full)).next() {
+        if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
             return match accepted {
                 true => Coverage::Undecided { why: why.clone() },
                 false => Coverage::Missing { name: Some(reference.clone()), url: None, why: why.clone() },

@@ -2,8 +2,8 @@
 
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
-use super::location::LineIndex;
 use super::{dockerfile, list, positions, template, urls};
+use crate::document::LineIndex;
 use crate::model::{ImageRef, Limits};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
 use crate::rewrite::role::Role;

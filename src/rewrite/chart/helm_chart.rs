@@ -1,7 +1,7 @@
 //! A chart with its subcharts: their effective values, and where a value is written.
 
 use super::values::coalesce;
-use crate::document::{Node, line_column};
+use crate::document::{LineIndex, Node};
 use serde_yaml::{Mapping, Value};
 
 /// A chart with its subcharts.
@@ -61,12 +61,8 @@ impl Chart {
             let rest = rest.split('.').filter(|key| !key.is_empty());
             rest.fold(parent.get(first), |value, key| value?.get(key))?.as_bool()
         };
-        let conditions = self.condition.as_deref()?.split(',').map(str::trim);
-        conditions
-            .filter_map(|path| Some((path, at(path)?)))
-            .next()
-            .filter(|(_, on)| !on)
-            .map(|(path, _)| path)
+        let mut conditions = self.condition.as_deref()?.split(',').map(str::trim);
+        conditions.find_map(|path| Some((path, at(path)?))).filter(|(_, on)| !on).map(|(path, _)| path)
     }
 
     /// Its documents and those of its subcharts that are not values, where they are in archives.
@@ -91,7 +87,7 @@ impl Chart {
             (depth < path.len()).then(|| chart.place(rest))
         });
         below.unwrap_or_else(|| {
-            let (line, column) = line_column(&self.values_text, node.span().start);
+            let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);
             (self.values_file.clone(), line, column)
         })
     }

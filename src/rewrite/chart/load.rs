@@ -3,6 +3,7 @@
 use super::error::ChartError;
 use super::helm_chart::Chart;
 use super::metadata::{Dependency, Metadata, Requirements};
+use super::read::read;
 use super::values::{plain, values_of};
 use crate::document::{self, Files};
 use crate::model::Limits;
@@ -33,9 +34,9 @@ impl Chart {
         }
         let file = |name: &str| format!("{at}/{name}");
         let metadata = files.remove("Chart.yaml").ok_or_else(|| ChartError::NoChart(at.into()))?;
-        let mut metadata: Metadata = document::read(&file("Chart.yaml"), &text(&metadata))?;
+        let mut metadata: Metadata = read(&file("Chart.yaml"), &text(&metadata))?;
         if let Some(more) = files.remove("requirements.yaml") {
-            let more: Option<Requirements> = document::read(&file("requirements.yaml"), &text(&more))?;
+            let more: Option<Requirements> = read(&file("requirements.yaml"), &text(&more))?;
             metadata.dependencies.extend(more.unwrap_or_default().dependencies);
         }
         let values_text = text(&files.remove("values.yaml").unwrap_or_default());
@@ -159,7 +160,7 @@ fn collect(dir: &Path, prefix: &str, limits: &Limits, files: &mut Files) -> Resu
         let below = format!("{prefix}charts/{name}");
         if path.is_dir() {
             collect(&path, &format!("{below}/"), limits, files)?;
-        } else if name.ends_with(".tgz") {
+        } else if name.ends_with(".tgz") && path.is_file() {
             files.insert(below, read_bounded(&path, limits)?);
         }
     }

@@ -8,6 +8,7 @@ mod error;
 mod helm_chart;
 mod load;
 mod metadata;
+mod read;
 mod values;
 
 pub(crate) use error::ChartError;

@@ -1,6 +1,7 @@
 //! Values of charts: read, and laid over each other as Helm does.
 
-use crate::document::{self, Diagnostic};
+use super::read::read;
+use crate::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
 /// Lays `over` over `under`, as Helm does: mappings are merged, a null takes the default away.
@@ -23,7 +24,7 @@ pub(crate) fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnosti
         message,
         help: Some("values are one YAML mapping".into()),
     };
-    let mut values: Value = document::read(file, text)?;
+    let mut values: Value = read(file, text)?;
     values.apply_merge().map_err(|error| fault(error.to_string()))?;
     match values {
         Value::Mapping(values) => Ok(values),

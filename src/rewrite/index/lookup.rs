@@ -70,11 +70,11 @@ impl ReferenceIndex {
 
     /// Why the lock has `reference`, read with `tag`, without a digest, if so.
     fn loss(&self, reference: &ImageRef, tag: Option<&str>) -> Option<&str> {
-        let full = names_of(reference).map(|name| match tag {
+        let mut full = names_of(reference).map(|name| match tag {
             Some(tag) => format!("{name}:{tag}"),
             None => name,
         });
-        full.filter_map(|full| self.lost.get(&full)).next().map(String::as_str)
+        full.find_map(|full| self.lost.get(&full)).map(String::as_str)
     }
 
     /// The locked tags of the repository `name`, for messages, where the rest of the reference cannot be read.

@@ -5,6 +5,7 @@ use crate::rewrite::edit::Edit;
 use crate::rewrite::gzip;
 use crate::rewrite::occurrence::{Meaning, Occurrence};
 use crate::rewrite::role::Role;
+use crate::rewrite::scan_result::ScanResult;
 use crate::rewrite::scanner::Scanner;
 use crate::rewrite::syntax::Syntax;
 use crate::rewrite::walk::{Members, Shape, Surroundings};
@@ -27,19 +28,13 @@ impl Shape for Encoded {
         }
     }
 
-    fn decode(
-        &self,
-        scanner: &Scanner<'_>,
-        value: &str,
-        encoded: bool,
-        depth: usize,
-    ) -> Option<Vec<Occurrence>> {
+    fn decode(&self, scanner: &Scanner<'_>, value: &str, encoded: bool, depth: usize) -> Option<ScanResult> {
         (encoded || value.starts_with("data:")).then(|| scan(scanner, value, depth))?
     }
 }
 
-/// The references in the text that `value` is the base64 of; `None` where it is not base64 of a text.
-fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<Vec<Occurrence>> {
+/// What is in the text that `value` is the base64 of; `None` where it is not base64 of a text.
+fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> {
     let start = match value.split_once(";base64,") {
         Some((head, _)) if value.starts_with("data:") => head.len() + ";base64,".len(),
         _ => value.len() - value.trim_start().len(),
@@ -53,9 +48,10 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<Vec<Occurren
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
     if depth + 1 >= limits.embedded_depth {
         let reported = scanner.settings.index.may_be_in(&text);
-        return Some(reported.then(|| too_deep(limits.embedded_depth)).into_iter().collect());
+        let found = reported.then(|| too_deep(limits.embedded_depth)).into_iter().collect();
+        return Some(ScanResult { found, ..ScanResult::nothing() });
     }
-    let inner = scanner.scan(&text, Syntax::Document, depth + 1).with_lines(&text);
+    let mut inner = scanner.scan(&text, Syntax::Document, depth + 1).with_lines(&text);
     let new = inner.apply(&text);
     let encode = |new: String| -> Option<Edit> {
         let bytes = if zipped { gzip::compress(new.as_bytes()).ok()? } else { new.into_bytes() };
@@ -63,8 +59,7 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<Vec<Occurren
     };
     let mut edit = if new == text { None } else { encode(new) };
     let how = if zipped { "gzip, base64" } else { "base64" };
-    let mut found = inner.found;
-    for occurrence in &mut found {
+    for occurrence in &mut inner.found {
         let deeper = occurrence.inside.as_ref().map_or_else(String::new, |inside| format!(", {inside}"));
         let Occurrence { line, column, .. } = occurrence;
         occurrence.inside = Some(format!("{how}, line {line}, column {column}{deeper}"));
@@ -75,7 +70,7 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<Vec<Occurren
             occurrence.edits.extend(edit.take());
         }
     }
-    Some(found)
+    Some(inner)
 }
 
 /// The occurrence that reports encoded content nested too deep to be read.

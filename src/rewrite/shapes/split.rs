@@ -142,7 +142,7 @@ fn unknown(
 
 /// `digest` written as `old` was: with or without its algorithm.
 fn in_style_of(old: &str, digest: &Digest) -> String {
-    if old.contains(':') { digest.to_string() } else { digest.hex().to_owned() }
+    if old.contains(':') { digest.to_string() } else { digest.hex() }
 }
 
 /// The scalar of a part, if nothing else has its value from it.

@@ -20,11 +20,13 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
         found.extend(from.map(|from| at + from..at + line.len()));
         at += line.len();
     }
-    for (start, _) in
-        text.match_indices("/*").filter(|(at, _)| text[..*at].trim_end_matches(['-', ' ']).ends_with("{{"))
-    {
-        let end = text[start..].find("*/").map_or(text.len(), |len| start + len);
-        found.push(start..end);
+    let mut at = 0;
+    while let Some(start) = text[at..].find("/*").map(|len| at + len) {
+        at = start + 2;
+        if text[..start].trim_end_matches(['-', ' ']).ends_with("{{") {
+            at = text[at..].find("*/").map_or(text.len(), |len| at + len);
+            found.push(start..at);
+        }
     }
     found.sort_by_key(|range| range.start);
     found

@@ -1,5 +1,6 @@
 //! URLs in texts: whole ones, and those whose end is put in later (`https://dl.k8s.io/$VERSION/…`).
 
+use super::placeholder::placeholder;
 use crate::rewrite::edit::Edit;
 use crate::rewrite::index::{UrlLookup, UrlPattern};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
@@ -16,8 +17,9 @@ pub(super) struct Url<'t> {
     pattern: UrlPattern<'t>,
 }
 
-/// The URL that `word` of `text` is the beginning of, if it is one that files come from.
-pub(super) fn at<'t>(text: &'t str, word: &Range<usize>) -> Option<Url<'t>> {
+/// The URL that `word` of `text` is the beginning of, if it is one that files come from. Each of its placeholders has
+/// `most` bytes at most.
+pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<Url<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;
     let start = scheme - written[..scheme].bytes().rev().take_while(u8::is_ascii_alphabetic).count();
@@ -29,9 +31,9 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>) -> Option<Url<'t>> {
     loop {
         let len = text[at..].find(stops).unwrap_or(text.len() - at);
         at += len;
-        let Some(hole) = hole(&text[at..]) else { break };
+        let Some(len) = placeholder(&text[at..], most) else { break };
         parts.push(&text[from..at]);
-        at += hole;
+        at += len;
         from = at;
     }
     // what ends a sentence or a command is not the URL's
@@ -45,20 +47,6 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>) -> Option<Url<'t>> {
 /// Characters that no URL has, and `$`, `{` and `%s` with which placeholders begin.
 fn stops(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`<>\\|^{}$()".contains(c)
-}
-
-/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`.
-fn hole(text: &str) -> Option<usize> {
-    let closed = |open: &str, close: &str| {
-        let rest = text.strip_prefix(open)?.split('\n').next()?;
-        Some(open.len() + rest.find(close)? + close.len())
-    };
-    if let Some(len) = closed("{{", "}}").or_else(|| closed("${", "}")).or_else(|| closed("$(", ")")) {
-        return Some(len);
-    }
-    let name = text.strip_prefix('$')?;
-    let len = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
-    (len > 0).then_some(1 + len)
 }
 
 /// What the lock says to `url`.

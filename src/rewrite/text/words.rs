@@ -2,6 +2,7 @@
 //! to a reference stands before or after it.
 
 use super::comments::comments;
+use super::placeholder::reference_at;
 use super::url;
 use crate::model::{ImageRef, names_host};
 use crate::rewrite::edit::Edit;
@@ -38,7 +39,7 @@ pub(in crate::rewrite) fn scan(settings: &Settings<'_>, text: &str, lines: Lines
         if comment.peek().is_some_and(|comment| comment.start <= word.start) {
             continue;
         }
-        if let Some(url) = url::at(text, &word) {
+        if let Some(url) = url::at(text, &word, settings.limits.reference_bytes) {
             words.at = words.at.max(url.end);
             found.extend(url::decide(settings, text, &url));
             continue;
@@ -180,13 +181,13 @@ fn placeholder(settings: &Settings<'_>, text: &str, span: &Range<usize>) -> Opti
         _ => name,
     };
     let role = if key(&text[..span.start]).is_some_and(is_image_key) { Role::Image } else { Role::Text };
-    let whole = text[span.start..].split(['\n', '"', '\'', '`']).next().unwrap_or(word).trim_end();
     if word.len() == name.len() {
         return None;
     }
     let tags = settings.index.tags(name, role)?;
     let why = format!("its tag or digest is put in later; the lock has {tags}");
-    Some(Occurrence::new(span.start, whole, role, Meaning::Left { why }))
+    let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
+    Some(Occurrence::new(span.start, written, role, Meaning::Left { why }))
 }
 
 /// `{{ registry }}/repository:tag`: a locked repository whose host is put in later.
@@ -200,9 +201,8 @@ fn headless(settings: &Settings<'_>, word: &str, span: &Range<usize>) -> Option<
 
 /// The key that a value after `before` has on its line: `image` in `  - image: "`, `FROM` has none.
 fn key(before: &str) -> Option<&str> {
-    let line = before.rsplit('\n').next()?;
-    let line = line.trim_end_matches(['"', '\'', ' ', '\t']);
-    let key = line.strip_suffix([':', '='])?.trim_end_matches(['"', '\'', ' ']);
+    let before = before.trim_end_matches(['"', '\'', ' ', '\t']);
+    let key = before.strip_suffix([':', '='])?.trim_end_matches(['"', '\'', ' ']);
     key.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
         .next()
         .filter(|key| !key.is_empty())

@@ -1,6 +1,6 @@
 //! Collects the occurrences of a document, and turns edits of values into edits of bytes.
 
-use crate::rewrite::edit::Edit;
+use crate::rewrite::edit::{self, Edit};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
 use crate::rewrite::role::Role;
 use crate::rewrite::settings::Settings;
@@ -18,6 +18,10 @@ pub(super) struct Collected {
     pub(super) found: Vec<Occurrence>,
     /// The byte ranges of values in Secrets.
     pub(super) secrets: Vec<Range<usize>>,
+    /// Whether there is a Secret: comments in it may hold values.
+    pub(super) has_secret: bool,
+    /// Whether an anchor is a value of a Secret, wherever it stands.
+    pub(super) has_shared_secret: bool,
     /// The new values of scalars that change, by the first byte of the scalar.
     pub(super) changed: BTreeMap<usize, String>,
 }
@@ -119,10 +123,9 @@ impl<'s> Collector<'_, 's> {
 
     /// The new value of `scalar`, and one edit in place of all `changes` where it needs quotes that it lacks.
     fn quoted(&self, scalar: &Scalar<'_>, changes: &[Edit]) -> Result<(String, Option<Edit>), &'static str> {
-        let mut new = scalar.value.to_string();
-        for change in changes.iter().rev() {
-            new.replace_range(change.span.clone(), &change.bytes);
-        }
+        let mut in_order: Vec<&Edit> = changes.iter().collect();
+        in_order.sort_by_key(|edit| edit.span.start);
+        let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
             return Ok((new, None));
         }

@@ -2,7 +2,7 @@
 
 use super::collector::Collector;
 use super::surroundings::{Members, Surroundings};
-use crate::rewrite::occurrence::Occurrence;
+use crate::rewrite::scan_result::ScanResult;
 use crate::rewrite::scanner::Scanner;
 use crate::rewrite::yaml::Node;
 
@@ -11,6 +11,11 @@ use crate::rewrite::yaml::Node;
 pub(in crate::rewrite) trait Shape: Sync {
     /// Whether the document with this root is not read at all.
     fn skips(&self, _root: &Node<'_>) -> bool {
+        false
+    }
+
+    /// Whether a mapping is a Secret.
+    fn is_secret(&self, _members: &Members<'_>) -> bool {
         false
     }
 
@@ -36,7 +41,7 @@ pub(in crate::rewrite) trait Shape: Sync {
     /// Says what is special about the items of a list.
     fn items<'s>(&self, _list: &Surroundings<'s>, _below: &mut Surroundings<'s>) {}
 
-    /// The references in `value`, which is nested in `depth` texts, where this shape can decode it. `encoded` says
+    /// What is in `value`, which is nested in `depth` texts, where this shape can decode it. `encoded` says
     /// that the document declares it encoded.
     fn decode(
         &self,
@@ -44,7 +49,7 @@ pub(in crate::rewrite) trait Shape: Sync {
         _value: &str,
         _encoded: bool,
         _depth: usize,
-    ) -> Option<Vec<Occurrence>> {
+    ) -> Option<ScanResult> {
         None
     }
 }

@@ -14,6 +14,8 @@ pub(in crate::rewrite) struct Surroundings<'n> {
     pub(in crate::rewrite) role: Role,
     /// Whether it is a container, if it is a mapping.
     pub(in crate::rewrite) container: bool,
+    /// Whether the mappings here and below are Secrets, whatever their kind says.
+    pub(in crate::rewrite) in_secrets: bool,
     /// Whether the values here and below are those of a Secret.
     pub(in crate::rewrite) secret: bool,
     /// Whether the values here and below are encoded, so that a shape must decode them.

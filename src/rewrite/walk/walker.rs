@@ -78,7 +78,12 @@ fn read_part(
         let collector = Collector { settings, document: &document, source, collected: &mut collected };
         Walker { scanner, shapes, depth, collector }.node(root, Surroundings::default());
     }
-    let Collected { mut found, secrets, changed } = collected;
+    let Collected { mut found, mut secrets, has_secret, has_shared_secret, changed } = collected;
+    if has_shared_secret {
+        secrets.push(part.clone());
+    } else if has_secret {
+        secrets.extend(yaml::comments(source, part));
+    }
     if scanner.settings.options.comments {
         for span in yaml::comments(source, part) {
             let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One);
@@ -106,7 +111,7 @@ impl<'s> Walker<'_, 's> {
         match node {
             Node::Scalar(scalar) => self.scalar(scalar, around),
             // it follows its anchor
-            Node::Alias(..) => {}
+            Node::Alias(..) => self.collector.collected.has_shared_secret |= around.secret,
             Node::Sequence(items, _) => {
                 let mut below = around.below(None);
                 self.shapes.iter().for_each(|shape| shape.items(&around, &mut below));
@@ -117,8 +122,9 @@ impl<'s> Walker<'_, 's> {
     }
 
     fn mapping(&mut self, entries: &'s [Entry<'s>], around: Surroundings<'s>) {
-        let kind = yaml::value(entries, "kind").unwrap_or_default();
-        let mut members = Members { entries, kind, around };
+        let kind = yaml::member(entries, "kind").and_then(|kind| self.collector.document.text(kind));
+        let mut members = Members { entries, kind: kind.unwrap_or_default(), around };
+        self.collector.collected.has_secret |= self.shapes.iter().any(|shape| shape.is_secret(&members));
         if around.keep.is_none() {
             members.around.keep = self.shapes.iter().find_map(|shape| shape.keeps(&members));
         }
@@ -138,6 +144,11 @@ impl<'s> Walker<'_, 's> {
                 }
             }
             if taken.contains(&at) {
+                // it is read already, but not masked
+                self.collector
+                    .collected
+                    .secrets
+                    .extend(value.scalar().filter(|_| around.secret).map(|value| value.span.clone()));
                 continue;
             }
             let mut below = members.around.below(key.scalar().map(|key| &*key.value));
@@ -190,17 +201,16 @@ impl<'s> Walker<'_, 's> {
             return Vec::new();
         }
         let decode = |shape: &&dyn Shape| shape.decode(self.scanner, value, encoded, self.depth);
-        if let Some(found) = self.shapes.iter().find_map(decode) {
-            return found;
-        }
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
-        let inner = self.scanner.scan_value(value, block, self.depth + 1);
+        let decoded = self.shapes.iter().find_map(decode);
+        let is_decoded = decoded.is_some();
+        let inner = decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, self.depth + 1));
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
         let mut found = inner.found;
         // words in the value of an image key have its role
-        if inner.read_as == ReadAs::Text && around.role.is_image() {
+        if !is_decoded && inner.read_as == ReadAs::Text && around.role.is_image() {
             found.iter_mut().for_each(|occurrence| occurrence.role = around.role);
         }
         found

@@ -89,7 +89,7 @@ mod tests {
             let mut fingerprint = ParseFingerprint::default();
             documents(source).for_each(|document| fingerprint.add(&document.unwrap(), &changed));
             {
-                let new = source.replacen("b", bytes, 1);
+                let new = source.replacen('b', bytes, 1);
                 fingerprint.is_of(&new, new.len())
             }
         };

@@ -64,10 +64,7 @@ impl<'a> Iterator for Granit<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (event, span) = match self.parser.next_event()? {
-                Ok(event) => event,
-                Err(_) => return Some(Err(NotYaml)),
-            };
+            let Ok((event, span)) = self.parser.next_event()? else { return Some(Err(NotYaml)) };
             let span = span.byte_range().unwrap_or_default();
             let in_source = span.start + self.offset..span.end + self.offset;
             match event {

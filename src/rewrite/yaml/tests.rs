@@ -1,5 +1,5 @@
 //! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that is cut at its markers
-//! reads as in one piece. LANDFALL_REWRITE_CORPUS names a folder of further files, MUTATIONS how many
+//! reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further files, MUTATIONS how many
 //! texts are made of each.
 
 use super::granit::Granit;
@@ -271,7 +271,7 @@ impl Random {
             _ => (line.trim_start().is_empty()).then_some("\n"),
         });
         let mut new: String = below.collect();
-        for _ in 0..1 + self.below(4) {
+        for _ in 0..=self.below(4) {
             let (a, b) = (self.place(&new), self.place(&new));
             match self.below(4) {
                 0 if a.abs_diff(b) < 30 => new.replace_range(a.min(b)..a.max(b), ""),

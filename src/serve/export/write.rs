@@ -2,7 +2,7 @@
 
 use super::ExportError;
 use super::paths::ExportFile;
-use crate::content::{BlobRead, ContentError};
+use crate::content::{BlobRead, ContentError, refuse_special};
 use crate::model::{Digest, Hasher};
 use crate::report::Status;
 use crate::serve::pieces::{digest_of, each_piece};
@@ -34,6 +34,10 @@ pub(super) fn write(
             let there = blobs.stat(item.file.digest)?;
             there.ok_or_else(|| ContentError::Missing { digest: item.file.digest.clone() })?;
             return Ok((Status::Skipped, 0));
+        }
+        // a link is replaced, and nothing is written through it
+        if !path.is_symlink() {
+            refuse_special(&path).map_err(failed)?;
         }
         status = Status::Done;
         fs::create_dir_all(folder).map_err(failed)?;

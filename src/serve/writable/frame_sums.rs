@@ -148,6 +148,6 @@ mod tests {
         assert_eq!((error.kind(), out.len()), (io::ErrorKind::InvalidData, FRAME));
         assert!(read(&bytes, &sums, FRAME as u64 + 9).is_err());
         assert!(read(&bytes[..FRAME], &sums, 0).is_err(), "a file cut short");
-        assert!(read(&[7; 2 * FRAME + 1], &sums, 0).is_err(), "a file that has grown");
+        assert!(read(&vec![7; 2 * FRAME + 1], &sums, 0).is_err(), "a file that has grown");
     }
 }

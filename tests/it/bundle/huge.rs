@@ -54,6 +54,7 @@ fn write(file: &File) {
     for (n, digest) in digests.iter().enumerate() {
         lock += &format!("- name: https://h.example/f{n}\n  digest: {digest}\n  size: {}\n", 1u64 << 40);
     }
+    lock += "...\n";
     let index = json!({"schemaVersion": 2, "manifests": []}).to_string();
     let front = [
         ("oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#),

@@ -14,7 +14,7 @@ pub(super) struct Line {
     /// Layers by the name that the releases give them.
     pub(super) layers: Vec<(&'static str, Value)>,
     pub(super) tool: Vec<u8>,
-    pub(super) _servers: [Server; 2],
+    pub(super) servers: [Server; 2],
 }
 
 impl Line {
@@ -62,7 +62,7 @@ impl Line {
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
         }
-        Line { place, images, layers, tool, _servers: [registry, files] }
+        Line { place, images, layers, tool, servers: [registry, files] }
     }
 
     pub(super) fn digest(&self, layer: &str) -> String {
@@ -106,7 +106,7 @@ impl Line {
     /// Whether all of a release stands at the registry: every tag, manifest, config and layer.
     pub(super) fn stands(&self, registry: &Server, release: &str) {
         let lock = self.place.read(&format!("{release}.lock"));
-        let source = self._servers[0].address.as_str();
+        let source = self.servers[0].address.as_str();
         let prefix = format!("- name: \"{source}/");
         let names = lock.lines().filter_map(|line| line.strip_prefix(&prefix)?.strip_suffix('"'));
         let names: Vec<&str> = names.collect();

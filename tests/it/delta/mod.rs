@@ -74,6 +74,32 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
 }
 
 #[test]
+fn what_is_damaged_in_one_bundle_is_read_from_another() {
+    let line = Line::new();
+    let place = &line.place;
+    line.pack("1", "b1", &[]);
+    let bytes = fs::read(place.path("b1")).unwrap();
+    let layer = place.read_bytes(format!("layout/blobs/sha256/{}", &line.digest("base")[7..]).as_str());
+    // a layer and the file, of which nothing can be made shorter
+    for content in [&layer[100_000..100_064], &line.tool[70_000..70_064]] {
+        let mut damaged = bytes.clone();
+        let at = damaged.windows(64).position(|piece| piece == content).expect("it lies there as it is");
+        damaged[at] ^= 1;
+        place.write("damaged", &damaged);
+        let registry = own_registry();
+        let report = line.push(3, &["damaged"], &registry.address, &[]);
+        assert!(report.to_string().contains("damaged"), "{report}");
+        line.push(0, &["damaged", "b1"], &registry.address, &[]);
+        line.stands(&registry, "1");
+    }
+    place.json(1, &["export", "files", "--bundle", "damaged", "-o", "out"]);
+    place.json(0, &["export", "files", "--bundle", "damaged", "--base", "b1", "-o", "out"]);
+    let server = landfall_serve(place, &["damaged", "b1"]);
+    let (host, path) = (&line.servers[1].address, "tool");
+    assert!(http::get(&server.address, &format!("/files/{host}/{path}")).body == line.tool);
+}
+
+#[test]
 fn the_same_lock_and_bases_give_the_same_bytes() {
     if !need(&NEEDS) {
         return;
@@ -356,7 +382,7 @@ fn deltas_are_served_exported_and_rewritten_to() {
 
     // of a tag that moved the delta has the say, wherever it stands on the line
     let moved = line.images.image("linux/amd64", &[line.layers[0].1.clone(), line.layers[3].1.clone()]);
-    line.images.push(&line._servers[0].address, "three/new", "1", &moved);
+    line.images.push(&line.servers[0].address, "three/new", "1", &moved);
     place.ok(&["lock", "-f", "3.yaml", "--lock", "4.lock", "--store", "store"]);
     place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
     line.pack("4", "d4", &["d3"]);

@@ -48,7 +48,7 @@ impl Outside {
             images.push(&address, "team/app", "v1", &image);
         }
         let address = format!("{SERVER}:443");
-        let tls = format!("{{certificate: {:?}, key: {:?}}}", certificate, key);
+        let tls = format!("{{certificate: {certificate:?}, key: {key:?}}}");
         let config =
             docker_registry_config(&place, &address, &format!("http: {{addr: \"{address}\", tls: {tls}}}"));
         let mut registry = place.clean("docker-registry");

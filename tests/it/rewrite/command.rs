@@ -273,28 +273,6 @@ fn the_digest_of_a_trimmed_index_is_taken_from_the_receipt() {
 }
 
 #[test]
-fn a_diff_hides_the_values_of_secrets() {
-    let secret = "kind: Secret\nstringData:\n  password: not-a-real-secret\n  values: |\n    key: hidden-too\n    image: nginx:1.27\n\
-                  metadata: {annotations: {a: nginx:1.27}}\n";
-    let place = Place::new(&[("s.yaml", secret)]);
-    let output = place.run(&["s.yaml", "--diff"], 0);
-    let said = out(&output) + &err(&output);
-    assert!(!said.contains("not-a-real") && !said.contains("hidden-too"), "{said}");
-    assert!(said.contains("-  values: |\n") || said.contains("-    ***"), "{said}");
-    assert!(
-        said.contains("+    *** (changed)") && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
-        "{said}"
-    );
-    let template = format!("{{{{ if x }}}}\n{secret}");
-    place.put("t.yaml", &template);
-    let said = out(&place.run(&["t.yaml", "--diff"], 0));
-    assert!(
-        !said.contains("not-a-real") && !said.contains("hidden-too") && said.contains("(changed)"),
-        "{said}"
-    );
-}
-
-#[test]
 fn a_kustomize_component_for_what_kustomize_sees() {
     let pod = "kind: Pod\nspec:\n  containers:\n  - image: nginx:1.27\n  - image: k8s.gcr.io/pause:3.1\n    args: [--x=nginx:1.27]\n\
                \x20 - image: quay.io/prometheus/node-exporter:v1.9.0\n  - image: quay.io/prometheus/node-exporter:v0\n";

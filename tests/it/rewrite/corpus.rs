@@ -1,5 +1,5 @@
 //! `landfall::rewrite` on whole trees: our own corpus of shapes with the expected bytes beside it, and any
-//! folder named by LANDFALL_REWRITE_CORPUS.
+//! folder named by `LANDFALL_REWRITE_CORPUS`.
 
 use crate::support::library::{
     Content, Digest, ImageRef, Input, Lock, Mapping, Meaning, ReadAs, ReferenceIndex, RewriteOptions,

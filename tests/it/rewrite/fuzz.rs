@@ -1,5 +1,5 @@
 //! The scanner, the walker of texts within texts, and the text engine on documents that are cut, mixed and broken
-//! by a seeded generator. FUZZ_SECONDS makes each run that long; LANDFALL_FUZZ_SEED makes it another one.
+//! by a seeded generator. `FUZZ_SECONDS` makes each run that long; `LANDFALL_FUZZ_SEED` makes it another one.
 
 use crate::support::library::{
     Lock, ReferenceIndex, RewriteOptions, Site, Syntax, inputs, mapping, rewrite, scan,
@@ -80,7 +80,7 @@ const PIECES: [&str; 36] = [
 
 fn mutated(random: &mut Random, seeds: &[String]) -> String {
     let mut text = random.one(&seeds.iter().map(String::as_str).collect::<Vec<_>>()).to_owned();
-    for _ in 0..1 + random.below(8) {
+    for _ in 0..=random.below(8) {
         let (a, b) = (random.place(&text), random.place(&text));
         let (start, end) = (a.min(b), a.max(b));
         match random.below(6) {
@@ -187,7 +187,7 @@ fn words() {
 #[test]
 fn texts_within_texts() {
     Target::new().run("texts within texts", Syntax::Document, |random, mut text| {
-        for _ in 0..1 + random.below(3) {
+        for _ in 0..=random.below(3) {
             text = match random.below(5) {
                 0 => format!(
                     "a: |\n{}",

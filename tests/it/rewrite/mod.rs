@@ -4,6 +4,8 @@ mod command;
 mod corpus;
 mod fuzz;
 mod properties;
+mod secrets;
+mod writing;
 
 use crate::support::library::Digest;
 use assert_cmd::Command;

@@ -193,6 +193,12 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
             assert_eq!(code(&packed), 0, "{kind} {}", shown(&packed));
             assert!(shown(&packed).contains("signed by"), "{}", shown(&packed));
             desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+            // a bundle that is packed already, too
+            desk.pack("later", &[]);
+            let mut sign = desk.command(&["sign", "later", "--key", key]);
+            let signed = sign.env("SSH_AUTH_SOCK", &socket).output().unwrap();
+            assert_eq!(code(&signed), 0, "{kind} {}", shown(&signed));
+            desk.place.json(0, &["verify", "later", "--allowed-signers", "allowed"]);
         }
     }
     std::fs::remove_file(desk.place.path("B")).unwrap();
@@ -331,8 +337,11 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     desk.pack("B", &["--sign", "board"]);
     let site = desk.site();
     // nothing listens there, so that what is refused is refused before
-    let verbs: [&[&str]; 6] = [
+    let verbs: [&[&str]; 9] = [
         &["verify"],
+        &["ls"],
+        &["diff", "landfall.lock"],
+        &["audit", "x.yaml", "--bundle"],
         &["push", "--to", "127.0.0.1:1"],
         &["serve", "--listen", "127.0.0.1:0"],
         &["rewrite", "x.yaml", "--to", "127.0.0.1:1", "--bundle"],
@@ -351,6 +360,10 @@ fn a_site_with_signers_takes_no_other_bundle_anywhere() {
     let pushed = desk.place.json(0, &["push", "B", "--to", &registry.address, "--site", site]);
     assert_eq!(pushed["bundle"]["signer"]["principals"], "board@example.com");
     desk.place.json(0, &["verify", "B", "--site", site]);
+    let listed = desk.place.json(0, &["ls", "B", "--site", site]);
+    assert_eq!(listed["bundle"]["signer"]["principals"], "board@example.com");
+    assert!(desk.place.ok(&["ls", "B", "--site", site]).contains("signed by         board@example.com"));
+    desk.place.json(0, &["diff", "B", "landfall.lock", "--site", site]);
     desk.place.json(0, &["rewrite", "x.yaml", "--to", "127.0.0.1:1", "--bundle", "B", "--site", site]);
     desk.place.json(0, &["export", "files", "-o", "out", "--bundle", "B", "--site", site]);
     drop(landfall_serve(&desk.place, &["B", "--site", site]));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 pub struct Front {
     pub address: String,
     pub answers: Arc<Mutex<Vec<(String, Answer)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 /// An answer of its own: status, headers, body; with status 0 it hangs up.
@@ -19,10 +20,11 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let answers: Arc<Mutex<Vec<(String, Answer)>>> = Arc::default();
-        let (known, behind) = (answers.clone(), behind.to_owned());
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (known, asking, behind) = (answers.clone(), asked.clone(), behind.to_owned());
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (known, behind) = (known.clone(), behind.clone());
+                let (known, asking, behind) = (known.clone(), asking.clone(), behind.clone());
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     let (mut head, mut line) = (Vec::new(), String::new());
@@ -33,19 +35,26 @@ impl Front {
                     let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
                     let mut words = first.split(' ').map(str::to_owned);
                     let (method, target) = (words.next().unwrap(), words.next().unwrap_or_default());
+                    if target.starts_with("/v2/") {
+                        asking.lock().unwrap().push(format!("{method} {target}"));
+                    }
                     let own = known.lock().unwrap().iter().find(|(t, _)| target.ends_with(t)).cloned();
-                    let (status, headers, body) = own.map(|(_, answer)| answer).unwrap_or_else(|| {
-                        if !target.starts_with('/') {
-                            return (400, String::new(), vec![]);
-                        }
-                        let accept = [("Accept", http::ACCEPT)];
-                        let got = http::request(&method, &behind, &target, &accept, b"");
-                        let kept = got.headers.iter().filter(|(name, _)| {
-                            !["connection", "transfer-encoding", "content-length"].contains(&name.as_str())
-                        });
-                        let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-                        (got.status, kept, got.body)
-                    });
+                    let (status, headers, body) = own.map_or_else(
+                        || {
+                            if !target.starts_with('/') {
+                                return (400, String::new(), vec![]);
+                            }
+                            let accept = [("Accept", http::ACCEPT)];
+                            let got = http::request(&method, &behind, &target, &accept, b"");
+                            let kept = got.headers.iter().filter(|(name, _)| {
+                                !["connection", "transfer-encoding", "content-length"]
+                                    .contains(&name.as_str())
+                            });
+                            let kept = kept.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+                            (got.status, kept, got.body)
+                        },
+                        |(_, answer)| answer,
+                    );
                     if status == 0 {
                         return;
                     }
@@ -60,7 +69,15 @@ impl Front {
                 });
             }
         });
-        Front { address, answers }
+        Front { address, answers, asked }
+    }
+
+    /// What was asked of it since the last call, sorted; `/v2/` itself is left out.
+    pub fn asked(&self) -> Vec<String> {
+        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked.retain(|line| !line.ends_with(" /v2/"));
+        asked.sort();
+        asked
     }
 
     /// From now on, what ends with `target` is answered so.

@@ -161,7 +161,7 @@ impl Rules {
                 "connection" | "transfer-encoding" => {}
                 "content-length" if method != "HEAD" => {}
                 "location" => {
-                    head += &format!("Location: {}\r\n", value.replace(&self.behind, &self.address))
+                    head += &format!("Location: {}\r\n", value.replace(&self.behind, &self.address));
                 }
                 _ => head += &format!("{name}: {value}\r\n"),
             }

@@ -109,7 +109,7 @@ fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &s
         turn = decide(&asked);
     }
     if let Turn::As(target) = &turn {
-        asked.target = target.clone();
+        asked.target.clone_from(target);
     }
     let response = match turn {
         Turn::Answer(status, headers, body) => http::Response { status, headers, body: body.into_bytes() },

@@ -43,6 +43,14 @@ impl Server {
         }
     }
 
+    /// Removes a manifest of a registry of our own, with its tags.
+    pub fn forget(&self, repository: &str, digest: &str) {
+        match &self.running {
+            Running::Own(faults) => faults.content(|content| content.forget(repository, digest)),
+            Running::Process(_) => panic!("{} is a process of its own", self.address),
+        }
+    }
+
     /// How many logged requests contain `needle`, such as `"GET /v2/` or `/blobs/`.
     pub fn requests(&self, needle: &str) -> usize {
         self.log().lines().filter(|line| line.contains("HTTP/1.1\"") && line.contains(needle)).count()

@@ -61,7 +61,7 @@ impl Guard {
     /// # Panics
     /// When the process ends first, or after a minute; with what it said.
     pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_mins(1);
         while !ready() {
             assert!(self.alive(), "{} ended before there was {what}:\n{}", self.name, self.log());
             assert!(Instant::now() < end, "{}: there is not {what}:\n{}", self.name, self.log());

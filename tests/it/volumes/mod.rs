@@ -331,9 +331,9 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
             let good = fs::read(path).unwrap();
             // lost, and damaged
             if number % 2 == 0 {
-                fs::remove_file(path).unwrap()
+                fs::remove_file(path).unwrap();
             } else {
-                fs::write(path, b"damaged").unwrap()
+                fs::write(path, b"damaged").unwrap();
             }
             let number_text = number.to_string();
             let args = ["pack", "--like", set, "--only-volume", &number_text];

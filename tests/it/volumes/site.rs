@@ -77,7 +77,7 @@ impl Site {
     }
 
     pub(super) fn volumes(&self, name: &str) -> Vec<PathBuf> {
-        (1..)
+        (1..=9999)
             .map(|number| self.place.path(format!("{name}.{number:04}")))
             .take_while(|path| path.exists())
             .collect()

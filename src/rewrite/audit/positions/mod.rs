@@ -17,7 +17,7 @@ mod walker;
 
 use super::candidate::Candidate;
 use super::inventory::Inventory;
-use super::location::LineIndex;
+use crate::document::LineIndex;
 use crate::rewrite::yaml::Document;
 use position::Position;
 

@@ -1,9 +1,10 @@
 //! The state of the walk over one document: the path that leads to a node, and the candidates so far.
 
 use super::claim::Claim;
+use crate::document::LineIndex;
 use crate::rewrite::audit::candidate::Candidate;
 use crate::rewrite::audit::inventory::Inventory;
-use crate::rewrite::audit::location::{LineIndex, Location};
+use crate::rewrite::audit::location::Location;
 use crate::rewrite::yaml::{Document, Node, Scalar};
 use granit_parser::ScalarStyle;
 
@@ -26,12 +27,12 @@ impl Reader<'_, '_> {
 
     /// The location of the text of `scalar`.
     pub(super) fn location(&self, scalar: &Scalar<'_>) -> Location {
-        self.lines.location(text_start(scalar))
+        Location::of(self.lines, text_start(scalar))
     }
 
     /// The location of `node`; `None` for an empty collection.
     pub(super) fn location_of(&self, node: &Node<'_>) -> Option<Location> {
-        start_of(node).map(|at| self.lines.location(at))
+        start_of(node).map(|at| Location::of(self.lines, at))
     }
 }
 

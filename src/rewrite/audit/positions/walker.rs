@@ -3,9 +3,9 @@
 use super::enclosing::{Enclosing, Members};
 use super::position::Position;
 use super::reader::Reader;
+use crate::document::LineIndex;
 use crate::rewrite::audit::candidate::Candidate;
 use crate::rewrite::audit::inventory::Inventory;
-use crate::rewrite::audit::location::LineIndex;
 use crate::rewrite::shapes::is_our_own;
 use crate::rewrite::yaml::{self, Document, Entry, Node, Scalar};
 

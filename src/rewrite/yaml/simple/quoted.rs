@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
                 _ => {
                     match &mut value {
                         Cow::Owned(value) => value.push_str(text),
-                        value => *value = Cow::Borrowed(text),
+                        Cow::Borrowed(value) => *value = text,
                     }
                     self.at += 1;
                     let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };

@@ -4,6 +4,7 @@ use super::reader::Reader;
 use crate::rewrite::yaml::node::Document;
 use std::ops::Range;
 
+#[allow(clippy::option_option, reason = "outside: it is plain; inside: there is one")]
 /// The document of the `part` of `source` (see `parts`), if there is one in it.
 pub(in crate::rewrite::yaml) fn read<'a>(
     source: &'a str,

@@ -13,7 +13,7 @@ type Bytes = Arc<Vec<u8>>;
 /// Repositories, blobs and files.
 #[derive(Clone, Default)]
 pub struct Content {
-    /// BlobRead by repository and digest.
+    /// Blobs by repository and digest.
     pub blobs: BTreeMap<(String, String), Bytes>,
     /// Manifests by repository and digest: media type and bytes.
     pub manifests: BTreeMap<(String, String), (String, Bytes)>,

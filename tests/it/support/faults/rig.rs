@@ -42,6 +42,8 @@ pub struct Rig {
     pub down: Faults,
     pub place: Place,
     pub limits: Limits,
+    /// How `push` and `mirror` deliver.
+    pub delivery: PushOptions,
     /// What was said to whoever watches.
     pub notes: Arc<Notes>,
     runtime: tokio::runtime::Runtime,
@@ -116,6 +118,7 @@ impl Rig {
             down,
             place,
             limits: quick(),
+            delivery: PushOptions::default(),
             notes: Arc::default(),
             runtime: runtime.unwrap(),
             lock: Lock::default(),
@@ -185,7 +188,7 @@ impl Rig {
         let (blobs, omitted) = (Arc::new(self.open(store)), Omitted::default());
         let client = self.client();
         let to = self.far_side();
-        let pushing = client.push(&self.lock, blobs, &omitted, &to, PushOptions::default());
+        let pushing = client.push(&self.lock, blobs, &omitted, &to, self.delivery);
         self.runtime.block_on(pushing)
     }
 
@@ -194,7 +197,7 @@ impl Rig {
         let dir = tempfile::tempdir().unwrap();
         let (client, store) = (self.client(), Store::open(dir.path()).unwrap());
         let keep = (&store, Keep::Nothing);
-        self.runtime.block_on(client.mirror(&self.lock, keep, &self.far_side(), PushOptions::default()))
+        self.runtime.block_on(client.mirror(&self.lock, keep, &self.far_side(), self.delivery))
     }
 
     fn far_side(&self) -> Mapping {

@@ -49,7 +49,7 @@ pub struct Settings {
     pub quota: Option<u64>,
     /// There is no referrers API.
     pub no_referrers: bool,
-    /// BlobRead, files and uploads in pieces of so many bytes, with a pause after each.
+    /// Blobs, files and uploads in pieces of so many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
 }
 
@@ -62,7 +62,7 @@ pub struct Faults {
     state: Arc<Mutex<State>>,
     moved: Arc<AtomicUsize>,
     /// What ends it; its own threads have none.
-    _end: Option<End>,
+    end: Option<End>,
 }
 
 /// Ends a server when dropped: nothing listens at its addresses then, and nothing is kept.
@@ -111,7 +111,7 @@ impl Faults {
             second: address(&second),
             state: Arc::new(Mutex::new(State { content, ..State::default() })),
             moved: Arc::default(),
-            _end: None,
+            end: None,
         };
         let over = Arc::new(AtomicBool::new(false));
         let mut listeners = Vec::new();
@@ -128,7 +128,7 @@ impl Faults {
             });
             listeners.push((address, thread));
         }
-        faults._end = Some(End { over, listeners, state: faults.state.clone() });
+        faults.end = Some(End { over, listeners, state: faults.state.clone() });
         faults
     }
 
@@ -139,7 +139,7 @@ impl Faults {
             second: self.second.clone(),
             state: self.state.clone(),
             moved: self.moved.clone(),
-            _end: None,
+            end: None,
         }
     }
 

@@ -174,7 +174,7 @@ impl Wire {
         }
         if answer.stall.is_some() {
             // until the other side has had enough
-            let _ = self.stream.set_read_timeout(Some(Duration::from_secs(60)));
+            let _ = self.stream.set_read_timeout(Some(Duration::from_mins(1)));
             let _ = self.reader.fill_buf();
         }
         let whole = answer.cut.is_none() && answer.stall.is_none();

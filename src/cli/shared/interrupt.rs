@@ -1,0 +1,60 @@
+//! Ctrl-C: a command ends with exit 130 wherever it is.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Who ends the command at Ctrl-C.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupts(Arc<Mutex<Option<Duration>>>);
+
+impl Interrupts {
+    fn grace(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on Ctrl-C calls `end`, which ends the process: at once, or where whoever took Ctrl-C over is not done in
+    /// time. A second Ctrl-C does not wait.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn watch(&self, end: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut signals = {
+            let _inside = runtime.enter();
+            signal(SignalKind::interrupt())?
+        };
+        let interrupts = self.clone();
+        let watch = async move {
+            signals.recv().await;
+            let grace = *interrupts.grace();
+            if let Some(grace) = grace {
+                tokio::select! {
+                    () = tokio::time::sleep(grace) => {}
+                    _ = signals.recv() => {}
+                }
+            }
+            end();
+        };
+        thread::Builder::new().name("interrupts".into()).spawn(move || runtime.block_on(watch))?;
+        Ok(())
+    }
+
+    /// Takes Ctrl-C over until the guard is dropped: the caller hears it, and ends within `grace`.
+    pub(crate) fn take_over(&self, grace: Duration) -> TakenOver<'_> {
+        *self.grace() = Some(grace);
+        TakenOver(self)
+    }
+}
+
+/// Whoever has this ends the command at Ctrl-C.
+pub(crate) struct TakenOver<'a>(&'a Interrupts);
+
+impl Drop for TakenOver<'_> {
+    fn drop(&mut self) {
+        *self.0.grace() = None;
+    }
+}

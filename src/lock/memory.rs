@@ -1,0 +1,38 @@
+//! What earlier runs on a store resolved. A mirror without a lock takes it where nothing moved.
+
+use crate::content::WriteError;
+use crate::lockfile::Lock;
+use crate::report::Progress;
+use crate::store::Disk;
+use std::collections::BTreeSet;
+
+/// A lock in the store's own folder: every name that a mirror resolved, as it was resolved last.
+const FILE: &str = ".landfall/resolved.lock";
+
+/// What earlier runs on this store resolved. Nothing of it is trusted: an image of it counts where upstream still has
+/// its digest and the store's manifests agree with it.
+pub(crate) fn recall(disk: &Disk, progress: &dyn Progress) -> Lock {
+    let path = disk.dir().join(FILE);
+    if !path.exists() {
+        return Lock::default();
+    }
+    Lock::load(&path).unwrap_or_else(|error| {
+        progress.note(&format!("every name is resolved anew: {error}"));
+        Lock::default()
+    })
+}
+
+/// Keeps what `lock` resolved beside what `recalled` holds of other names.
+///
+/// # Errors
+/// When the store cannot be written.
+pub(crate) fn remember(disk: &Disk, mut recalled: Lock, lock: &Lock) -> Result<(), WriteError> {
+    let new: BTreeSet<_> = lock.items().map(|item| (item.kind(), item.name())).collect();
+    let before = recalled.to_text();
+    recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
+    recalled.append(Lock { missing: Vec::new(), unresolved: Vec::new(), ..lock.clone() });
+    recalled.version = lock.version;
+    recalled.sort();
+    let after = recalled.to_text();
+    if after == before { Ok(()) } else { disk.write(FILE, after.as_bytes()) }
+}

@@ -1,0 +1,68 @@
+//! What of an entry stands at its destination: every manifest and blob is asked for, each once in a repository.
+
+use super::plan::Delivery;
+use crate::content::{Entry, Part};
+use crate::http::Error;
+use crate::model::Digest;
+use crate::registry::Session;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+
+/// Asks a registry what stands there.
+pub(super) struct Presence<'a> {
+    session: &'a Session,
+    /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them later.
+    blobs: bool,
+    answers: Mutex<HashMap<(String, Digest), Arc<OnceCell<bool>>>>,
+}
+
+impl<'a> Presence<'a> {
+    pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {
+        Presence { session, blobs, answers: Mutex::default() }
+    }
+
+    /// The parts of `entry` that are not at the destination. The trimmed index stands in for the whole one.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub(super) async fn missing<'e>(
+        &self,
+        entry: &'e Entry,
+        delivery: &Delivery,
+    ) -> Result<Vec<&'e Digest>, Error> {
+        let repository = &delivery.destination.repository;
+        let trimmed = entry.trimmed();
+        let is_trimmed = |part: &&Part| trimmed.is_some_and(|trimmed| trimmed == *part);
+        let mut missing = Vec::new();
+        for part in entry.parts.iter().filter(|part| !is_trimmed(part) && (self.blobs || part.is_manifest()))
+        {
+            let digest = &part.descriptor.digest;
+            if self.has(repository, part).await? {
+                continue;
+            }
+            let stands_in = match trimmed.filter(|_| *digest == entry.top.digest) {
+                Some(trimmed) => self.has(repository, trimmed).await?,
+                None => false,
+            };
+            if !stands_in {
+                missing.push(digest);
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn has(&self, repository: &str, part: &Part) -> Result<bool, Error> {
+        let key = (repository.to_owned(), part.descriptor.digest.clone());
+        let answer =
+            self.answers.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        let asking = async || match part.is_manifest() {
+            true => {
+                let digest = part.descriptor.digest.to_string();
+                Ok(self.session.head_manifest(repository, &digest, false).await?.is_some())
+            }
+            false => self.session.holds_blob(repository, &part.descriptor).await,
+        };
+        answer.get_or_try_init(asking).await.copied()
+    }
+}

@@ -1,0 +1,46 @@
+//! Ctrl-C: a command ends with 130 wherever it is, and another run goes on.
+
+use crate::support::faults::Rig;
+use crate::support::process::Guard;
+use std::fs;
+use std::path::Path;
+
+/// Whether the process has the file open.
+fn reads(pid: u32, file: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|link| fs::read_link(link.path()).ok()).any(|target| target == file)
+}
+
+#[test]
+fn while_it_hashes_a_command_ends_with_130() {
+    let rig = Rig::new();
+    rig.arm([]);
+    let digest = rig.lock.files[0].digest.hex();
+    let blob = rig.store("first").join("blobs/sha256").join(digest);
+    let (up, down) = (rig.up.address.clone(), rig.down.address.clone());
+    let verbs: [&[&str]; 8] = [
+        &["pull"],
+        &["pull", "--rehash"],
+        &["pull", "--dry-run"],
+        &["pull", "--bundle", "B"],
+        &["pack", "-o", "B"],
+        &["push", "--to", &down],
+        &["mirror", "--lock", "landfall.lock", "--to", &down],
+        &["export", "files", "-o", "out"],
+    ];
+    for verb in verbs {
+        // a hole, which takes minutes to hash
+        fs::File::create(&blob).unwrap().set_len(1 << 38).unwrap();
+        let mut command = rig.place.command();
+        command.args(verb).args(["--store", "stores/first", "--plain-http", &up, "--plain-http", &down]);
+        let mut guard = Guard::start(command);
+        let (pid, blob) = (guard.pid(), blob.canonicalize().unwrap());
+        guard.wait_until("it hashes", || reads(pid, &blob));
+        guard.signal("INT");
+        let said = guard.log();
+        assert_eq!(guard.wait(), Some(130), "{verb:?}: {said}");
+    }
+    fs::remove_file(&blob).unwrap();
+    rig.place.ok(&["pull", "--store", "stores/first", "--plain-http", &up]);
+    rig.assert_same("first", "another run");
+}

@@ -1,0 +1,170 @@
+//! What commands write in place of what was there: which names they take, with which permissions, and that it lasts.
+
+use crate::support::faults::Rig;
+use crate::support::need;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::PathBuf;
+
+/// A site with a store, its lock, and upstream.
+struct Outputs(Rig);
+
+impl Outputs {
+    fn new() -> Outputs {
+        let rig = Rig::new();
+        rig.arm([]);
+        Outputs(rig)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.place.path(name)
+    }
+
+    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        [args, &["--store", "stores/first", "--plain-http", &self.0.up.address]].concat()
+    }
+
+    /// What landfall says on stderr when it ends with this code.
+    fn said(&self, code: i32, args: &[&str]) -> String {
+        let output = self.0.place.landfall().args(self.args(args)).assert().code(code);
+        String::from_utf8_lossy(&output.get_output().stderr).into_owned()
+    }
+
+    fn sh(&self, script: &str) -> String {
+        let script = format!("set -eu\n{script}");
+        let mut command = self.0.place.clean("sh");
+        command.args(["-c", &script]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+        let output = command.env("UP", &self.0.up.address).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o7777
+    }
+}
+
+#[test]
+fn only_a_plain_file_is_replaced() {
+    if !need(&["mkfifo"]) {
+        return;
+    }
+    let site = Outputs::new();
+    fs::write(site.path("target"), "mine").unwrap();
+    site.sh(
+        "mkfifo pipe V.0001 W.sha256sums tool; ln -s target link; mkdir folder bin; touch program bin/tool",
+    );
+    let cases: &[(&[&str], &str)] = &[
+        (&["pack", "-o", "pipe"], "pipe"),
+        (&["pack", "-o", "link"], "a symbolic link"),
+        (&["pack", "-o", "folder"], "a folder"),
+        (&["pack", "-o", "/dev/null"], "a device"),
+        (&["pull", "--bundle", "pipe"], "pipe"),
+        (&["pull", "--bundle", "link"], "a symbolic link"),
+        (&["pack", "-o", "V", "--volume-size", "60000"], "V.0001"),
+        (&["pack", "-o", "W", "--include-self=program"], "W.sha256sums"),
+    ];
+    for (args, word) in cases {
+        let said = site.said(1, args);
+        assert!(said.contains("only a plain file is replaced") && said.contains(word), "{args:?}: {said}");
+    }
+    let said = site.said(2, &["pack", "-o", "X", "--include-self=bin/tool"]);
+    assert!(said.contains("tool: it is a pipe, and only a plain file is replaced"), "{said}");
+    for pipe in ["pipe", "V.0001", "W.sha256sums", "tool"] {
+        assert!(fs::symlink_metadata(site.path(pipe)).unwrap().file_type().is_fifo(), "{pipe}");
+    }
+    assert!(fs::symlink_metadata("/dev/null").unwrap().file_type().is_char_device());
+    assert!(site.path("link").is_symlink() && site.path("folder").is_dir());
+    assert_eq!(fs::read(site.path("target")).unwrap(), b"mine");
+    // what is exported
+    let host = &site.0.up.address;
+    site.sh(&format!("mkdir -p out/{host}/files; mkfifo out/{host}/files/tool.bin"));
+    let report = site.0.place.json(3, &site.args(&["export", "files", "-o", "out"]));
+    assert!(report.to_string().contains("only a plain file is replaced"), "{report}");
+    assert!(
+        fs::symlink_metadata(site.path(&format!("out/{host}/files/tool.bin"))).unwrap().file_type().is_fifo()
+    );
+}
+
+#[test]
+fn a_lock_that_is_a_link_stays_one() {
+    let site = Outputs::new();
+    site.sh("mkdir locks; ln -s locks/real.lock l.lock");
+    let lock = ["lock", "-f", "m.yaml", "--lock", "l.lock"];
+    let said = site.said(1, &lock);
+    assert!(said.contains("l.lock"), "{said}");
+    fs::copy(site.path("landfall.lock"), site.path("locks/real.lock")).unwrap();
+    site.sh("sed -i 's/team\\/tool:v1/team\\/tool:v0/' locks/real.lock; chmod 640 locks/real.lock");
+    site.said(0, &lock);
+    assert!(site.path("l.lock").is_symlink());
+    assert_eq!(site.0.place.read("locks/real.lock"), site.0.place.read("landfall.lock"));
+    assert_eq!(site.mode("locks/real.lock"), 0o640);
+}
+
+#[test]
+fn one_name_has_one_bundle() {
+    let site = Outputs::new();
+    let names = || {
+        let names = fs::read_dir(site.0.place.dir()).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|name| name.starts_with("B"));
+        names.sort();
+        names
+    };
+    fs::write(site.path("B.0131"), "the user's own").unwrap();
+    let (file, volumes) = (["pack", "-o", "B"], ["pack", "-o", "B", "--volume-size", "60000"]);
+    site.said(0, &file);
+    assert_eq!(names(), ["B", "B.0131"]);
+    fs::remove_file(site.path("B.0131")).unwrap();
+    let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
+    // a file that stands beside volumes would be read in their place
+    let said = site.said(0, &volumes);
+    assert!(!said.contains("there is a file B too"), "{said}");
+    assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
+    assert_eq!(site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"], whole);
+    // volumes that stand beside a file would be read by their own names
+    for again in [&file[..], &["pull", "--bundle", "B"]] {
+        site.said(0, again);
+        assert_eq!(names(), ["B"], "{again:?}");
+        assert_eq!(site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"], whole);
+        site.said(0, &volumes);
+    }
+}
+
+#[test]
+fn what_is_written_has_the_permissions_that_the_umask_leaves() {
+    let site = Outputs::new();
+    let tool = site.0.lock.files[0].digest.hex();
+    for (umask, mode) in [("022", 0o644), ("027", 0o640), ("002", 0o664)] {
+        let place = |name: &str| format!("s{umask}/{name}");
+        site.sh(&format!(
+            "umask {umask}; mkdir s{umask}; cd s{umask}\n\
+             $LANDFALL lock -f ../m.yaml --store store --plain-http $UP --lock l.lock >&2\n\
+             $LANDFALL pull --lock l.lock --store store --plain-http $UP >&2\n\
+             $LANDFALL pack --lock l.lock --store store -o B >&2"
+        ));
+        let blob = format!("store/blobs/sha256/{tool}");
+        for name in ["store/index.json", "store/oci-layout", &blob, "l.lock", "B"] {
+            assert_eq!(format!("{:o}", site.mode(&place(name))), format!("{mode:o}"), "{}", place(name));
+        }
+    }
+}
+
+#[test]
+fn the_names_of_blobs_are_on_disk_before_the_index_has_them() {
+    if !need(&["strace"]) {
+        return;
+    }
+    let site = Outputs::new();
+    let traced = "strace -f -y -o trace -e trace=fsync,rename,renameat,renameat2";
+    site.sh(&format!("{traced} $LANDFALL pull --store new --plain-http $UP >&2"));
+    let trace = site.0.place.read("trace");
+    let lines: Vec<&str> = trace.lines().collect();
+    let line = |words: &[&str]| lines.iter().rposition(|line| words.iter().all(|word| line.contains(word)));
+    let renamed = line(&["rename", "partial/", "blobs/sha256/"]).expect("blobs get their names");
+    let synced = line(&["fsync(", "new/blobs/sha256>"]).expect("their folder is synced");
+    let index = line(&["rename", "index.json"]).expect("the index is replaced");
+    let last = line(&["fsync(", "/new>"]).expect("the folder of the index is synced");
+    assert!(renamed < synced && synced < index && index < last, "{trace}");
+}

@@ -1,0 +1,85 @@
+//! What is said about files with Secrets: references and nothing else.
+
+use super::{Place, err, out};
+use base64::Engine as _;
+
+#[test]
+fn a_diff_hides_the_values_of_secrets() {
+    let secret = "kind: Secret\nstringData:\n  password: not-a-real-secret\n  values: |\n    key: hidden-too\n    image: nginx:1.27\n\
+                  metadata: {annotations: {a: nginx:1.27}}\n";
+    let place = Place::new(&[("s.yaml", secret)]);
+    let output = place.run(&["s.yaml", "--diff"], 0);
+    let said = out(&output) + &err(&output);
+    assert!(!said.contains("not-a-real") && !said.contains("hidden-too"), "{said}");
+    assert!(said.contains("-  values: |\n") || said.contains("-    ***"), "{said}");
+    assert!(
+        said.contains("+    *** (changed)") && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
+        "{said}"
+    );
+    let template = format!("{{{{ if x }}}}\n{secret}");
+    place.put("t.yaml", &template);
+    let said = out(&place.run(&["t.yaml", "--diff"], 0));
+    assert!(
+        !said.contains("not-a-real") && !said.contains("hidden-too") && said.contains("(changed)"),
+        "{said}"
+    );
+}
+
+/// Everything that is said about `file` by the verbs that read it.
+fn said(place: &Place, file: &str) -> String {
+    let runs = [&[file, "--diff"][..], &[file, "--check"], &[file, "--check", "--output", "json"]];
+    let mut said: String = runs
+        .iter()
+        .map(|args| place.command(args).args(["--site", "site.yaml"]).output().unwrap())
+        .map(|output| out(&output) + &err(&output))
+        .collect();
+    let mut audit = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
+    let audit = audit.env_clear().current_dir(place.path(".")).args(["audit", file]).output().unwrap();
+    said += &(out(&audit) + &err(&audit));
+    said
+}
+
+#[test]
+fn what_follows_a_reference_is_not_told() {
+    let command = "podman run quay.io/prometheus/node-exporter:$TAG --password hunter2";
+    let place = Place::new(&[("run.sh", &format!("{command}\nctr pull nginx:1.27\n"))]);
+    for args in [&["run.sh", "--check"][..], &["run.sh", "-o", "out"]] {
+        let output = place.command(args).args(["--site", "site.yaml"]).output().unwrap();
+        let said = out(&output) + &err(&output);
+        assert!(said.contains("left quay.io/prometheus/node-exporter:$TAG:"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    place.put("s.yaml", &format!("kind: Secret\nstringData:\n  run.sh: {command}\n  image: nginx:1.27\n"));
+    for file in ["s.yaml", "run.sh"] {
+        let said = said(&place, file).replace(&format!("-{command}"), "").replace(&format!(" {command}"), "");
+        assert!(said.contains("node-exporter:$TAG") && !said.contains("hunter2"), "{file}: {said}");
+    }
+}
+
+#[test]
+fn a_diff_masks_values_wherever_a_secret_stands() {
+    let inner = "kind: Secret\nstringData: {password: hunter2, image: nginx:1.27}\n";
+    let encoded = base64::engine::general_purpose::STANDARD.encode(inner);
+    let json = "{\"kind\":\"Secret\",\"stringData\":{\"a\":\"hunter2 nginx:1.27\"}}";
+    let documents = [
+        ("list", "kind: SecretList\nitems:\n- metadata: {name: x}\n  stringData:\n    a: hunter2\n    b: nginx:1.27\n".into()),
+        ("comment", "kind: Secret\n# pw hunter2\nstringData:\n  a: nginx:1.27 # hunter2\n".into()),
+        ("template", "{{ if .x }}\nkind: Secret # the secret\nstringData:\n  a: hunter2\n  b: nginx:1.27\n{{ end }}\n".into()),
+        ("call", "{{ if .x }}\nkind: Secret\nstringData:\n  b: nginx:1.27\n{{ .k | pw \"hunter2\" }}\n{{ end }}\n".into()),
+        ("kustomize", "secretGenerator:\n- name: x\n  literals:\n  - pw=hunter2\n  - image=nginx:1.27\n".into()),
+        ("anchor", "x: &x {a: hunter2, b: nginx:1.27}\nkind: Secret\nstringData: *x\n".into()),
+        ("split", "kind: Secret\nstringData: {repository: docker.io/nginx, tag: '1.27', password: hunter2}\n".into()),
+        ("alias", "kind: List\nitems:\n- {kind: &k Secret}\n- kind: *k\n  stringData: {a: hunter2, b: nginx:1.27}\n".into()),
+        ("block", format!("a: |\n{}", inner.replace("kind", "  kind").replace("string", "  string"))),
+        ("applied", format!("metadata: {{annotations: {{l: '{json}'}}}}\nx: nginx:1.27\n")),
+        ("encoded", format!("userData: {encoded}\n")),
+    ];
+    let place = Place::new(&[]);
+    for (name, text) in documents {
+        let file = format!("{name}.yaml");
+        place.put(&file, &text);
+        let said = said(&place, &file);
+        assert!(said.contains("+++ b/") && said.contains("***"), "{name}: {said}");
+        assert!(!said.contains("hunter2") && !said.contains(&encoded), "{name}: {said}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Odd answers: compressed on the way, with numbers beyond all bounds, of old formats, or larger than anything honest.
+
+use super::{manifest, reasons};
+use crate::support::faults::Faults;
+use crate::support::faults::{Content, Settings};
+use crate::support::images::{OCI_INDEX, OCI_MANIFEST, gzip, sha256};
+use crate::support::middle::{Middle, Turn};
+use crate::support::peers::{file_server, own_registry};
+use crate::support::{Images, Place, need};
+use serde_json::{Value, json};
+
+/// A file server with `tool.bin` and `tool.tgz`, in front of which something compresses every GET, and says so.
+fn compressing(place: &Place) -> Middle {
+    place.write("www/tool.bin", vec![b'a'; 5000]);
+    let server = file_server(&place.path("www"));
+    let front = server.address.clone();
+    // the server runs as long as this
+    Middle::new(&front, move |asked| {
+        let _server = &server;
+        let change = |response: &mut crate::support::http::Response| {
+            response.body = gzip(&response.body);
+            response.headers.retain(|(name, _)| name != "content-length");
+            response.headers.push(("Content-Encoding".into(), "gzip".into()));
+        };
+        if asked.method == "HEAD" { Turn::status(405) } else { Turn::Change(Box::new(change)) }
+    })
+}
+
+#[test]
+fn what_something_on_the_way_compressed_is_not_locked_as_the_file() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let front = compressing(&place).address;
+    let lock = |exit, entry: &str| {
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        manifest(&place, &format!("files: [{entry}]\n"));
+        place.json(exit, &["lock", "-f", "m.yaml", "--store", "s"])
+    };
+    let told = |report: &Value| {
+        let why = reasons(report)[0].to_owned();
+        assert!(why.contains("Content-Encoding: gzip"), "{why}");
+        assert!(why.contains("something on the way compresses it"), "{why}");
+        why
+    };
+    let why = told(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
+    assert!(why.contains("checksum"), "{why}");
+    assert!(!place.read("landfall.lock").contains("\nfiles:"), "{}", place.read("landfall.lock"));
+    // a checksum knows better than the header, whichever it is
+    let right = sha256(&vec![b'a'; 5000]);
+    told(&lock(1, &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}")));
+    // so does a server that calls an archive's own form an encoding
+    let packed = gzip(&vec![b'a'; 5000]);
+    lock(0, &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{}\"}}", sha256(&packed)));
+    place.json(0, &["pull", "--store", "s"]);
+    // a checksum file that came compressed is none
+    let sidecar = format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
+    let why = told(&lock(1, &sidecar));
+    assert!(why.contains("its checksum file"), "{why}");
+}
+
+#[test]
+fn a_quota_whose_window_is_beyond_all_years_is_a_wait_and_no_panic() {
+    let place = Place::new();
+    let middle = Middle::new("", |asked| {
+        if !asked.is("GET", "/manifests/") {
+            return Turn::status(404);
+        }
+        let headers =
+            [("ratelimit-limit", "100;w=999999999999"), ("ratelimit-remaining", "0;w=999999999999")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Turn::Answer(429, headers.into(), String::new())
+    });
+    let host = &middle.address;
+    manifest(&place, &format!("images: [{host}/app:v1]\n"));
+    let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host]);
+    assert!(reasons(&report)[0].contains("asks to come back"), "{report:#}");
+    assert!(place.read("landfall.lock").contains("upstream asked to come back later"));
+}
+
+#[test]
+fn a_size_that_nothing_has_is_no_size_of_a_file() {
+    let place = Place::new();
+    let middle = Middle::new("", |asked| {
+        let length = ("Content-Length".to_owned(), "9223372036854775807".to_owned());
+        if asked.method == "HEAD" {
+            Turn::Answer(200, vec![length], String::new())
+        } else {
+            Turn::status(404)
+        }
+    });
+    let (url, digest) = (format!("http://{}/tool.bin", middle.address), sha256(b"x"));
+    manifest(&place, &format!("files: [{{url: \"{url}\", checksum: \"{digest}\"}}]\n"));
+    let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s"]);
+    assert!(reasons(&report)[0].contains("nothing has 9223372036854775807 bytes"), "{report:#}");
+    place.json(0, &["ls", "landfall.lock"]);
+}
+
+#[test]
+fn a_file_server_that_hangs_up_on_head_is_asked_by_get() {
+    let place = Place::new();
+    place.write("www/tool.bin", "tool");
+    let server = file_server(&place.path("www"));
+    let middle =
+        Middle::new(
+            &server.address,
+            |asked| {
+                if asked.method == "HEAD" { Turn::CutAt(0) } else { Turn::Pass }
+            },
+        );
+    let url = format!("http://{}/tool.bin", middle.address);
+    manifest(&place, &format!("files: [{{url: \"{url}\", checksum: \"{}\"}}]\n", sha256(b"tool")));
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    assert_eq!((middle.count("HEAD", ""), middle.count("GET", "")), (1, 1), "{:?}", middle.asked());
+    place.json(0, &["pull", "--store", "s"]);
+}
+
+#[test]
+fn a_schema_1_manifest_is_called_by_its_name_and_not_wrong_bytes() {
+    let place = Place::new();
+    let document = json!({"schemaVersion": 1, "name": "app", "tag": "v1", "fsLayers": [], "history": [],
+        "signatures": [{"protected": "e30", "signature": "c2ln"}]});
+    let document = document.to_string();
+    // the digest of schema 1 is that of its payload, without the signatures
+    let named = sha256(b"the payload");
+    let headers: Vec<(String, String)> = vec![
+        ("Content-Type".into(), "application/vnd.docker.distribution.manifest.v1+prettyjws".into()),
+        ("Docker-Content-Digest".into(), named.clone()),
+    ];
+    let middle = Middle::new("", move |asked| match asked.is("GET", "/manifests/") {
+        true => Turn::Answer(200, headers.clone(), document.clone()),
+        false => Turn::status(404),
+    });
+    let host = &middle.address;
+    for reference in [":v1".to_owned(), format!("@{named}")] {
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        manifest(&place, &format!("images: [\"{host}/app{reference}\"]\n"));
+        let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host]);
+        let why = reasons(&report)[0];
+        assert!(why.contains("Docker schema 1 manifest") && why.contains("a newer tag"), "{why}");
+    }
+}
+
+#[test]
+fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetched() {
+    const CHILD: usize = 8 << 20;
+    let place = Place::new();
+    let mut content = Content::default();
+    let index = |content: &mut Content, tag: &str, children: &[Value]| {
+        let index = content.index("app", children);
+        content.tag("app", tag, &index);
+    };
+    let child = |n: usize, size: usize| {
+        json!({"mediaType": OCI_MANIFEST, "digest": sha256(&n.to_le_bytes()), "size": size,
+            "platform": {"os": "linux", "architecture": format!("a{n}")}})
+    };
+    index(&mut content, "honest", &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>());
+    // and one that says less of its child than the child is
+    let large = vec![b' '; CHILD];
+    let digest = sha256(&large);
+    content
+        .manifests
+        .insert(("app".into(), digest.clone()), (OCI_MANIFEST.into(), std::sync::Arc::new(large)));
+    let lie = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
+    index(&mut content, "lying", &[lie]);
+    // referrers, by the registry's own list
+    let app = content.image("app", "linux/amd64", &[(1, 10)]);
+    content.tag("app", "v1", &app);
+    let server = Faults::new(content);
+    let lock = |reference: &str| {
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        manifest(&place, &format!("images: [\"{}/{reference}\"]\n", server.address));
+        place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &server.address])
+    };
+    server.set(Settings { no_referrers: true, ..Settings::default() });
+    let report = lock("app:honest");
+    let why = reasons(&report)[0];
+    assert!(why.contains("more than 33.6 MB together"), "{why}");
+    assert!(server.moved() < 100_000, "{} bytes were sent", server.moved());
+    let report = lock("app:lying");
+    let why = reasons(&report)[0];
+    assert!(why.contains("larger than 100 bytes"), "{why}");
+
+    // a list of referrers is bounded in the same way
+    let subject = app["digest"].as_str().unwrap().to_owned();
+    let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
+        "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});
+    let before = server.moved();
+    let middle = Middle::new(&server.address, move |asked| match asked.target.ends_with(&subject) {
+        true if asked.is("GET", "/referrers/") => Turn::Answer(200, Vec::new(), list.to_string()),
+        _ => Turn::Pass,
+    });
+    let _ = std::fs::remove_file(place.path("landfall.lock"));
+    manifest(&place, &format!("images: [\"{}/app:v1\"]\n", middle.address));
+    let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &middle.address]);
+    let why = reasons(&report)[0];
+    assert!(why.contains("more than 33.6 MB together"), "{why}");
+    assert!(server.moved() - before < 100_000, "{} bytes were sent", server.moved() - before);
+}
+
+#[test]
+fn a_401_for_the_list_of_tags_alone_loses_no_image() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let registry = own_registry();
+    let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
+    images.push(&registry.address, "app", "v1", &image);
+    for signed in [false] {
+        let middle = Middle::new(&registry.address, move |asked| {
+            let basic = ("WWW-Authenticate".to_owned(), "Basic realm=\"r\"".to_owned());
+            match asked.target.contains("/tags/list") || (signed && asked.header("authorization").is_none()) {
+                true => Turn::Answer(401, vec![basic], String::new()),
+                false => Turn::Pass,
+            }
+        });
+        let host = middle.address.clone();
+        if signed {
+            let auths = json!({"auths": {&host: {"username": "u", "password": "p"}}});
+            place.write("home/.docker/config.json", auths.to_string());
+        }
+        manifest(&place, &format!("images: [{host}/app:v1]\n"));
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        place.json(0, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &host]);
+        assert!(middle.count("GET", "/tags/list") > 0);
+    }
+}

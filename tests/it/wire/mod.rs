@@ -1,0 +1,20 @@
+//! The wire: answers that are odd, accounts and tokens, and hosts that do not answer.
+
+mod answers;
+
+use crate::support::Place;
+use serde_json::Value;
+
+/// Writes a manifest of these sections.
+fn manifest(place: &Place, sections: &str) {
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{sections}"),
+    );
+}
+
+/// The reason of each item, in the order of the report; empty where there is none.
+fn reasons(report: &Value) -> Vec<&str> {
+    let items = report["items"].as_array().unwrap();
+    items.iter().map(|item| item["reason"].as_str().unwrap_or_default()).collect()
+}
