@@ -76,7 +76,7 @@ pub use bundle::{
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
-pub use content::{BlobRead, ContentError, Keep};
+pub use content::{BlobRead, ContentError, Keep, Look};
 pub use item::{File as LockedFile, Image as LockedImage, Pins};
 pub use lock::Locked;
 pub use lockfile::{Lock, LockError};

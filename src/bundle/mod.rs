@@ -18,7 +18,7 @@ mod pipeline;
 mod plan;
 mod read;
 #[cfg(any(test, fuzzing))]
-mod testkit;
+pub(crate) mod testkit;
 mod write;
 
 pub(crate) use direct::{DirectBundle, Start};

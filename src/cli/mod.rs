@@ -1,10 +1,16 @@
 //! The command line: one file a verb, and the only place that prints.
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod new_kind;
 mod shared;
+#[cfg(test)]
+mod testing;
 mod verbs;
 
+use crate::model::without_userinfo;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use shared::{Context, Exit, Failure, Global, Outcome, finish};
 use std::process::ExitCode;
@@ -79,11 +85,20 @@ fn command() -> Command {
     empty.fold(Cli::command(), |command, (flag, _)| command.mut_arg(flag, |flag| flag.env(None::<&str>)))
 }
 
+/// Masks the value that is refused, as it may be `user:password@host`.
+fn without_passwords(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let value = without_userinfo(value);
+        error.insert(ContextKind::InvalidValue, ContextValue::String(value));
+    }
+    error
+}
+
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| without_passwords(error).exit());
     let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
         Err(failure) => return finish("landfall", &cli.global, Err(failure)),
@@ -110,6 +125,15 @@ mod tests {
         let line = ["landfall", "ls", "b"].iter().chain(flags);
         let cli = Cli::try_parse_from(line).map_err(|error| error.to_string())?;
         Ok(Context::new(cli.global).unwrap().limits)
+    }
+
+    #[test]
+    fn a_refused_value_is_shown_without_a_password() {
+        for flag in ["--to", "--registry"] {
+            let refused = Cli::try_parse_from(["landfall", "audit", "x", flag, "joe:hunter2@r:5000"]);
+            let told = without_passwords(refused.err().unwrap()).to_string();
+            assert!(told.contains("***@r:5000") && !told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
 
-use super::{Cli, Context, Outcome};
-use crate::model::{Digest, Limits, Target};
-use crate::report::{Kind, Silent, Status};
-use crate::serve::{Options, ServedBundle, serve};
-use clap::Parser;
+use super::Outcome;
+use crate::model::{Digest, Target};
+use crate::report::{Kind, Status};
+use crate::serve::testing::{Started, start};
+use crate::serve::{Served, ServedBundle};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +16,7 @@ const NOTE: &str = "note://notes.example/team/hello:v1";
 
 /// What a verb returns.
 fn run(dir: &Path, line: &str) -> Outcome {
-    let store = dir.join("store").display().to_string();
-    let words = ["landfall", "--store", &store, "--progress", "none"].map(str::to_owned).into_iter();
-    let path = |word: &str| word.replace("DIR", &dir.display().to_string());
-    let cli = Cli::try_parse_from(words.chain(line.split(' ').map(path))).unwrap();
-    let context = Context::new(cli.global).unwrap();
-    let result = cli.verb.run(&context);
-    result.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
+    super::testing::run(dir, line).unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
 
 /// The status of each note in the report of a verb.
@@ -40,28 +34,12 @@ fn manifest(dir: &Path, text: &str) {
     fs::write(dir.join("m.yaml"), manifest.to_string()).unwrap();
 }
 
-/// A server in the background, for as long as the process lives; its `host:port`.
-fn server(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> String {
-    let (ready, address) = std::sync::mpsc::channel();
-    let writable = writable.map(Path::to_path_buf);
-    std::thread::spawn(move || {
-        let options = Options {
-            listen: "127.0.0.1:0".into(),
-            bundles,
-            target: None,
-            site: None,
-            writable,
-            users: None,
-            anonymous_push: false,
-            tls: None,
-            limits: Limits::default(),
-            progress: Arc::new(Silent),
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let say = |serving: &crate::serve::Serving| ready.send(serving.url.clone()).unwrap();
-        runtime.block_on(serve(options, say, std::future::pending())).unwrap();
-    });
-    address.recv().unwrap().replace("http://", "")
+/// A server in the background.
+fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> Started {
+    start(writable, move || {
+        let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
+        Served { bundles: bundles.clone(), content, users: None, tls: None }
+    })
 }
 
 /// Status and body of `url`.
@@ -117,7 +95,8 @@ fn a_note_goes_all_the_way() {
     let lock = bundle.lock().unwrap();
     let served =
         ServedBundle { name: "b".into(), digest: None, missing: vec![], lock, blobs: Arc::new(bundle) };
-    let here = server(vec![served], None);
+    let server = serving(vec![served], None);
+    let here = &server.address;
     let (status, by_name) = get(&format!("http://{here}/v2/team/hello/manifests/v1"));
     let read: Value = serde_json::from_str(&by_name).unwrap();
     assert_eq!((status, &read["layers"][0]["digest"]), (200, &json!(digest)));
@@ -127,7 +106,8 @@ fn a_note_goes_all_the_way() {
     assert!(get(&format!("http://{here}/")).1.contains("<th>note<th>"));
 
     // push: to a registry that takes it, and finds it there the second time
-    let there = server(vec![], Some(&dir.join("pushed")));
+    let pushed = serving(vec![], Some(&dir.join("pushed")));
+    let there = &pushed.address;
     assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Done]);
     assert_eq!(get(&format!("http://{there}/v2/team/hello/manifests/v1")).1, by_name);
     assert_eq!(notes(&run(dir, &format!("push DIR/b --to {there}"))), [Status::Present]);

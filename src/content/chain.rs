@@ -1,7 +1,7 @@
 //! Several readers of content as one, such as a delta and its bases; and what none of them has of some entries.
 
 use crate::content::Entry;
-use crate::content::{BlobRead, ContentError};
+use crate::content::{BlobRead, ContentError, Look};
 use crate::model::{Descriptor, Digest, Hasher};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
@@ -46,6 +46,16 @@ impl BlobRead for BlobChain {
             (Some(only), None) => only.open_whole(digest),
             _ => self.open(digest, 0),
         }
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        let mut looks = Vec::new();
+        for blobs in &self.0 {
+            if blobs.stat(digest)?.is_some() {
+                looks.extend(blobs.looks(digest)?);
+            }
+        }
+        Ok(looks)
     }
 }
 

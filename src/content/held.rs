@@ -1,6 +1,6 @@
 //! What of some content is here. What must be hashed for that is hashed on all processors, with progress.
 
-use super::{Entry, LocalSink, WriteError};
+use super::{Entry, LocalSink, Part, WriteError};
 use crate::model::{Descriptor, Digest};
 use crate::report::Progress;
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use std::thread;
 /// Everything that must be stored for the entries, each digest once.
 pub(crate) fn stored_once(entries: impl Iterator<Item = Entry>) -> Vec<Descriptor> {
     let mut seen = HashSet::new();
-    let parts = entries.flat_map(|entry| entry.parts).filter(|part| part.is_stored());
+    let parts = entries.flat_map(|entry| entry.parts).filter(Part::is_stored);
     parts.map(|part| part.descriptor).filter(|descriptor| seen.insert(descriptor.digest.clone())).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Content by digest that can be read from any offset.
 
+use super::look::Look;
 use crate::model::{Descriptor, Digest};
 use std::io::Read;
 
@@ -26,6 +27,24 @@ pub trait BlobRead: Send + Sync {
     /// As [`BlobRead::open`].
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         self.open(digest, 0)
+    }
+
+    /// How the files that hold the content look. As long as they look so, what was once hashed there is still there.
+    /// Empty for content that no file holds.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn looks(&self, _digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        Ok(Vec::new())
+    }
+
+    /// The content from `offset` on, for a caller that hashed all of it when its files looked as they do now. Only
+    /// decay is looked for, by a checksum, and no more memory is held than a reader needs.
+    ///
+    /// # Errors
+    /// As [`BlobRead::open`].
+    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.open(digest, offset)
     }
 
     /// The whole of a small piece, such as a manifest, checked against its digest and size.

@@ -2,7 +2,7 @@
 
 use super::{CheckStatus, CheckTarget};
 use crate::http::{Certificate, Inspection, Purpose, Request, Response, Transport, shown_url};
-use crate::registry::{Challenge, Credential, CredentialError, Sessions};
+use crate::registry::{Challenge, CredentialLookup, Sessions};
 use jiff::{Timestamp, ToSpan};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
@@ -222,12 +222,7 @@ impl Checker<'_> {
         }
     }
 
-    fn answered(
-        &mut self,
-        response: &Response,
-        account: &Result<Option<Credential>, CredentialError>,
-        trusted: bool,
-    ) {
+    fn answered(&mut self, response: &Response, account: &CredentialLookup, trusted: bool) {
         let status = response.status;
         let from = shown_url(&response.url);
         let verdict = match status.as_u16() {
@@ -247,7 +242,10 @@ impl Checker<'_> {
             Err(error) => (false, error.to_string()),
         };
         if account.is_err() {
-            self.add("sign-in", CheckStatus::No, &*whose, json!({"account": null}));
+            // it matters where the registry asks for an account
+            let asked = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            let verdict = if asked { CheckStatus::No } else { CheckStatus::Note };
+            self.add("sign-in", verdict, &*whose, json!({"account": null}));
         } else if status == StatusCode::UNAUTHORIZED {
             let facts = |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
             match Challenge::read(&response.headers) {

@@ -2,6 +2,9 @@
 
 use super::{Diagnostic, Node, nearest};
 
+/// The message for a single value where several may stand.
+const NO_LIST: &str = "this should be a list";
+
 /// The [`Diagnostic`] for an `error` from reading `text`.
 pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde_yaml::Error) -> Diagnostic {
     let start = error.location().map_or(0, |at| at.index().min(text.len()));
@@ -10,7 +13,11 @@ pub(super) fn explain(file: &str, text: &str, root: Option<&Node>, error: &serde
         let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
         start..word.map_or(text.len(), |length| start + length)
     });
-    let (message, help) = humanised(&error.to_string());
+    let (message, mut help) = humanised(&error.to_string());
+    let written = &text[span.clone()];
+    if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
+        help = Some(format!("write `[{written}]`"));
+    }
     Diagnostic { file: file.into(), text: text.into(), span, message, help }
 }
 
@@ -147,7 +154,7 @@ mod tests {
             fault("images:\n- digest: x\n"),
             "2:3 \"digest\": the key `platforms` is missing here; add `platforms: …`"
         );
-        assert_eq!(fault("images: x\n"), "1:9 \"x\": this should be a list");
+        assert_eq!(fault("images: x\n"), "1:9 \"x\": this should be a list; write `[x]`");
         assert_eq!(fault("images: [x]\n"), "1:10 \"x\": this should be a mapping of keys and values");
         assert_eq!(
             fault("images: []\nupstreams: {quay.io: no}\n"),

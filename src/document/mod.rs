@@ -4,6 +4,8 @@ mod archive;
 mod diagnostic;
 mod explain;
 mod file_kinds;
+#[cfg(test)]
+pub(crate) mod growth;
 mod line_index;
 mod location;
 mod nearest;

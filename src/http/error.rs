@@ -25,8 +25,12 @@ struct Text {
     /// What was asked for, where there is a better name for it than the URL.
     item: Option<String>,
     url: Option<String>,
+    /// `host:port` that was asked.
+    host: Option<String>,
     message: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    /// The host took the request and hung up.
+    hung_up: bool,
 }
 
 /// Classes of failed requests.
@@ -42,6 +46,8 @@ pub enum ErrorKind {
     ComeBack(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
+    /// The host has not answered often enough: it is asked nothing more in this run.
+    GivenUp,
     /// The server answered with another status that is no success.
     Status(u16),
     /// The server's answer breaks the protocol, or its bytes have another digest.
@@ -68,13 +74,15 @@ impl Error {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
         };
-        let text = Text { item: None, url: None, message: message.into(), source: None };
+        let text =
+            Text { item: None, url: None, host: None, message: message.into(), source: None, hung_up: false };
         Error { kind, status, codes: Vec::new(), text: Box::new(text) }
     }
 
     /// The same for a request to `url`.
     pub fn at(mut self, url: &Url) -> Error {
         self.text.url = Some(shown_url(url));
+        self.text.host = Some(host_port(url));
         self
     }
 
@@ -107,6 +115,28 @@ impl Error {
         self.text.url.as_deref()
     }
 
+    /// `host:port` that was asked.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.text.host.as_deref()
+    }
+
+    /// The same for a connection that ended after it had taken the request.
+    pub(super) fn hung_up(mut self, hung_up: bool) -> Error {
+        self.text.hung_up = hung_up;
+        self
+    }
+
+    /// Whether the host took the request and hung up. That may be about the request; no connection, and silence, are
+    /// about the host.
+    pub(super) fn is_hang_up(&self) -> bool {
+        self.text.hung_up
+    }
+
+    /// The words alone, without what they are about.
+    pub(super) fn message(&self) -> &str {
+        &self.text.message
+    }
+
     /// Whether the registry named this code, such as `NAME_UNKNOWN`.
     pub fn has_code(&self, code: &str) -> bool {
         self.codes.iter().any(|error| error.code == code)
@@ -136,6 +166,11 @@ impl std::error::Error for Error {
         let source = self.text.source.as_deref()?;
         Some(source)
     }
+}
+
+/// `host:port` with the scheme's default port filled in.
+pub(super) fn host_port(url: &Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
 }
 
 /// A URL as it may be shown: without userinfo, and with `?…` for a query.

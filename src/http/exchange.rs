@@ -1,7 +1,7 @@
 //! Sends a request once, and follows redirects hop by hop.
 
 use super::body::{Body, Response};
-use super::error::{Error, ErrorKind, shown_url};
+use super::error::{Error, ErrorKind, host_port, shown_url};
 use super::explain;
 use super::ledger::Purpose;
 use super::proxy::ProxyUrl;
@@ -11,7 +11,7 @@ use super::transport::Transport;
 use super::upload_watch::watched;
 use futures_util::StreamExt;
 use reqwest::Method;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, LOCATION};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
 use url::Url;
 
 impl Transport {
@@ -37,7 +37,17 @@ impl Transport {
                 return Err(invalid(format!("it redirects to {shown}, from https to {scheme}; refused")));
             }
             if target.origin() != hop.url.origin() {
+                if request.secret {
+                    let shown = shown_url(&target);
+                    let words =
+                        format!("it redirects to another host, {shown}, where no secret follows; refused");
+                    return Err(invalid(words));
+                }
                 hop.headers.remove(AUTHORIZATION);
+                let own = request.elsewhere.iter().find(|(origin, _)| *origin == target.origin());
+                if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok()) {
+                    hop.headers.insert(AUTHORIZATION, value);
+                }
                 hop.purpose = Purpose::Redirect;
             }
             hop.url = target;
@@ -62,7 +72,8 @@ impl Transport {
         };
         let limiter = self.limiter(url, request.feeds);
         let slot = limiter.slot().await;
-        if let Some(error) = limiter.refusal(request.metered) {
+        let given_up = || self.0.lost_hosts.check(&host_port(url));
+        if let Some(error) = limiter.refusal(request.metered).or_else(given_up) {
             return Err(error);
         }
         let asked = tokio::time::Instant::now();
@@ -109,7 +120,11 @@ impl Transport {
         };
         let inner = match sent {
             Ok(Ok(inner)) => Ok(inner),
-            Ok(Err(error)) => Err(explain::failure(url, route, &self.tls_profile(url, route), error).await),
+            Ok(Err(error)) => {
+                let hung_up = !error.is_connect();
+                let explained = explain::failure(url, route, &self.tls_profile(url, route), error).await;
+                Err(explained.hung_up(hung_up))
+            }
             Err(_) => {
                 let words = format!("nothing was answered for {} s", limit.as_secs());
                 Err(Error::new(ErrorKind::Network, words).at(url))
@@ -119,6 +134,7 @@ impl Transport {
             Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
+        self.0.lost_hosts.answered(&host_port(url));
         Ok(Response {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),

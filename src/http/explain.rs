@@ -2,7 +2,7 @@
 
 use super::causes::{TunnelError, causes, find};
 use super::connect;
-use super::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind, host_port};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
 use super::verifier::{Cause, Untrusted};
@@ -13,11 +13,6 @@ use url::Url;
 
 /// Where squid says what went wrong.
 const SQUID_ERROR: &str = "x-squid-error";
-
-/// `host:port` with the scheme's default port filled in.
-pub(super) fn host_port(url: &Url) -> String {
-    format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
-}
 
 /// The error for a 407. It is final: trying again would only lock the account.
 pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> Error {

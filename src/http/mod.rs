@@ -13,6 +13,7 @@ mod host_limiter;
 mod html_page;
 mod inspect;
 mod ledger;
+mod lost_hosts;
 mod no_proxy;
 mod probe;
 mod proxy;

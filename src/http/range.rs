@@ -2,7 +2,7 @@
 
 use super::body::Response;
 use super::error::Error;
-use super::explain::host_port;
+use super::error::host_port;
 use super::transport::Transport;
 use reqwest::StatusCode;
 use url::Url;

@@ -4,7 +4,7 @@ use super::body::Body;
 use super::ledger::Purpose;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use url::Url;
+use url::{Origin, Url};
 
 /// One request.
 #[derive(Clone)]
@@ -28,6 +28,10 @@ pub struct Request {
     pub feeds: bool,
     /// The origin that a mirror replaces.
     pub origin: Option<String>,
+    /// It carries a secret for this host alone, in a header or in its body: a redirect to another host is an error.
+    pub secret: bool,
+    /// `Authorization` for other hosts that a redirect may lead to.
+    pub elsewhere: Vec<(Origin, String)>,
 }
 
 impl Request {
@@ -43,6 +47,8 @@ impl Request {
             metered: false,
             feeds: false,
             origin: None,
+            secret: false,
+            elsewhere: Vec::new(),
         }
     }
 

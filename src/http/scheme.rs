@@ -1,12 +1,13 @@
 //! Chooses https or http for a registry host. The flag and the site decide; a private address without any setting is
 //! probed.
 
-use super::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind, host_port};
 use super::ledger::Purpose;
 use super::probe::{Protocol, may_probe, probe};
 use super::settings::HostRule;
 use super::transport::Transport;
 use std::sync::PoisonError;
+use tokio::time::Instant;
 use url::Url;
 
 impl Transport {
@@ -38,10 +39,15 @@ impl Transport {
         };
         let port = https.port_or_known_default().unwrap_or(443);
         let asking = || async {
+            if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
+                return Err(error);
+            }
             self.0.ledger.contact(&name, port, None, None, Purpose::Registry);
-            probe(&name, port, self.limits().connect).await
+            let began = Instant::now();
+            let probed = probe(&name, port, self.limits().connect).await;
+            probed.map_err(|error| self.lost(&host_port(&https), began, error.at(&https)))
         };
-        match cell.get_or_try_init(asking).await.map_err(|error| error.at(&https).about(host))? {
+        match cell.get_or_try_init(asking).await.map_err(|error| error.about(host))? {
             Protocol::Tls => Ok(https),
             Protocol::PlainHttp => http(),
         }

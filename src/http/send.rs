@@ -10,6 +10,7 @@ use super::transport::Transport;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// What the loop counts for one request.
 struct Tally {
@@ -29,6 +30,7 @@ impl Transport {
     /// returned, 4xx and 5xx included.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
         let retries = if request.retried { self.retries() } else { self.retries().once() };
+        let began = Instant::now();
         let mut tally = Tally { attempts: retries.start(), waits: 0, waited: Duration::ZERO, expired: false };
         loop {
             let result = self.follow(request).await;
@@ -37,7 +39,12 @@ impl Transport {
                 Err(error) if error.is_transient() => tally.attempts.fail(),
                 Err(_) => None,
             };
-            let Some(pause) = pause else { return result };
+            let Some(pause) = pause else {
+                return result.map_err(|error| match error.host().map(str::to_owned) {
+                    Some(host) if request.retried && error.is_transient() => self.lost(&host, began, error),
+                    _ => error,
+                });
+            };
             drop(result);
             tokio::time::sleep(pause).await;
         }

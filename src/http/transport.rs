@@ -1,8 +1,9 @@
 //! The transport: what all requests of a run share.
 
-use super::explain::host_port;
+use super::error::{Error, host_port};
 use super::host_limiter::HostLimiter;
 use super::ledger::Ledger;
+use super::lost_hosts::LostHosts;
 use super::probe::Protocol;
 use super::proxy::{ProxyRules, ProxyUrl};
 use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
@@ -13,6 +14,7 @@ use crate::report::Progress;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use url::Url;
 
 /// The transport. Cheap to clone; all clones share connections, limits and the ledger.
@@ -29,8 +31,12 @@ pub(super) struct Inner {
     sign_ins: ProxySignIns,
     /// Hosts whose answers to ranges are wrong.
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
+    /// Hosts that do not answer.
+    pub(super) lost_hosts: LostHosts,
     /// Hosts whose rate limit was shown.
     pub(super) rate_limits: Mutex<HashSet<String>>,
+    /// What was told once.
+    noted: Mutex<HashSet<String>>,
 }
 
 impl Transport {
@@ -44,13 +50,25 @@ impl Transport {
             protocols: Mutex::default(),
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
+            lost_hosts: LostHosts::default(),
             rate_limits: Mutex::default(),
+            noted: Mutex::default(),
         }))
     }
 
     /// The record of hosts.
     pub fn ledger(&self) -> &Ledger {
         &self.0.ledger
+    }
+
+    /// The error for a request to `host:port` that began at `began` and got no answer by all its attempts: `error`, or the
+    /// one for all requests to a host that is given up now.
+    pub(super) fn lost(&self, host: &str, began: Instant, error: Error) -> Error {
+        let Some(given_up) = self.0.lost_hosts.lost(host, began, self.limits().lost_rounds, &error) else {
+            return error;
+        };
+        self.note_once(&given_up.to_string());
+        given_up.caused_by(error)
     }
 
     /// Bounds.
@@ -61,6 +79,13 @@ impl Transport {
     /// Shows warnings.
     pub fn progress(&self) -> &Arc<dyn Progress> {
         &self.0.config.progress
+    }
+
+    /// Tells `line` to whoever watches, unless this run has told it before.
+    pub fn note_once(&self, line: &str) {
+        if self.0.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned()) {
+            self.progress().note(line);
+        }
     }
 
     /// The sign-in to this proxy.

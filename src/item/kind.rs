@@ -43,6 +43,11 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     /// Its tag in each of them.
     fn tag(&self) -> String;
 
+    /// The tags that signatures and other referrers of it have at a destination, with what stands at each.
+    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
+        Vec::new()
+    }
+
     /// The repository under which our own registry offers it beside its destinations.
     fn own_repository(&self) -> String;
 

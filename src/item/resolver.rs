@@ -7,7 +7,7 @@ use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
 use crate::upstream::Upstreams;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
@@ -52,7 +52,7 @@ impl From<Error> for Cause {
             ErrorKind::Denied => "upstream refuses access",
             ErrorKind::Proxy(_) => "the proxy does not let it through",
             ErrorKind::ComeBack(_) => "upstream asked to come back later",
-            ErrorKind::Network => "upstream was not reached",
+            ErrorKind::Network | ErrorKind::GivenUp => "upstream was not reached",
             ErrorKind::Status(_) => "upstream answered with an error",
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
@@ -83,14 +83,12 @@ pub struct Resolver {
     progress: Arc<dyn Progress>,
     /// The tags of each repository, listed once.
     listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
-    /// What was told once.
-    noted: Mutex<HashSet<String>>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        Resolver { sessions, disk, progress, listings: Mutex::default(), noted: Mutex::default() }
+        Resolver { sessions, disk, progress, listings: Mutex::default() }
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -118,10 +116,7 @@ impl Resolver {
 
     /// Tells `line` to whoever watches, unless this run has told it before.
     pub(crate) fn note_once(&self, line: &str) {
-        let mut noted = self.noted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if noted.insert(line.to_owned()) {
-            self.progress.note(line);
-        }
+        self.sessions.transport().note_once(line);
     }
 
     /// A manifest by tag or digest. `known` is read from the store if that has it.

@@ -28,29 +28,46 @@ pub struct Collision {
 
 /// The first two items of `lock` that would get one name but have different digests.
 pub(crate) fn collision(mapping: &Mapping, lock: &Lock) -> Option<Collision> {
-    let mut taken: BTreeMap<String, &dyn LockedItem> = BTreeMap::new();
+    let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
     for item in lock.items() {
-        let tag = item.tag();
+        let own = item.tag();
         for place in item.destinations(mapping) {
-            let place = format!("{place}:{tag}");
-            match taken.get(&place) {
-                Some(first) if first.digest() != item.digest() => {
-                    let source = item.source();
-                    return Some(Collision {
-                        place,
-                        first: first.name().into_owned(),
-                        first_digest: first.digest().clone(),
-                        second: item.name().into_owned(),
-                        second_digest: item.digest().clone(),
-                        fix: format!("{source}: {}", source.replace(':', "_")),
-                    });
-                }
-                Some(_) => {}
-                None => {
-                    taken.insert(place, item);
+            let referrers = item.referrer_tags();
+            for (tag, digest) in referrers.into_iter().chain([(&*own, item.digest())]) {
+                let place = format!("{place}:{tag}");
+                // an image with two tags has its signatures once
+                let is_same = |first: &&(&dyn LockedItem, &Digest)| {
+                    first.1 == digest || (tag != own && first.0.source() == item.source())
+                };
+                match taken.get(&place).filter(|first| !is_same(first)) {
+                    Some(first) => return Some(Collision::new(place, *first, (item, digest))),
+                    None => drop(taken.entry(place).or_insert((item, digest))),
                 }
             }
         }
     }
     None
+}
+
+impl Collision {
+    fn new(
+        place: String,
+        first: (&dyn LockedItem, &Digest),
+        second: (&dyn LockedItem, &Digest),
+    ) -> Collision {
+        let source = second.0.source();
+        // a signature has no name of its own
+        let name = |(item, digest): (&dyn LockedItem, &Digest)| match item.digest() == digest {
+            true => item.name().into_owned(),
+            false => format!("what refers to {}", item.name()),
+        };
+        Collision {
+            place,
+            first: name(first),
+            first_digest: first.1.clone(),
+            second: name(second),
+            second_digest: second.1.clone(),
+            fix: format!("{source}: {}", source.replace(':', "_")),
+        }
+    }
 }

@@ -75,6 +75,21 @@ macro_rules! document {
                 $($(#[cfg($only)])* self.$section.shrink_to_fit();)*
             }
 
+            /// A name that two items of one kind have.
+            pub(super) fn twice(&self) -> Option<String> {
+                let mut twice = None;
+                $(
+                    $(#[cfg($only)])*
+                    {
+                        let mut keys: Vec<_> = self.$section.iter().map(ItemKind::key).collect();
+                        keys.sort_unstable();
+                        let same = keys.windows(2).find(|pair| pair[0] == pair[1]);
+                        twice = twice.or(same.map(|pair| pair[0].to_string()));
+                    }
+                )*
+                twice
+            }
+
             /// Sorts the items by name.
             pub fn sort(&mut self) {
                 $($(#[cfg($only)])* self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*

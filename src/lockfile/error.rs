@@ -35,9 +35,10 @@ pub enum LockError {
         /// The content.
         why: String,
     },
-    /// Its version is newer than this landfall.
+    /// Its version is not 1.
     #[error(
-        "{path}: lock version {found} is not known to this landfall (it reads version 1); use a newer landfall"
+        "{path}: lock version {found} is not known to this landfall (it reads version 1); {}",
+        if *found > 1 { "use a newer landfall" } else { "write it anew with `landfall lock`" }
     )]
     Version {
         /// The file.

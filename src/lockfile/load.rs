@@ -23,7 +23,8 @@ impl Lock {
         if lock.version != 1 {
             return Err(LockError::Version { path: file.into(), found: lock.version });
         }
-        let fault = lock.items().find_map(LockedItem::fault);
+        let twice = || lock.twice().map(|name| format!("{name} stands in it twice"));
+        let fault = lock.items().find_map(LockedItem::fault).or_else(twice);
         match fault {
             Some(why) => Err(LockError::Content { path: file.into(), why }),
             None => Ok(lock),

@@ -134,6 +134,41 @@ fn what_no_lock_says_is_refused() {
 }
 
 #[test]
+fn two_items_of_one_name_are_refused() {
+    let mut lock = sample();
+    lock.images.push(lock.images[0].clone());
+    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    assert!(told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"), "{told}");
+    let mut lock = sample();
+    lock.files.insert(0, File { digest: digest("other"), ..lock.files[0].clone() });
+    assert!(Lock::parse("l", &lock.to_text()).unwrap_err().to_string().contains("stands in it twice"));
+}
+
+#[test]
+fn two_signatures_that_would_get_one_tag_are_told() {
+    use crate::model::Mapping;
+    let mapping = Mapping::to("r:5".parse().unwrap());
+    let mut lock = sample();
+    let first = lock.images[0].clone();
+    // the same image from another host, with its signature
+    let mut second =
+        Image { name: "ghcr.io/prometheus/node-exporter:v1.9.0".parse().unwrap(), ..first.clone() };
+    lock.images.push(second.clone());
+    assert_eq!(collision(&mapping, &lock), None);
+    second.referrers.as_mut().unwrap()[0].digest = digest("another signature");
+    lock.images[1] = second.clone();
+    let told = collision(&mapping, &lock).unwrap().to_string();
+    assert!(told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be two things"), "{told}");
+    assert!(
+        told.contains("what refers to ghcr.io/prometheus") && told.contains("what refers to quay.io/"),
+        "{told}"
+    );
+    // the tags of one repository are what they are
+    lock.images[1] = Image { name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(), ..second };
+    assert_eq!(collision(&mapping, &lock), None);
+}
+
+#[test]
 fn a_newer_version_and_bad_lines_are_refused() {
     assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
     assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));

@@ -1,18 +1,25 @@
 //! Checks one manifest, value by value, and expands its variables and lists into items.
 
+use super::faults::Faults;
 use super::items::{Items, Located};
+use super::lists::Format;
 use super::schema::{Document, EndpointEntry, ListFormat, Missing};
 use super::wanted::Endpoint;
 use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
 use crate::item::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
 use crate::lockfile::Accepted;
+use crate::model::Platform;
 use std::rc::Rc;
 
-/// Checks `document`, read from `text`, with the lists that it names.
+/// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to `faults`.
+///
+/// # Errors
+/// The first fault of the variables: without them no other value is known.
 pub(super) fn check(
     document: &Document,
     text: &Rc<SourceText>,
     lists: &[(ListFormat, Rc<SourceText>)],
+    faults: &mut Faults,
 ) -> Checked<Items> {
     let here = |node: &Node| SourceSpan::new(text, node.span());
     let root = &text.root;
@@ -25,48 +32,68 @@ pub(super) fn check(
         };
         SourceSpan::new(text, span)
     })?;
-    let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)))?;
+    let platforms = platforms(&document.platforms, |index| here(root.get("platforms").item(index)));
+    let platforms = faults.take(platforms).unwrap_or_default();
     let reader = EntryReader { text, vars, platforms, referrers: document.referrers };
     let mut items = Items::default();
-    read_entries(document, &reader, &mut items)?;
+    read_entries(document, &reader, &mut items, faults);
     for (format, list) in lists {
-        for (reference, span) in format.0.read(list)? {
-            let value = listed(&reference, &span, &reader)?;
-            items.images.push(Located { value, span, listed: true });
-        }
+        read_list(format.0, list, &reader, &mut items, faults);
     }
     let checker = Checker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
-        checker.missing(entry, root.get("missing").item(index), &mut items)?;
+        faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
     }
     for (index, entry) in document.endpoints.iter().enumerate() {
-        checker.endpoint(entry, root.get("endpoints").item(index), &mut items)?;
+        faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
     }
     items.names.extend(document.metadata.iter().map(|metadata| metadata.name.clone()));
     for (index, entry) in document.exclude.iter().enumerate() {
-        let span = here(root.get("exclude").item(index));
-        for binding in checker.0.vars.bindings(&[Field::new(entry, span.clone())])? {
-            let value = exclusion(&binding.fill(entry), &span)?;
-            items.exclude.push(Located { value, span: span.clone(), listed: false });
-        }
+        faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }
     Ok(items)
+}
+
+/// Checks a list that is given in place of a manifest.
+pub(super) fn plain_list(
+    format: &Format,
+    list: &Rc<SourceText>,
+    platforms: Vec<Platform>,
+    faults: &mut Faults,
+) -> Items {
+    let mut items = Items::default();
+    let reader = EntryReader { text: list, vars: Vars::default(), platforms, referrers: true };
+    read_list(format, list, &reader, &mut items, faults);
+    items
+}
+
+/// Reads the images of a list.
+fn read_list(
+    format: &Format,
+    list: &Rc<SourceText>,
+    reader: &EntryReader<'_>,
+    items: &mut Items,
+    faults: &mut Faults,
+) {
+    for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
+        let value = faults.take(listed(&reference, &span, reader));
+        items.images.extend(value.map(|value| Located { value, span, listed: true }));
+    }
 }
 
 macro_rules! entries {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// Reads the entries of each kind.
-        fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items) -> Checked<()> {
+        fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items, faults: &mut Faults) {
             $(
                 $(#[cfg($only)])*
                 for (index, entry) in document.$section.iter().enumerate() {
                     let node = reader.text.root.get(stringify!($section)).item(index);
-                    let wishes = <$kind as ItemKind>::read(entry, node, reader)?;
+                    let wishes = faults.take(<$kind as ItemKind>::read(entry, node, reader));
                     let item = |(value, span)| Located { value, span, listed: false };
-                    items.$section.extend(wishes.into_iter().map(item));
+                    items.$section.extend(wishes.into_iter().flatten().map(item));
                 }
             )*
-            Ok(())
         }
     };
 }
@@ -81,19 +108,28 @@ impl Checker<'_> {
         let fields = [
             Field::new(&entry.r#ref, at.clone()),
             Field::new(&entry.reason, self.0.here(node.get("reason"))),
+            Field::new(&entry.until, until_at.clone()),
         ];
-        let until: Option<jiff::civil::Date> = entry.until.parse().ok();
-        if until.is_none_or(|date| date.to_string() != entry.until) {
-            let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
-            return Err(until_at.fault(format!("`{}` is no date", entry.until), help));
-        }
         self.not_blank(&entry.reason, node.get("reason"), "the reason is for whoever reads the report")?;
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
             let (kind, name) = locked_name(&reference, &at)?;
-            let reason = binding.fill(&entry.reason);
-            let value = Accepted { kind, name, reason, until: entry.until.clone() };
+            let (reason, until) = (binding.fill(&entry.reason), binding.fill(&entry.until));
+            let date: Option<jiff::civil::Date> = until.parse().ok();
+            if date.is_none_or(|date| date.to_string() != until) {
+                let help = Some("write the last day on which the loss is accepted, as in 2027-01-31".into());
+                return Err(until_at.fault(format!("`{until}` is no date"), help));
+            }
+            let value = Accepted { kind, name, reason, until };
             items.missing.push(Located { value, span: at.clone(), listed: false });
+        }
+        Ok(())
+    }
+
+    fn exclude(&self, entry: &str, span: SourceSpan, items: &mut Items) -> Checked<()> {
+        for binding in self.0.vars.bindings(&[Field::new(entry, span.clone())])? {
+            let value = exclusion(&binding.fill(entry), &span)?;
+            items.exclude.push(Located { value, span: span.clone(), listed: false });
         }
         Ok(())
     }

@@ -23,6 +23,13 @@ macro_rules! items {
         }
 
         impl Items {
+            /// Whether nothing is asked for, excluded or accepted as lost.
+            pub(super) fn is_empty(&self) -> bool {
+                let all = [self.missing.is_empty(), self.endpoints.is_empty(), self.exclude.is_empty()];
+                $($(#[cfg($only)])* if !self.$section.is_empty() { return false; })*
+                !all.contains(&false)
+            }
+
             /// Adds all that `other` asks for.
             pub(super) fn append(&mut self, mut other: Items) {
                 self.names.append(&mut other.names);

@@ -1,9 +1,13 @@
 //! Reads the files and folders that the command line names into [`Wanted`].
 
+use super::faults::Faults;
 use super::items::Items;
+use super::lists::format_of;
 use super::schema::{Document, List, ListFormat};
 use super::{Wanted, check, merge};
 use crate::document::{self, Diagnostic, SourceSpan, SourceText, is_leftover, is_pipe, nearest};
+use crate::item::Checked;
+use crate::model::Platform;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -25,9 +29,25 @@ pub enum Error {
          folders below it are not"
     )]
     NoManifest(PathBuf),
-    /// A file has an error.
+    /// Platforms are given where every image comes from a manifest.
+    #[error(
+        "--platform is for plain lists, and none is given here: a manifest names its own with `platforms:`"
+    )]
+    NoList,
+    /// The files have faults.
     #[error(transparent)]
-    Document(#[from] Box<Diagnostic>),
+    Documents(Faults),
+}
+
+impl Error {
+    /// The file or folder that it is about first.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Error::Open { path, .. } | Error::NoManifest(path) => path,
+            Error::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
+            Error::NoList => Path::new(""),
+        }
+    }
 }
 
 /// The keys that say what a document is.
@@ -47,27 +67,68 @@ const OTHER_KINDS: [&str; 1] = ["Site"];
 /// Keys of manifests for later releases.
 const LATER: [&str; 2] = ["charts", "packages"];
 
-/// Reads and merges the manifests at `paths`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
+/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images of another tool, in one
+/// of the formats of `lists:`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
 /// below it, and skips other documents of landfall. The order of `paths` changes nothing but places.
 ///
 /// # Errors
 /// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
 pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
-    let mut all = Vec::new();
+    load_for(paths, &[])
+}
+
+/// As [`load`], with the platforms for the images of plain lists, which cannot name any themselves.
+///
+/// # Errors
+/// As [`load`], and when platforms are given, and no plain list.
+pub(crate) fn load_for(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, Error> {
+    let (mut all, mut faults) = (Vec::new(), Faults::default());
+    let mut lists = 0;
     for path in paths {
         if !path.is_dir() {
-            all.extend(read(path, false)?);
+            let (name, content) = (path.display().to_string(), content(path)?);
+            let format = if is_document(&content) { None } else { format_of(&content) };
+            if let Some(format) = format {
+                let list = SourceText::plain(name, content);
+                all.push(check::plain_list(format, &list, platforms.to_vec(), &mut faults));
+                lists += 1;
+                continue;
+            }
+            let read = read(path, &SourceText::yaml(name, content), false, &mut faults);
+            all.extend(faults.take(read).flatten());
             continue;
         }
         let before = all.len();
         for file in folder(path)? {
-            all.extend(read(&file, true)?);
+            let text = SourceText::yaml(file.display().to_string(), content(&file)?);
+            let read = read(&file, &text, true, &mut faults);
+            all.extend(faults.take(read).flatten());
         }
-        if all.len() == before {
+        if all.len() == before && faults.is_empty() {
             return Err(Error::NoManifest(path.clone()));
         }
     }
-    Ok(merge::merge(all)?)
+    if lists == 0 && !platforms.is_empty() {
+        return Err(Error::NoList);
+    }
+    // what is missing because of a fault would be a fault itself
+    let wanted = if faults.is_empty() { merge::merge(all, &mut faults) } else { Wanted::default() };
+    if faults.is_empty() { Ok(wanted) } else { Err(Error::Documents(faults)) }
+}
+
+/// The content of a file, without the byte order mark that editors on Windows begin it with.
+fn content(path: &Path) -> Result<String, Error> {
+    let open = |source| Error::Open { path: path.into(), source };
+    if is_pipe(path) {
+        return Err(open(std::io::Error::other("it is no regular file")));
+    }
+    let content = std::fs::read_to_string(path).map_err(open)?;
+    Ok(content.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// Whether a text means to be a document of landfall.
+fn is_document(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:"))
 }
 
 /// The YAML files of a folder, sorted.
@@ -86,24 +147,21 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
-fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
-    let open = |source| Error::Open { path: path.into(), source };
-    if is_pipe(path) {
-        return Err(open(std::io::Error::other("it is no regular file")));
-    }
-    let content = std::fs::read_to_string(path).map_err(open)?;
-    // editors on Windows begin files with a byte order mark
-    let content = content.trim_start_matches('\u{feff}').to_owned();
-    let text = SourceText::yaml(path.display().to_string(), content);
+fn read(
+    path: &Path,
+    text: &Rc<SourceText>,
+    may_be_other: bool,
+    faults: &mut Faults,
+) -> Checked<Option<Items>> {
     let head: Head = document::read(&text.file, &text.text)?;
-    if !is_manifest(&head, &text, may_be_other)? {
+    if !is_manifest(&head, text, may_be_other)? {
         return Ok(None);
     }
     for key in LATER {
         if let Some(span) = text.root.key_span(key) {
             let message = format!("this release of landfall does not know `{key}` yet");
             let help = Some(format!("take `{key}` out, or use a release that carries {key}"));
-            return Err(SourceSpan::new(&text, span).fault(message, help).into());
+            return Err(SourceSpan::new(text, span).fault(message, help));
         }
     }
     let document: Document = document::read(&text.file, &text.text)?;
@@ -112,12 +170,18 @@ fn read(path: &Path, may_be_other: bool) -> Result<Option<Items>, Error> {
         .lists
         .iter()
         .enumerate()
-        .map(|(index, list)| {
-            let at = SourceSpan::new(&text, text.root.get("lists").item(index).get("file").span());
-            read_list(list, base, &at)
+        .filter_map(|(index, list)| {
+            let at = SourceSpan::new(text, text.root.get("lists").item(index).get("file").span());
+            faults.take(read_list(list, base, &at))
         })
-        .collect::<Result<_, _>>()?;
-    Ok(Some(check::check(&document, &text, &lists)?))
+        .collect();
+    let before = faults.is_empty();
+    let items = check::check(&document, text, &lists, faults)?;
+    if before && faults.is_empty() && items.is_empty() {
+        let help = Some("write `images:`, `files:` or `lists:`".into());
+        return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
+    }
+    Ok(Some(items))
 }
 
 fn read_list(

@@ -1,5 +1,6 @@
 //! Merges the items of several manifests: applies exclusions, joins equal items, refuses contradictions.
 
+use super::faults::Faults;
 use super::items::{Items, Located};
 use super::wanted::{Endpoint, Wanted};
 use crate::document::{Diagnostic, SourceSpan, nearest};
@@ -13,8 +14,8 @@ type Merged<T> = Result<T, Box<Diagnostic>>;
 
 macro_rules! merge {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
-        /// Puts together what `all` ask for.
-        pub(super) fn merge(all: Vec<Items>) -> Merged<Wanted> {
+        /// Puts together what `all` ask for. What contradicts goes to `faults`.
+        pub(super) fn merge(all: Vec<Items>, faults: &mut Faults) -> Wanted {
             let mut sum = Items::default();
             all.into_iter().for_each(|items| sum.append(items));
             for exclude in &sum.exclude {
@@ -27,7 +28,7 @@ macro_rules! merge {
                     }
                 )*
                 if !is_there {
-                    return Err(excludes_nothing(exclude, &known));
+                    faults.push(excludes_nothing(exclude, &known));
                 }
             }
             let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
@@ -37,18 +38,18 @@ macro_rules! merge {
                 let $section = {
                     let mut items = sum.$section;
                     items.retain(|item| !excluded(&|by| <$kind as ItemKind>::is_excluded(&item.value, by)));
-                    unite(items, |wish| <$kind as ItemKind>::wished(wish).clone(), join_wishes::<$kind>)?
+                    unite(items, |wish| <$kind as ItemKind>::wished(wish).clone(), join_wishes::<$kind>, faults)
                 };
             )*
             $(
                 $(#[cfg($only)])*
                 for item in &$section {
-                    one_item_a_url(&mut urls, item, <$kind as ItemKind>::urls(&item.value))?;
+                    faults.take(one_item_a_url(&mut urls, item, <$kind as ItemKind>::urls(&item.value)));
                 }
             )*
-            let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing)?;
-            let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints)?;
-            Ok(Wanted {
+            let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing, faults);
+            let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints, faults);
+            Wanted {
                 name: sum.names.pop_first().filter(|_| sum.names.is_empty()),
                 $(
                     $(#[cfg($only)])*
@@ -56,7 +57,7 @@ macro_rules! merge {
                 )*
                 missing: missing.into_iter().map(|item| item.value).collect(),
                 endpoints: endpoints.into_iter().map(|item| item.value).collect(),
-            })
+            }
         }
 
         $(
@@ -92,7 +93,8 @@ fn unite<T, K: Ord>(
     items: Vec<Located<T>>,
     key: impl Fn(&T) -> K,
     join: impl Fn(&mut Located<T>, &Located<T>) -> Merged<()>,
-) -> Merged<Vec<Located<T>>>
+    faults: &mut Faults,
+) -> Vec<Located<T>>
 where
     T: Named,
 {
@@ -107,14 +109,15 @@ where
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
                 if last.same_file(&item.span) && !item.listed {
-                    return Err(twice(last, &item));
+                    faults.push(twice(last, &item));
+                    continue;
                 }
-                join(first, &item)?;
+                faults.take(join(first, &item));
                 *last = item.span;
             }
         }
     }
-    Ok(united.into_values().map(|(item, _)| item).collect())
+    united.into_values().map(|(item, _)| item).collect()
 }
 
 fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {

@@ -6,6 +6,7 @@
 
 mod check;
 mod draft;
+mod faults;
 mod items;
 mod lists;
 mod load;
@@ -17,6 +18,8 @@ mod wanted;
 mod tests;
 
 pub(crate) use draft::{DraftEntry, DraftItem, draft};
+pub(crate) use lists::is_list;
+pub(crate) use load::load_for;
 pub use load::{Error, load};
 pub(crate) use schema::Document;
 pub use wanted::Wanted;

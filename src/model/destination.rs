@@ -20,6 +20,11 @@ pub struct Target {
 )]
 pub struct TargetError(String);
 
+/// What was written where a host stands, for a message: without user name and password.
+pub(crate) fn without_userinfo(text: &str) -> String {
+    text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
+}
+
 impl FromStr for Target {
     type Err = TargetError;
 
@@ -32,7 +37,7 @@ impl FromStr for Target {
         let port = registry.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map(|(_, port)| port);
         let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
         if text.contains("://") || !host_ok || !port_ok || !(prefix.is_empty() || is_repository(prefix)) {
-            return Err(TargetError(text.into()));
+            return Err(TargetError(without_userinfo(text)));
         }
         Ok(Target { registry: registry.to_ascii_lowercase(), prefix: prefix.into() })
     }

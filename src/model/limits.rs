@@ -45,6 +45,9 @@ pub struct Limits {
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
+    /// After how many rounds of requests without an answer a host is given up that has answered before, or that hangs up.
+    /// Another is given up when the first request to it has used up its attempts.
+    pub lost_rounds: u32,
     /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
     pub waits: u32,
     /// The first pause between attempts, roughly; each later one is twice as long.
@@ -72,9 +75,19 @@ pub struct Limits {
     pub idle: Duration,
     /// Longest time to the response after the last byte of an upload: a registry may first hash and move a large blob.
     pub upload_answer: Duration,
-    /// Connections that `serve` keeps open at one time.
+    /// Blobs that `serve` hashes at one time.
+    pub hashing: usize,
+    /// Connections that `serve` keeps open at one time (`--max-connections`).
     pub connections: usize,
-    /// Uploads to `serve` that are open at one time.
+    /// Requests that `serve` answers at one time (`--max-requests`).
+    pub requests: usize,
+    /// How long a connection to `serve` may be idle, or a client may take for the head of a request (`--keep-alive`).
+    pub keep_alive: Duration,
+    /// How long a client of `serve` may stand still in the middle of a body, sent or received (`--stall`).
+    pub stall: Duration,
+    /// How long an upload to `serve` may be unused (`--upload-expiry`).
+    pub upload_expiry: Duration,
+    /// Uploads to `serve` that are open at one time (`--max-uploads`).
     pub uploads: usize,
 }
 
@@ -101,6 +114,7 @@ impl Default for Limits {
             pages: 64,
             redirects: 10,
             attempts: 5,
+            lost_rounds: 3,
             waits: 20,
             backoff: Duration::from_millis(300),
             backoff_most: Duration::from_secs(30),
@@ -114,7 +128,12 @@ impl Default for Limits {
             first_byte_proxied: Duration::from_mins(10),
             idle: Duration::from_mins(1),
             upload_answer: Duration::from_mins(10),
-            connections: 1024,
+            hashing: 4,
+            connections: 4096,
+            requests: 1024,
+            keep_alive: Duration::from_mins(2),
+            stall: Duration::from_mins(1),
+            upload_expiry: Duration::from_hours(1),
             uploads: 1024,
         }
     }

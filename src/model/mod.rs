@@ -17,9 +17,9 @@ mod size;
 
 pub use date::today;
 pub use descriptor::Descriptor;
-pub(crate) use destination::host_component;
 pub(crate) use destination::{Destination, DestinationRules, TargetError};
 pub use destination::{Mapping, Target};
+pub(crate) use destination::{host_component, without_userinfo};
 pub use digest::{Algorithm, Digest};
 pub(crate) use digest::{DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};

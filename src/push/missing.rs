@@ -72,7 +72,7 @@ async fn one(
     };
     let top = &entry.top.digest;
     let trimmed = entry.trimmed().map(|part| &part.descriptor.digest);
-    let mut missing = presence.missing(&entry, delivery).await?;
+    let mut missing = presence.missing(&entry, &delivery.destination.repository).await?;
     missing.dedup();
     let mut missing: Vec<_> =
         missing.into_iter().map(|digest| absent(digest, "it is not there".into())).collect();

@@ -86,7 +86,7 @@ pub(super) async fn standings(
 
 /// Whether all of the entry is there. What the registry refuses to say is brought again.
 async fn is_whole(presence: &Presence<'_>, entry: &Entry, delivery: &Delivery) -> Result<bool, Error> {
-    match presence.missing(entry, delivery).await {
+    match presence.missing(entry, &delivery.destination.repository).await {
         Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(false),
         missing => Ok(missing?.is_empty()),
     }

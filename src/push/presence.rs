@@ -1,6 +1,5 @@
-//! What of an entry stands at its destination: every manifest and blob is asked for, each once in a repository.
+//! What of an entry stands in a repository: every manifest and blob is asked for, each once.
 
-use super::plan::Delivery;
 use crate::content::{Entry, Part};
 use crate::http::Error;
 use crate::model::Digest;
@@ -14,24 +13,26 @@ pub(super) struct Presence<'a> {
     session: &'a Session,
     /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them later.
     blobs: bool,
-    answers: Mutex<HashMap<(String, Digest), Arc<OnceCell<bool>>>>,
+    answers: Mutex<HashMap<(String, Digest), Answer>>,
 }
+
+/// Whether something is there, for all who ask.
+type Answer = Arc<OnceCell<bool>>;
 
 impl<'a> Presence<'a> {
     pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {
         Presence { session, blobs, answers: Mutex::default() }
     }
 
-    /// The parts of `entry` that are not at the destination. The trimmed index stands in for the whole one.
+    /// The parts of `entry` that are not in `repository`. The trimmed index stands in for the whole one.
     ///
     /// # Errors
     /// When the registry cannot say.
     pub(super) async fn missing<'e>(
         &self,
         entry: &'e Entry,
-        delivery: &Delivery,
+        repository: &str,
     ) -> Result<Vec<&'e Digest>, Error> {
-        let repository = &delivery.destination.repository;
         let trimmed = entry.trimmed();
         let is_trimmed = |part: &&Part| trimmed.is_some_and(|trimmed| trimmed == *part);
         let mut missing = Vec::new();

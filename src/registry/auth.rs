@@ -1,17 +1,18 @@
-//! The sign-in to one registry: answers its challenges by Basic or Bearer, and ends it for all workers where the registry
-//! refuses the account.
+//! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for each scope. What is refused
+//! to an account stands in its [`Standing`].
 
 use super::challenge::Challenge;
-use super::credential::{Credential, Secret};
+use super::credential::{Credential, CredentialLookup, Secret};
+use super::foreign::ForeignTokens;
 use super::keychain::Keychain;
 use super::scope::Scope;
+use super::standing::{Standing, Turn};
 use super::token::{Authorization, Token, realm_url};
-use crate::http::{Error, ErrorKind, Transport};
-use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
+use crate::http::{Error, ErrorKind, Purpose, Request, Transport};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 /// The state of authentication with one registry.
@@ -23,12 +24,16 @@ pub(super) struct Auth {
     /// Credentials may be sent: the scheme was not found by probing.
     trusted: bool,
     scheme: Mutex<Scheme>,
-    /// The registry has taken a request: this way of signing in works.
-    proven: AtomicBool,
-    /// Held until then, so that one worker alone gets the challenge and presents an account first.
-    first: tokio::sync::Mutex<()>,
+    standings: Mutex<HashMap<Option<Credential>, Arc<Standing>>>,
     pub(super) tokens: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<Option<Token>>>>>,
-    refused: Mutex<Option<Error>>,
+    pub(super) foreign: ForeignTokens,
+}
+
+/// Who signs a request, and how they stand here.
+pub(super) struct Signer {
+    /// The account; `None` while the registry has asked for none, and where there is none.
+    pub(super) account: Option<Credential>,
+    pub(super) standing: Arc<Standing>,
 }
 
 /// How the registry wants requests signed.
@@ -58,10 +63,9 @@ impl Auth {
             keychain,
             trusted,
             scheme: Mutex::new(Scheme::None),
-            proven: AtomicBool::new(false),
-            first: tokio::sync::Mutex::default(),
+            standings: Mutex::default(),
             tokens: Mutex::default(),
-            refused: Mutex::default(),
+            foreign: ForeignTokens::default(),
         }
     }
 
@@ -80,36 +84,51 @@ impl Auth {
         }
     }
 
-    /// The refusal of an account, which is final.
-    pub(super) fn final_refusal(&self) -> Result<(), Error> {
-        self.refused.lock().ok().and_then(|refused| refused.clone()).map_or(Ok(()), Err)
+    fn standing(&self, account: Option<&Credential>) -> Arc<Standing> {
+        let mut standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
+        standings.entry(account.cloned()).or_default().clone()
     }
 
-    /// Waits until a sign-in is known to work, or gives the caller the turn to try it.
-    pub(super) async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        if self.proven.load(Ordering::Acquire) {
-            return None;
+    /// Who signs requests of this scope.
+    async fn signer(&self, scope: &Scope) -> Signer {
+        let account = match self.scheme() {
+            Scheme::None => None,
+            // why there is none is told where one is needed
+            Scheme::Basic | Scheme::Bearer { .. } => self.account(scope).await.unwrap_or_default(),
+        };
+        Signer { standing: self.standing(account.as_ref()), account }
+    }
+
+    /// Who signs the next request of this scope, once it may be sent: with others, or alone in its turn.
+    pub(super) async fn enter(&self, scope: &Scope) -> (Signer, Option<Turn>) {
+        loop {
+            let signer = self.signer(scope).await;
+            let turn = signer.standing.turn().await;
+            // whoever had the turn before may have been asked for an account
+            if self.signer(scope).await.account == signer.account {
+                return (signer, turn);
+            }
         }
-        let turn = self.first.lock().await;
-        (!self.proven.load(Ordering::Acquire)).then_some(turn)
-    }
-
-    /// The registry took a request.
-    pub(super) fn accepted(&self) {
-        self.proven.store(true, Ordering::Release);
     }
 
     /// The `Authorization` header for a request; `None` where the registry has asked for none so far.
-    pub(super) async fn authorization(&self, scope: &Scope) -> Result<Option<Authorization>, Error> {
-        self.final_refusal()?;
+    ///
+    /// # Errors
+    /// Where the account is refused, or no token is given.
+    pub(super) async fn authorization(
+        &self,
+        scope: &Scope,
+        signer: &Signer,
+    ) -> Result<Option<Authorization>, Error> {
+        signer.standing.check(scope)?;
         match self.scheme() {
             Scheme::None => Ok(None),
             Scheme::Basic => {
-                let account = self.credential(scope).await?;
-                Ok(account.and_then(|account| account.secret.basic_header()).map(Authorization::new))
+                let header = signer.account.as_ref().and_then(|account| account.secret.basic_header());
+                Ok(header.map(Authorization::new))
             }
             Scheme::Bearer { realm, service } => {
-                Ok(Some(self.token(scope, &realm, service.as_deref()).await?))
+                Ok(Some(self.token(scope, &realm, service.as_deref(), signer).await?))
             }
         }
     }
@@ -117,26 +136,29 @@ impl Auth {
     /// Learns from a challenge. `sent` is the header that the registry refused.
     ///
     /// # Errors
-    /// When landfall cannot answer the challenge, or the registry refused the account: that is final for all.
+    /// When landfall cannot answer the challenge, or the registry refused an account that it never took: that is final
+    /// for all requests with it.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,
         url: &Url,
         scope: &Scope,
+        signer: &Signer,
         sent: Option<&str>,
     ) -> Result<(), Error> {
         match Challenge::read(headers) {
             Ok(Challenge::Basic) => {
-                let account = self.credential(scope).await?;
-                let refused = sent.is_some_and(|sent| sent.starts_with("Basic "));
-                match account {
-                    Some(account) if refused => Err(self.refuse(&account)),
-                    Some(_) => {
-                        self.learn(Scheme::Basic);
-                        Ok(())
+                let Ok(Some(account)) = self.account(scope).await else {
+                    return Err(self.no_account(scope).await);
+                };
+                if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
+                    if !signer.standing.was_taken() {
+                        return Err(self.refuse(&account, &signer.standing));
                     }
-                    None => Err(self.no_account(scope)),
+                    signer.standing.doubt();
                 }
+                self.learn(Scheme::Basic);
+                Ok(())
             }
             Ok(Challenge::Bearer { realm, service, .. }) => {
                 let realm = realm_url(url, &realm).map_err(|error| error.about(&*self.host))?;
@@ -154,11 +176,34 @@ impl Auth {
         }
     }
 
+    /// The error for a request that was refused again although it was signed with `sent`: it is the account's where the
+    /// registry takes it for nothing any more, else that of the scope.
+    pub(super) async fn refused_again(&self, scope: &Scope, signer: &Signer, sent: Option<&str>) -> Error {
+        if let Some(account) = &signer.account
+            && let Some(sent) = sent.filter(|sent| sent.starts_with("Basic "))
+            && self.refuses_everywhere(sent).await
+        {
+            return self.refuse(account, &signer.standing);
+        }
+        self.denied(scope, StatusCode::UNAUTHORIZED).await
+    }
+
+    /// Whether the registry refuses `header` at its base, where every account that is good may ask.
+    async fn refuses_everywhere(&self, header: &str) -> bool {
+        let Ok(url) = self.base.join("/v2/") else { return false };
+        let request = Request::new(Method::GET, url, Purpose::Registry).header(AUTHORIZATION, header);
+        let Ok(response) = self.transport.send(&request).await else { return false };
+        let refused = response.status == StatusCode::UNAUTHORIZED;
+        response.discard().await;
+        refused
+    }
+
     /// The error for a request that the registry refuses although it was signed, or that could not be signed.
     pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> Error {
-        let who = match self.credential(scope).await {
+        let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
-            _ => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
+            Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
+            Err(fault) => format!("there is no account for it: {fault}"),
         };
         let what = if scope.push { "write to" } else { "read" };
         let words = format!("may not {what} {} ({}): {who}", scope.repository, status.as_u16());
@@ -167,33 +212,38 @@ impl Auth {
 
     /// A Basic `Authorization` with the account for `scope`, for an API that takes no tokens.
     pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, Error> {
-        self.final_refusal()?;
-        Ok(self.credential(scope).await?.and_then(|account| account.secret.basic_header()))
+        let Ok(Some(account)) = self.account(scope).await else { return Ok(None) };
+        self.standing(Some(&account)).check(scope)?;
+        Ok(account.secret.basic_header())
     }
 
     /// The account for `scope`, where credentials may be sent.
-    pub(super) async fn credential(&self, scope: &Scope) -> Result<Option<Credential>, Error> {
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub(super) async fn account(&self, scope: &Scope) -> CredentialLookup {
         if !self.trusted {
             return Ok(None);
         }
-        Ok(self.keychain.find(&self.host, &scope.repository).await?)
+        self.keychain.find(&self.host, &scope.repository).await
     }
 
     /// The error for a sign-in without an account.
-    pub(super) fn no_account(&self, scope: &Scope) -> Error {
+    pub(super) async fn no_account(&self, scope: &Scope) -> Error {
         let words = format!("it wants a sign-in for {}, and there is no account for it", scope.repository);
-        let advice = match self.trusted {
-            true => "; sign in with docker or podman login, or name credentials in the site",
-            false => {
+        let advice = match (self.account(scope).await, self.trusted) {
+            (Err(fault), _) => format!(": {fault}"),
+            (_, true) => "; sign in with docker or podman login, or name credentials in the site".into(),
+            (_, false) => {
                 "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
-                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
+                 plainHTTP: true in the site: over http that was found by probing none is ever sent".into()
             }
         };
-        Error::new(ErrorKind::Denied, words + advice).about(&*self.host)
+        Error::new(ErrorKind::Denied, words + &advice).about(&*self.host)
     }
 
     /// The error for a refused account. It is final for all workers, so that no account gets locked.
-    pub(super) fn refuse(&self, account: &Credential) -> Error {
+    pub(super) fn refuse(&self, account: &Credential, standing: &Standing) -> Error {
         let hint = match &account.secret {
             Secret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
@@ -201,9 +251,7 @@ impl Auth {
             _ => "",
         };
         let error = Error::new(ErrorKind::Denied, format!("{account} was refused{hint}")).about(&*self.host);
-        if let Ok(mut refused) = self.refused.lock() {
-            *refused = Some(error.clone());
-        }
+        standing.refuse(error.clone());
         error
     }
 }

@@ -1,14 +1,15 @@
 //! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the credential helpers that
 //! it names.
 
-use super::credential::{Credential, CredentialError, Secret};
+use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 
 /// An auth file, and what its helpers answered.
@@ -17,16 +18,17 @@ pub(super) struct AuthFile {
     name: String,
     config: AuthConfig,
     /// What helpers answered, by host: each is asked once a run.
-    asked: tokio::sync::Mutex<HashMap<String, Option<Credential>>>,
+    asked: tokio::sync::Mutex<HashMap<String, CredentialLookup>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AuthConfig {
-    #[serde(default)]
-    auths: BTreeMap<String, AuthEntry>,
-    #[serde(default)]
-    cred_helpers: BTreeMap<String, String>,
+    // `null` means none, for entries as for all of them
+    #[serde(default, deserialize_with = "or_default")]
+    auths: BTreeMap<String, Option<AuthEntry>>,
+    #[serde(default, deserialize_with = "or_default")]
+    cred_helpers: BTreeMap<String, Option<String>>,
     creds_store: Option<String>,
 }
 
@@ -43,6 +45,11 @@ impl fmt::Debug for AuthEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AuthEntry")
     }
+}
+
+/// The value, or the default for `null`.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl AuthFile {
@@ -73,44 +80,42 @@ impl AuthFile {
     }
 
     /// The account for `host` by the longest key that `covers` takes.
-    pub(super) async fn find(
-        &self,
-        host: &str,
-        covers: impl Fn(&str) -> bool,
-    ) -> Result<Option<Credential>, CredentialError> {
-        if let Some(helper) = self.config.cred_helpers.get(host) {
-            return self.ask(helper, host).await;
+    pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
+        // to docker, a helper named "" is the file itself
+        let named = |helper: &Option<String>| helper.clone().filter(|helper| !helper.is_empty());
+        let of_host = self.config.cred_helpers.get(host);
+        if let Some(helper) = of_host.and_then(named) {
+            return self.ask(&helper, host).await;
         }
+        let store = if of_host.is_some() { None } else { named(&self.config.creds_store) };
         let best = self.config.auths.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
         let inline = match best {
-            Some((key, entry)) => entry.secret().map_err(|fault| {
+            Some((key, entry)) => entry.as_ref().map_or(Ok(None), AuthEntry::secret).map_err(|fault| {
                 let (name, key) = (self.name.clone(), key.clone());
                 CredentialError::Entry { name, key, fault }
             })?,
             None => None,
         };
-        match (inline, &self.config.creds_store) {
+        match (inline, store) {
             (Some(secret), _) => Ok(Some(Credential { secret, source: self.name.clone() })),
-            (None, Some(helper)) => self.ask(helper, host).await,
+            (None, Some(helper)) => self.ask(&helper, host).await,
             (None, None) => Ok(None),
         }
     }
 
-    async fn ask(&self, helper: &str, host: &str) -> Result<Option<Credential>, CredentialError> {
+    async fn ask(&self, helper: &str, host: &str) -> CredentialLookup {
         let mut asked = self.asked.lock().await;
         if let Some(answer) = asked.get(host) {
-            return Ok(answer.clone());
+            return answer.clone();
         }
-        let answer = self.run_helper(helper, host).await?;
+        let answer = self.run_helper(helper, host).await.map_err(Arc::new);
         asked.insert(host.to_owned(), answer.clone());
-        Ok(answer)
+        answer
     }
 
     /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
     async fn run_helper(&self, helper: &str, host: &str) -> Result<Option<Credential>, CredentialError> {
-        if helper.is_empty()
-            || !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        {
+        if !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
             return Err(CredentialError::NoHelper { name: self.name.clone(), helper: helper.into() });
         }
         let program = format!("docker-credential-{helper}");

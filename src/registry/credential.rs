@@ -7,9 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An account, and where it was found.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Credential {
     /// The secret itself.
     pub secret: Secret,
@@ -18,7 +19,7 @@ pub struct Credential {
 }
 
 /// What landfall presents.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Secret {
     /// User name and password.
     Basic(String, String),
@@ -52,6 +53,9 @@ impl Secret {
         }
     }
 }
+
+/// What the search for an account comes to: one, none, or why there may be one and it cannot be had.
+pub(crate) type CredentialLookup = Result<Option<Credential>, Arc<CredentialError>>;
 
 /// Why credentials cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 //! helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
-use super::credential::{Credential, CredentialError, Secret};
+use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
 use super::site_secret::site_secret;
 use crate::config::{Credentials as SiteCredentials, Destinations, Site};
 use crate::model::Target;
@@ -113,8 +113,8 @@ impl Keychain {
     /// The account for `host/repository`: the longest matching key of the first source that has one.
     ///
     /// # Errors
-    /// A helper that cannot be run, or an entry that cannot be read.
-    pub async fn find(&self, host: &str, repository: &str) -> Result<Option<Credential>, CredentialError> {
+    /// A helper that cannot be run, or an entry that cannot be read. That matters where an account is needed.
+    pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
         let covers =

@@ -5,7 +5,7 @@ use super::base_url::BaseUrl;
 use super::keychain::Keychain;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
-use crate::http::{Error, ErrorKind, Purpose, Request, Response, Transport};
+use crate::http::{Error, ErrorKind, Request, Response, Transport, shown_url};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::collections::HashSet;
@@ -98,43 +98,60 @@ impl Session {
             // an upload that continues at another host: it gets no credentials, and its challenge is not ours
             return self.transport.send(&request).await;
         }
-        let turn = self.auth.turn().await;
-        let (mut challenges, mut refusals) = (0, 0);
+        let (mut signer, mut turn) = self.auth.enter(scope).await;
+        let (mut challenges, mut refusals, mut elsewhere) = (0, 0, 0);
         loop {
-            let signed = self.auth.authorization(scope).await?;
+            let signed = self.auth.authorization(scope, &signer).await?;
+            request.elsewhere = self.auth.foreign.for_scope(scope).await;
             let sent = match &signed {
                 Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
                 None => request.clone(),
             };
             let response = self.transport.send(&sent).await?;
-            if response.status != StatusCode::UNAUTHORIZED {
+            let is_redirected = response.url.origin() != request.url.origin();
+            if response.status != StatusCode::UNAUTHORIZED || is_redirected {
                 if let Some(signed) = &signed {
                     signed.taken.store(true, Ordering::Relaxed);
                 }
-                self.auth.accepted();
-                drop(turn);
+                signer.standing.accepted(signed.is_some());
+                turn = None;
+            }
+            if response.status != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
             // the answer is read to its end before anything else is asked: it holds a slot of its host
             let (headers, url) = (response.headers.clone(), response.url.clone());
             response.discard().await;
-            if url.origin() != request.url.origin() {
-                let token = self.auth.foreign(&headers, &url, scope).await?;
-                let foreign = Request { url, purpose: Purpose::Redirect, ..request };
-                return self.transport.send(&foreign.header(AUTHORIZATION, &token)).await;
+            challenges += 1;
+            if is_redirected {
+                elsewhere += 1;
+                if elsewhere > 2 {
+                    let words = format!(
+                        "redirected to {}, which refuses the token of its own realm",
+                        shown_url(&url)
+                    );
+                    return Err(Error::new(ErrorKind::Denied, words).at(&url).about(&*self.host));
+                }
+                self.auth.challenged_elsewhere(&headers, &url, scope, &request.elsewhere).await?;
+                continue;
             }
             // a token that was good before has expired, and other workers may use up the next one too
             let fresh = signed.as_ref().is_some_and(|signed| !signed.taken.load(Ordering::Relaxed));
-            challenges += 1;
             refusals += u32::from(fresh);
+            let header = signed.as_ref().map(|signed| signed.header.as_str());
             if refusals > 1 || challenges > self.transport.limits().waits {
-                return Err(self.auth.denied(scope, StatusCode::UNAUTHORIZED).await);
+                return Err(self.auth.refused_again(scope, &signer, header).await);
             }
             if fresh {
                 // by a clock that is behind, a new token is not good yet
                 tokio::time::sleep(self.transport.retries().pause(1)).await;
             }
-            self.auth.challenged(&headers, &url, scope, signed.as_ref().map(|s| s.header.as_str())).await?;
+            self.auth.challenged(&headers, &url, scope, &signer, header).await?;
+            if turn.is_none() || signer.account.is_none() {
+                // the registry asks for an account now, or doubts this one
+                drop(turn.take());
+                (signer, turn) = self.auth.enter(scope).await;
+            }
         }
     }
 

@@ -1,16 +1,18 @@
-//! Fetches Bearer tokens from the token service that a registry names: one for each scope, for all workers.
+//! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects to: one for each scope,
+//! for all workers.
 
-use super::auth::Auth;
+use super::auth::{Auth, Signer};
 use super::challenge::Challenge;
 use super::credential::{Credential, Secret};
 use super::scope::Scope;
+use super::standing::Standing;
 use super::token::{Authorization, Token, realm_url};
 use crate::http::{Body, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page, shown_url};
-use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use tokio::time::Instant;
-use url::Url;
+use url::{Origin, Url};
 
 impl Auth {
     fn slot(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<Option<Token>>> {
@@ -34,18 +36,76 @@ impl Auth {
         scope: &Scope,
         realm: &Url,
         service: Option<&str>,
+        signer: &Signer,
     ) -> Result<Authorization, Error> {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
             return Ok(token.authorization.clone());
         }
-        self.final_refusal()?;
-        let account = self.credential(scope).await?.filter(|_| self.may_have_secret(realm));
-        let fresh = self.fetch(scope, realm, service, account.as_ref()).await?;
+        // who had the slot before may have met a refusal
+        signer.standing.check(scope)?;
+        let fresh = match signer.account.as_ref().filter(|_| self.may_have_secret(realm)) {
+            Some(account) => self.token_for(account, &signer.standing, scope, realm, service).await?,
+            None => {
+                if let Err(fault) = self.account(scope).await {
+                    let note = format!("{}: {fault}; it goes on without an account", self.host);
+                    self.transport.note_once(&note);
+                }
+                self.anonymous_token(scope, realm, service).await?
+            }
+        };
         let authorization = fresh.authorization.clone();
         *token = Some(fresh);
         Ok(authorization)
+    }
+
+    /// A token for an account. An account that was taken before gets another attempt; if it is refused again, the service
+    /// says without a scope whether that is about the scope or the account.
+    async fn token_for(
+        &self,
+        account: &Credential,
+        standing: &Standing,
+        scope: &Scope,
+        realm: &Url,
+        service: Option<&str>,
+    ) -> Result<Token, Error> {
+        let words = scope.words();
+        let mut failure = self.fetch(&words, realm, service, Some(account)).await;
+        if matches!(failure, Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))) && standing.was_taken() {
+            tokio::time::sleep(self.transport.retries().pause(1)).await;
+            failure = self.fetch(&words, realm, service, Some(account)).await;
+        }
+        let status = match failure {
+            Ok(token) => {
+                standing.took();
+                return Ok(token);
+            }
+            Err(TokenFailure::Error(error)) => return Err(error),
+            Err(TokenFailure::Refused(status)) => status,
+        };
+        let for_scope = status == StatusCode::FORBIDDEN
+            || (standing.was_taken() && self.fetch(&[], realm, service, Some(account)).await.is_ok());
+        if !for_scope {
+            return Err(self.refuse(account, standing));
+        }
+        let error = self.denied(scope, status).await;
+        standing.refuse_scope(scope, error.clone());
+        Err(error)
+    }
+
+    /// A token without an account.
+    pub(super) async fn anonymous_token(
+        &self,
+        scope: &Scope,
+        realm: &Url,
+        service: Option<&str>,
+    ) -> Result<Token, Error> {
+        match self.fetch(&scope.words(), realm, service, None).await {
+            Ok(token) => Ok(token),
+            Err(TokenFailure::Error(error)) => Err(error),
+            Err(TokenFailure::Refused(_)) => Err(self.no_account(scope).await),
+        }
     }
 
     /// Whether secrets may go to this realm: over https with a checked certificate, over http only to the registry
@@ -55,19 +115,19 @@ impl Auth {
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
     }
 
-    /// Asks the token service for a token.
+    /// Asks the token service for a token of these scopes.
     async fn fetch(
         &self,
-        scope: &Scope,
+        scopes: &[String],
         realm: &Url,
         service: Option<&str>,
         account: Option<&Credential>,
-    ) -> Result<Token, Error> {
+    ) -> Result<Token, TokenFailure> {
         let mut request = match account.map(|account| &account.secret) {
             Some(Secret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
                 form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", refresh);
-                form.append_pair("client_id", "landfall").append_pair("scope", &scope.words().join(" "));
+                form.append_pair("client_id", "landfall").append_pair("scope", &scopes.join(" "));
                 service.map(|service| form.append_pair("service", service));
                 let mut request = Request::new(Method::POST, realm.clone(), Purpose::Token)
                     .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -79,7 +139,7 @@ impl Auth {
                 {
                     let mut query = url.query_pairs_mut();
                     service.map(|service| query.append_pair("service", service));
-                    scope.words().iter().for_each(|word| {
+                    scopes.iter().for_each(|word| {
                         query.append_pair("scope", word);
                     });
                 }
@@ -90,51 +150,86 @@ impl Auth {
                 }
             }
         };
-        request.origin = None;
+        request.secret = account.is_some();
         let failed = |error: Error| {
-            let words = format!("its token service does not answer: {error}");
+            let what = match error.kind {
+                ErrorKind::Invalid => "cannot be used",
+                _ => "does not answer",
+            };
+            let words = format!("its token service {what}: {error}");
             Error::new(error.kind, words).at(realm).about(&*self.host).caused_by(error)
         };
         let response = self.transport.send(&request).await.map_err(failed)?;
         let status = response.status;
-        match (status.as_u16(), account) {
-            (401, Some(account)) => return Err(self.refuse(account)),
-            (401 | 403, None) => return Err(self.no_account(scope)),
-            // the account is good, but not for this scope
-            (403, Some(_)) => return Err(self.denied(scope, status).await),
-            _ => {}
+        let refused = match account.map(|account| &account.secret) {
+            // RFC 6749, 5.2: a refresh token that is not good is a bad request
+            Some(Secret::Identity(_)) => matches!(status.as_u16(), 400 | 401 | 403),
+            _ => matches!(status.as_u16(), 401 | 403),
+        };
+        if refused {
+            response.discard().await;
+            let is_scope = status == StatusCode::FORBIDDEN;
+            return Err(TokenFailure::Refused(if is_scope { status } else { StatusCode::UNAUTHORIZED }));
         }
         let shown = shown_url(realm);
         if !status.is_success() {
             let words = format!("its token service {shown} answered {status}");
             let error = Error::new(ErrorKind::Status(status.as_u16()), words);
-            return Err(error.at(realm).about(&*self.host));
+            return Err(error.at(realm).about(&*self.host).into());
         }
         let body = response.bytes(self.transport.limits().document_bytes).await?;
-        Token::read(&body).ok_or_else(|| match looks_like_page(&body) {
+        let none = || match looks_like_page(&body) {
             true => came_instead(realm, None, &format!("a token for {}", self.host), &body),
             false => {
                 let words = format!("its token service {shown} gave no token");
                 Error::new(ErrorKind::Invalid, words).at(realm).about(&*self.host)
             }
-        })
+        };
+        Token::read(&body).ok_or_else(|| none().into())
     }
 
-    /// An anonymous token for a host that the registry redirects to and that has a realm of its own.
-    pub(super) async fn foreign(
+    /// Gets a token for the host of `url`, which answered a redirected request of this scope with 401. `sent` is what the
+    /// request was signed with there.
+    ///
+    /// # Errors
+    /// When that host wants another sign-in, or its realm gives no token.
+    pub(super) async fn challenged_elsewhere(
         &self,
         headers: &HeaderMap,
         url: &Url,
         scope: &Scope,
-    ) -> Result<String, Error> {
+        sent: &[(Origin, String)],
+    ) -> Result<(), Error> {
         let Ok(Challenge::Bearer { realm, service, scope: wanted }) = Challenge::read(headers) else {
             let words = format!("redirected to {}, which wants a sign-in", shown_url(url));
             return Err(Error::new(ErrorKind::Denied, words).at(url).about(&*self.host));
         };
+        let slot = self.foreign.slot(scope, url.origin());
+        let mut token = slot.lock().await;
+        let was_sent = |token: &Token| sent.iter().any(|(_, header)| *header == token.authorization.header);
+        // another worker may have a new one already
+        if token.as_ref().is_some_and(|token| !was_sent(token)) {
+            return Ok(());
+        }
         let realm = realm_url(url, &realm)?;
         let repository =
             wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
-        let scope = Scope { repository: repository.into(), push: false, from: None };
-        Ok(self.fetch(&scope, &realm, service.as_deref(), None).await?.authorization.header)
+        let there = Scope { repository: repository.into(), push: false, from: None };
+        *token = Some(self.anonymous_token(&there, &realm, service.as_deref()).await?);
+        Ok(())
+    }
+}
+
+/// Why a token service gave no token.
+enum TokenFailure {
+    /// It refuses: the account (401), or this scope to it (403).
+    Refused(StatusCode),
+    /// It does not answer, or not in its terms.
+    Error(Error),
+}
+
+impl From<Error> for TokenFailure {
+    fn from(error: Error) -> TokenFailure {
+        TokenFailure::Error(error)
     }
 }

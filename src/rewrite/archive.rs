@@ -1,23 +1,24 @@
-//! Helm charts as archives (`.tgz`): each text in them is rewritten, and the archive is made again so that the
-//! same content gives the same bytes. What changes nothing stays byte for byte.
+//! Rewrites Helm charts as archives (`.tgz`). The same content gives the same bytes; an archive in which nothing changes
+//! stays as it is.
 
 use super::error::ArchiveError;
 use super::gzip;
 use super::index::ReferenceIndex;
 use super::inputs::is_looked_at;
 use super::options::Options;
+use super::pax;
 use super::scan::{Rewritten, rewrite};
 use super::syntax::Syntax;
 use crate::model::Limits;
 use std::io::Read;
 use std::path::Path;
 
-/// What became of an archive.
+/// A rewritten archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Archived {
     /// The new archive; the old one where nothing was changed.
     pub bytes: Vec<u8>,
-    /// Each text that was looked at.
+    /// Each text that was read.
     pub members: Vec<Member>,
 }
 
@@ -28,7 +29,7 @@ pub(crate) struct Member {
     pub path: String,
     /// The text as it was.
     pub old: String,
-    /// What became of it.
+    /// The result for it.
     pub new: Rewritten,
 }
 
@@ -40,10 +41,18 @@ struct Raw {
     path: Option<String>,
 }
 
+impl Raw {
+    fn set_content(&mut self, content: Vec<u8>) {
+        self.header.set_size(content.len() as u64);
+        self.header.set_cksum();
+        self.content = content;
+    }
+}
+
 /// Rewrites the texts of the chart in `bytes`, and those of charts within it.
 ///
 /// # Errors
-/// When it is no chart that can be read.
+/// When it is not a readable chart.
 pub(crate) fn rewrite_chart(
     bytes: &[u8],
     index: &ReferenceIndex,
@@ -66,7 +75,9 @@ fn chart(
     }
     let mut members = Vec::new();
     let mut changed = false;
-    for raw in &mut entries {
+    for at in 0..entries.len() {
+        let (before, rest) = entries.split_at_mut(at);
+        let raw = &mut rest[0];
         let Some(path) = raw.path.clone() else { continue };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
             let inner = match chart(&raw.content, index, options, limits, depth + 1) {
@@ -96,9 +107,12 @@ fn chart(
         };
         if new != raw.content {
             changed = true;
-            raw.header.set_size(new.len() as u64);
-            raw.header.set_cksum();
-            raw.content = new;
+            raw.set_content(new);
+            // the headers that belong to it stand right before it
+            let own = before.iter_mut().rev().take_while(|raw| is_extension(&raw.header));
+            let size = raw.content.len();
+            own.filter(|raw| raw.header.entry_type().is_pax_local_extensions())
+                .for_each(|raw| raw.set_content(pax::with_size(&raw.content, size)));
         }
     }
     let bytes = if changed { packed(&entries)? } else { bytes.to_vec() };
@@ -128,7 +142,7 @@ fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
         if kind.is_gnu_longname() {
             long = Some(String::from_utf8_lossy(&content).trim_end_matches('\0').to_owned());
         } else if kind.is_pax_local_extensions() {
-            long = pax_path(&content);
+            long = pax::path(&content);
         } else {
             let own = || String::from_utf8_lossy(&header.path_bytes()).into_owned();
             path = kind.is_file().then(|| long.take().unwrap_or_else(own));
@@ -139,12 +153,10 @@ fn entries(bytes: &[u8], limits: &Limits) -> Result<Vec<Raw>, ArchiveError> {
     Ok(found)
 }
 
-/// The `path` of PAX records, where they have one.
-fn pax_path(records: &[u8]) -> Option<String> {
-    let mut records = tar::PaxExtensions::new(records).filter_map(Result::ok);
-    records
-        .find(|record| record.key_bytes() == b"path")
-        .map(|record| String::from_utf8_lossy(record.value_bytes()).into())
+/// Whether a header only says more about the next file.
+fn is_extension(header: &tar::Header) -> bool {
+    let kind = header.entry_type();
+    kind.is_pax_local_extensions() || kind.is_gnu_longname() || kind.is_gnu_longlink()
 }
 
 fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
@@ -219,6 +231,36 @@ mod tests {
         let again = rewrite_chart(&done.bytes, &known(), Options::default()).unwrap();
         assert_eq!(again.bytes, done.bytes);
         assert_eq!(rewrite_chart(&outer, &known(), Options::default()).unwrap().bytes, done.bytes);
+    }
+
+    #[test]
+    fn the_size_that_pax_records_say_is_that_of_the_new_content() {
+        let values = b"image: quay.io/a/b:v1\n".repeat(3);
+        let long = "c/values.yaml";
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, content) in [("c/Chart.yaml", &b"name: c"[..]), (long, &values)] {
+            let size = content.len().to_string();
+            let records = [("comment", &b"x"[..]), ("size", size.as_bytes()), ("path", path.as_bytes())];
+            tar.append_pax_extensions(records).unwrap();
+            let mut header = tar::Header::new_ustar();
+            header.set_path("short").unwrap();
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            tar.append(&header, content).unwrap();
+        }
+        let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
+        let done = rewrite_chart(&chart, &known(), Options::default()).unwrap();
+        let unpacked = gzip::decompress(&done.bytes, 1 << 20).unwrap().unwrap();
+        let mut archive = tar::Archive::new(&unpacked[..]);
+        let mut found = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            found.push((entry.path().unwrap().display().to_string(), text));
+        }
+        let new = String::from_utf8(values).unwrap().replace("quay.io", "r:5");
+        assert_eq!(found, [("c/Chart.yaml".to_owned(), "name: c".to_owned()), (long.to_owned(), new)]);
     }
 
     #[test]

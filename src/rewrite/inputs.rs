@@ -8,9 +8,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Endings of documents: these are told where they are no text.
+/// Endings of documents. A document that is not text is an error.
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
-/// Endings of other texts that are looked at in folders. Prose, source code and lists of images are not.
+/// Endings of other texts that are read in folders. Prose, source code and lists of images are not read.
 const TEXTS: [&str; 24] = [
     "sh",
     "bash",
@@ -37,20 +37,21 @@ const TEXTS: [&str; 24] = [
     "ign",
     "bu",
 ];
-/// How files begin, or are called, that are looked at in folders without an ending.
+/// Beginnings of the names of other files that are read in folders.
 const NAMES: [&str; 6] = ["dockerfile", "containerfile", "makefile", "kustomization", "user-data", ".env"];
+/// First bytes of files without an ending that are read in folders.
 const SIGNS: [&str; 2] = ["#!", "#cloud-config"];
 /// Folders of version control.
 const VCS: [&str; 8] = [".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"];
 
-/// A file to look at.
+/// A file to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Its path as the user named it or the folder it is in.
+    /// Its path, beginning with what the user named.
     pub path: PathBuf,
-    /// Its place below a folder of results: the path inside the named folder, or the file name.
+    /// The path of its result below the folder of results: the path inside the named folder, or the file name.
     pub relative: PathBuf,
-    /// Whether it was named, rather than found in a folder: then it is looked at whatever it is.
+    /// Whether the user named it. A named file is read whatever it is.
     pub named: bool,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn is_document(path: &Path) -> bool {
     DOCUMENTS.contains(&&*ending(path))
 }
 
-/// Whether a file of a folder or archive that has this content is a text to look at.
+/// Whether to read a file of a folder or archive, by its name and its first bytes.
 pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
     let (name, ending) =
         (path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase(), ending(path));
@@ -81,9 +82,9 @@ pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
         || (ending.is_empty() && SIGNS.iter().any(|sign| content.starts_with(sign.as_bytes())))
 }
 
-/// Every file that `paths` name: files as they are, folders recursively, sorted within each. Which files of a
-/// folder are texts to look at, [`read`] says. Folders of version control and `out`, the folder of results where there is one,
-/// are passed over. A symbolic link inside a folder counts where it leads to a file in that folder.
+/// Every file that `paths` name. Folders are searched recursively, and the files of each are sorted; [`read`] decides
+/// which of them are read. Skipped are folders of version control, and `out`, the folder of results. A symbolic link in a
+/// folder is followed if it leads to a file in that folder.
 ///
 /// # Errors
 /// When a path cannot be read; when a result in `out` would be written over another or over an input.
@@ -133,7 +134,7 @@ struct Folder<'a> {
     named: &'a Path,
     /// The same without links.
     root: &'a Path,
-    /// Where results go, without links.
+    /// The folder of results, without links.
     out: Option<&'a Path>,
 }
 
@@ -161,21 +162,21 @@ fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), R
     Ok(())
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text to look at.
+    /// A text.
     Text(String),
     /// The archive of a chart.
     Archive(Vec<u8>),
-    /// Nothing to look at: a binary, or a file of another kind in a folder.
+    /// A binary, or a file in a folder that is not read.
     Other,
 }
 
 /// The content of a file.
 ///
 /// # Errors
-/// When it cannot be read; when it was named, or has the name of a document, and is no UTF-8.
+/// When it cannot be read; when the user named it, or it has the name of a document, and it is not UTF-8.
 pub fn read(input: &Input) -> Result<Content, RewriteError> {
     let path = &input.path;
     let at = |source| RewriteError::Read { path: path.into(), source };

@@ -12,12 +12,15 @@ mod base64_text;
 mod chart;
 mod edit;
 mod error;
+#[cfg(test)]
+mod growth_tests;
 mod gzip;
 mod index;
 mod inputs;
 mod notation;
 mod occurrence;
 mod options;
+mod pax;
 mod reference_parts;
 mod role;
 mod scan;

@@ -1,6 +1,6 @@
 //! A split reference: the parts that stand in one mapping, put together.
 
-use super::reference_parts::{Group, Part, part};
+use super::reference_parts::{Group, Part, groups, part};
 use super::yaml::{Document, Entry, Node, Scalar};
 use crate::model::ImageRef;
 
@@ -24,11 +24,37 @@ pub(in crate::rewrite) struct SplitReference<'s> {
 }
 
 impl<'s> SplitReference<'s> {
-    /// `None` where the mapping has no repository.
-    pub(in crate::rewrite) fn new(
+    /// Those in a mapping that stands under `under`, each with where its parts are in the mapping.
+    pub(in crate::rewrite) fn all(
+        entries: &'s [Entry<'s>],
+        under: Option<&str>,
+        document: &'s Document<'s>,
+    ) -> Vec<(Group, SplitReference<'s>)> {
+        let groups = groups(entries, under, document);
+        if groups.is_empty() {
+            return Vec::new();
+        }
+        let merges = entries.iter().any(|(key, _)| key.scalar().is_some_and(|key| key.value == "<<"));
+        let is_digest = |key: &Node<'_>| {
+            key.scalar().and_then(|key| part(&key.value)).is_some_and(|(_, part)| part == Part::Digest)
+        };
+        let digests =
+            entries.iter().filter(|(key, _)| is_digest(key)).filter_map(|(_, value)| value.scalar());
+        let room = digests.into_iter().find(|scalar| scalar.value.is_empty() && scalar.span.len() == 2);
+        let one = |group: Group| {
+            let reference = SplitReference::new(entries, &group, document, merges, room)?;
+            Some((group, reference))
+        };
+        groups.into_iter().filter_map(one).collect()
+    }
+
+    /// `None` where the group has no repository.
+    fn new(
         entries: &'s [Entry<'s>],
         group: &Group,
         document: &'s Document<'s>,
+        merges: bool,
+        room: Option<&'s Scalar<'s>>,
     ) -> Option<SplitReference<'s>> {
         let value = |part: Part| {
             let node = &entries[*group.get(&part)?].1;
@@ -49,13 +75,7 @@ impl<'s> SplitReference<'s> {
             true => format!("@sha256:{digest}"),
             false => format!("@{digest}"),
         }));
-        let merges = entries.iter().any(|(key, _)| key.scalar().is_some_and(|key| key.value == "<<"));
         let merged = merges && (registry.is_none() || whole == base);
-        let is_digest = |key: &Node<'_>| {
-            key.scalar().and_then(|key| part(&key.value)).is_some_and(|(_, part)| part == Part::Digest)
-        };
-        let empty = entries.iter().filter(|(key, _)| is_digest(key)).filter_map(|(_, value)| value.scalar());
-        let room = empty.into_iter().find(|scalar| scalar.value.is_empty() && scalar.span.len() == 2);
         Some(SplitReference { registry, repository, tag, digest, room, base, whole, merged })
     }
 }

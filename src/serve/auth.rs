@@ -1,84 +1,130 @@
-//! Who may use the API: the users of an `htpasswd -B` file, by Basic authentication.
+//! Who may use the API, and for what: the users of `htpasswd -B` files, by Basic authentication.
 
 use super::ServeError;
 use crate::model::Digest;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 /// How many verified headers are remembered.
 const REMEMBERED: usize = 1024;
 
-/// The users of a password file.
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Right {
+    /// Read.
+    Read,
+    /// Read, push and delete.
+    Push,
+}
+
+/// Somebody who may use the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The name; `None` for somebody who did not sign in.
+    pub(super) user: Option<String>,
+    pub(super) right: Right,
+}
+
+/// The users of password files.
+#[derive(Default)]
 pub(crate) struct Users {
-    /// User -> bcrypt hash.
-    hashes: BTreeMap<String, String>,
+    users: BTreeMap<String, (Right, String)>,
+    /// What somebody may do who does not sign in.
+    anonymous: Option<Right>,
     /// Digests of verified headers: bcrypt is slow on purpose, and a push makes hundreds of requests.
-    known: Mutex<HashSet<Digest>>,
+    known: Mutex<HashMap<Digest, Known>>,
     /// Bounds verifications at one time, so that wrong passwords cannot take all processors.
-    gate: Semaphore,
+    gate: Gate,
+}
+
+struct Gate(Semaphore);
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate(Semaphore::new(2))
+    }
 }
 
 impl Users {
-    /// Reads a file of `user:hash` lines. Only bcrypt is accepted, as by other registries.
+    /// Reads files of `user:hash` lines, each with what its users may do. Only bcrypt is accepted, as by other
+    /// registries.
     ///
     /// # Errors
-    /// When it cannot be read, names no user, or has another kind of hash.
-    pub(crate) fn load(path: &Path) -> Result<Users, ServeError> {
-        let wrong = |why: String| ServeError::Users { path: path.into(), why };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let mut hashes = BTreeMap::new();
-        for (at, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
+    /// When a file cannot be read, names no user or one of another file, or has another kind of hash.
+    pub(crate) fn load(files: &[(&Path, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
+        let mut users = Users { anonymous, ..Users::default() };
+        for (path, right) in files {
+            let wrong = |why: String| ServeError::Users { path: (*path).into(), why };
+            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let found = hashes(&text).map_err(wrong)?;
+            for (user, hash) in found {
+                if let Some((other, _)) = users.users.insert(user.clone(), (*right, hash))
+                    && other != *right
+                {
+                    return Err(wrong(format!("the user {user} is in another password file too")));
+                }
             }
-            let bcrypt = |hash: &&str| ["$2y$", "$2a$", "$2b$"].iter().any(|mark| hash.starts_with(mark));
-            let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| bcrypt(hash)) else {
-                let fix = "write it with `htpasswd -B` (bcrypt is the only kind taken)";
-                return Err(wrong(format!("line {} has no bcrypt hash; {fix}", at + 1)));
-            };
-            hashes.insert(user.to_owned(), hash.to_owned());
         }
-        if hashes.is_empty() {
-            return Err(wrong("it names no user".into()));
-        }
-        Ok(Users { hashes, known: Mutex::default(), gate: Semaphore::new(2) })
+        Ok(users)
     }
 
-    /// Whether `header`, an `Authorization`, has the name and password of a user.
-    pub(super) async fn know(&self, header: Option<&HeaderValue>) -> bool {
-        let Some(header) = header else { return false };
+    /// Whose header this is, an `Authorization`; `None` where it is nobody's who may use the API.
+    pub(super) async fn find(&self, header: Option<&HeaderValue>) -> Option<Known> {
+        let Some(header) = header else { return self.anonymous() };
         let key = Digest::sha256(header.as_bytes());
-        if self.remembered().contains(&key) {
-            return true;
+        if let Some(known) = self.known().get(&key) {
+            return Some(known.clone());
         }
-        let Some((user, password)) = read(header) else { return false };
+        let (user, password) = read(header)?;
+        if user.is_empty() && password.is_empty() {
+            // how some clients answer a challenge when they have no account
+            return self.anonymous();
+        }
         // a hash is computed for an unknown user too, so that time does not tell who is known
-        let known = self.hashes.contains_key(&user);
-        let Some(hash) = self.hashes.get(&user).or_else(|| self.hashes.values().next()).cloned() else {
-            return false;
-        };
-        let Ok(_turn) = self.gate.acquire().await else { return false };
+        let right = self.users.get(&user).map(|(right, _)| *right);
+        let (_, hash) = self.users.get(&user).or_else(|| self.users.values().next()).cloned()?;
+        let _turn = self.gate.0.acquire().await.ok()?;
         let verify = move || bcrypt::verify(password, &hash).unwrap_or(false);
-        let good = tokio::task::spawn_blocking(verify).await.unwrap_or(false) && known;
-        if good {
-            let mut remembered = self.remembered();
-            if remembered.len() >= REMEMBERED {
-                remembered.clear();
-            }
-            remembered.insert(key);
+        let is_right = tokio::task::spawn_blocking(verify).await.unwrap_or(false);
+        let found = Known { user: Some(user), right: right.filter(|_| is_right)? };
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.clear();
         }
-        good
+        known.insert(key, found.clone());
+        Some(found)
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, HashSet<Digest>> {
+    fn anonymous(&self) -> Option<Known> {
+        Some(Known { user: None, right: self.anonymous? })
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Digest, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// User and bcrypt hash of each line.
+fn hashes(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut hashes = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let bcrypt = |hash: &&str| ["$2y$", "$2a$", "$2b$"].iter().any(|mark| hash.starts_with(mark));
+        let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| bcrypt(hash)) else {
+            let fix = "write it with `htpasswd -B` (bcrypt is the only kind taken)";
+            return Err(format!("line {} has no bcrypt hash; {fix}", at + 1));
+        };
+        hashes.push((user.to_owned(), hash.to_owned()));
+    }
+    if hashes.is_empty() { Err("it names no user".into()) } else { Ok(hashes) }
 }
 
 /// User name and password of `Basic <base64>`.
@@ -96,35 +142,61 @@ mod tests {
     /// `htpasswd -nbB -C 4 anna secret`
     const ANNA: &str = "anna:$2b$04$";
 
-    fn users(text: &str) -> Result<Users, ServeError> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        Users::load(file.path())
+    fn users(texts: &[(&str, Right)], anonymous: Option<Right>) -> Result<Users, ServeError> {
+        let dir = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..texts.len()).map(|at| dir.path().join(at.to_string())).collect();
+        paths.iter().zip(texts).for_each(|(path, (text, _))| std::fs::write(path, text).unwrap());
+        let files: Vec<_> =
+            paths.iter().zip(texts).map(|(path, (_, right))| (path.as_path(), *right)).collect();
+        Users::load(&files, anonymous)
     }
 
     fn basic(text: &str) -> HeaderValue {
         format!("Basic {}", STANDARD.encode(text)).parse().unwrap()
     }
 
+    fn hash(password: &str) -> String {
+        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef").unwrap().to_string()
+    }
+
     #[tokio::test]
     async fn only_the_right_password_of_a_known_user_counts() {
-        let hash = bcrypt::hash_with_salt("secret", 4, *b"0123456789abcdef").unwrap().to_string();
+        let hash = hash("secret");
         assert!(format!("anna:{hash}").starts_with(ANNA));
-        let users = users(&format!("# people\nanna:{hash}\n")).unwrap();
+        let users = users(&[(&format!("# people\nanna:{hash}\n"), Right::Push)], None).unwrap();
         for _ in 0..2 {
-            assert!(users.know(Some(&basic("anna:secret"))).await);
-            assert!(!users.know(Some(&basic("anna:secreT"))).await);
-            assert!(!users.know(Some(&basic("otto:secret"))).await);
-            assert!(!users.know(Some(&"Bearer x".parse().unwrap())).await);
-            assert!(!users.know(None).await);
+            let anna = users.find(Some(&basic("anna:secret"))).await.unwrap();
+            assert_eq!(anna, Known { user: Some("anna".into()), right: Right::Push });
+            for wrong in ["anna:secreT", "otto:secret", ":"] {
+                assert_eq!(users.find(Some(&basic(wrong))).await, None);
+            }
+            assert_eq!(users.find(Some(&"Bearer x".parse().unwrap())).await, None);
+            assert_eq!(users.find(None).await, None);
         }
+    }
+
+    #[tokio::test]
+    async fn who_does_not_sign_in_may_read_where_that_is_said_and_a_wrong_password_may_not() {
+        let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
+        let files = [(&*pushers, Right::Push), (&*readers, Right::Read)];
+        let users = users(&files, Some(Right::Read)).unwrap();
+        let right = async |header: Option<HeaderValue>| Some(users.find(header.as_ref()).await?.right);
+        assert_eq!(right(None).await, Some(Right::Read));
+        assert_eq!(right(Some(basic(":"))).await, Some(Right::Read));
+        assert_eq!(right(Some(basic("anna:a"))).await, Some(Right::Push));
+        assert_eq!(right(Some(basic("otto:o"))).await, Some(Right::Read));
+        assert_eq!(right(Some(basic("otto:a"))).await, None);
     }
 
     #[test]
     fn other_kinds_of_hashes_are_refused_with_the_fix() {
-        let message = users("anna:$apr1$x$y\n").err().unwrap().to_string();
+        let of = |text: &str| users(&[(text, Right::Push)], None);
+        let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
         assert!(message.contains("line 1") && message.contains("htpasswd -B"), "{message}");
         assert!(!message.contains("apr1"), "hashes are not shown: {message}");
-        assert!(users("").is_err());
+        assert!(of("").is_err());
+        let anna = format!("anna:{}", hash("a"));
+        let twice = users(&[(&*anna, Right::Push), (&*anna, Right::Read)], None).err().unwrap();
+        assert!(twice.to_string().contains("anna is in another"), "{twice}");
     }
 }

@@ -1,10 +1,10 @@
 //! A blob or manifest as a response: whole, or the range that the client asks for. Bodies are read in pieces on
 //! blocking threads.
 
+use super::known_blobs::holders;
 use super::range::{self, Wanted};
-use super::response::{ApiError, CONTENT_DIGEST, Response, empty, set};
+use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::state::State;
-use crate::content::{BlobRead, ContentError};
 use crate::model::Digest;
 use crate::report::Progress;
 use axum::body::{Body, Bytes};
@@ -16,21 +16,22 @@ use std::sync::Arc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How many bytes are read at once. Each response in progress holds two such pieces.
-const PIECE: u64 = 512 << 10;
+const PIECE: u64 = 256 << 10;
 
 /// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
-/// HEAD has no body.
+/// HEAD has no body, and needs no hashing.
 ///
 /// # Errors
-/// When no bundle and no push holds the blob, or it cannot be opened.
-pub(super) fn blob_response(
-    state: &State,
+/// When nobody holds the blob, all who do hold other bytes, or it cannot be read.
+pub(super) async fn blob_response(
+    state: &Arc<State>,
     digest: &Digest,
     media_type: &str,
     request: &Parts,
 ) -> Result<Response, ApiError> {
-    let missing = || ContentError::Missing { digest: digest.clone() };
-    let size = state.blobs.stat(digest)?.ok_or_else(missing)?;
+    let (asked, wanted) = (state.clone(), digest.clone());
+    let holders = blocking(move || holders(&asked.blobs.0, &wanted)).await??;
+    let size = holders[0].size;
     let (headers, head) = (&request.headers, request.method == Method::HEAD);
     let etag = format!("\"{digest}\"");
     let mut response = empty(StatusCode::OK);
@@ -43,9 +44,14 @@ pub(super) fn blob_response(
     }
     set(&mut response, CONTENT_TYPE, media_type);
     set(&mut response, ACCEPT_RANGES, "bytes");
-    // a range changes nothing about HEAD (RFC 9110 §14.2)
-    let wanted = if head { Wanted::Whole } else { range::wanted(headers, size, &etag) };
-    let (from, to) = match wanted {
+    set(&mut response, CONTENT_LENGTH, &size.to_string());
+    if head {
+        // a range changes nothing about HEAD (RFC 9110 §14.2)
+        return Ok(response);
+    }
+    let holder = state.known.right(&holders, digest).await?;
+    let size = holder.size;
+    let (from, to) = match range::wanted(headers, size, &etag) {
         Wanted::Whole => (0, size),
         Wanted::Part(from, to) => {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -61,9 +67,13 @@ pub(super) fn blob_response(
         }
     };
     set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
-    if !head && to > from {
-        let reader = state.blobs.open(digest, from)?;
-        *response.body_mut() = stream(reader, to - from, digest.clone(), &state.notes);
+    if to > from {
+        let (digest, notes) = (digest.clone(), state.notes.clone());
+        let open = move || {
+            let reader = holder.blobs.open_known(&digest, from)?;
+            Ok::<_, ApiError>(Reading { reader, left: to - from, digest, notes })
+        };
+        *response.body_mut() = stream(blocking(open).await??);
     }
     Ok(response)
 }
@@ -78,10 +88,9 @@ struct Reading {
 
 type Piece = (io::Result<Bytes>, Reading);
 
-/// A body of exactly `length` bytes, with one piece read ahead. A read error, such as a wrong checksum of a
+/// A body of exactly the bytes that are left, with one piece read ahead. A read error, such as a wrong checksum of a
 /// frame, ends the connection: the bytes sent so far are right, and the client sees that the body is cut short.
-fn stream(reader: Box<dyn Read + Send>, length: u64, digest: Digest, notes: &Arc<dyn Progress>) -> Body {
-    let reading = Reading { reader, left: length, digest, notes: notes.clone() };
+fn stream(reading: Reading) -> Body {
     let pieces = futures_util::stream::unfold(Ahead::Begin(reading), |ahead| async move {
         let task = match ahead {
             Ahead::Begin(reading) => read(reading),

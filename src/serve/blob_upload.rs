@@ -1,5 +1,6 @@
 //! Uploads of blobs: the start, chunks, the end, and mounts.
 
+use super::deletion;
 use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::route::query;
 use super::state::State;
@@ -13,7 +14,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use futures_util::StreamExt;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::timeout;
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
@@ -21,8 +21,6 @@ const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 const PIECE: usize = 1 << 20;
 /// How many pieces are collected before they are written, however small they are.
 const MOST_PIECES: usize = 1024;
-/// How long a client may be silent in the middle of a body.
-const SILENCE: Duration = Duration::from_mins(2);
 
 /// A digest in the query.
 fn digest(parts: &Parts, key: &str) -> Result<Option<Digest>, ApiError> {
@@ -47,8 +45,8 @@ pub(super) async fn begin(
     }
     if let Some(digest) = digest(parts, "digest")? {
         let mut slot = Some(store.blobs.begin(digest.algorithm()).map_err(ApiError::disk)?);
-        receive(&mut slot, name, &parts.headers, body).await?;
-        return keep(store, slot.ok_or_else(unknown)?, name, digest).await;
+        receive(&state, &store, &mut slot, name, &parts.headers, body).await?;
+        return keep(state, store, slot.ok_or_else(unknown)?, name, digest).await;
     }
     let algorithm = match query(parts.uri.query(), "digest-algorithm").as_deref() {
         None | Some("sha256") => Algorithm::Sha256,
@@ -76,7 +74,9 @@ pub(super) async fn resume(
     match parts.method {
         Method::PATCH => {
             let mut slot = session.incoming.lock().await;
-            let size = receive(&mut slot, name, &parts.headers, body).await?;
+            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            session.touch();
+            let size = received?;
             Ok(status(StatusCode::ACCEPTED, name, id, size))
         }
         Method::PUT => {
@@ -87,10 +87,12 @@ pub(super) async fn resume(
             if let Some(incoming) = slot.as_mut() {
                 incoming.expect(digest.algorithm());
             }
-            receive(&mut slot, name, &parts.headers, body).await?;
+            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            session.touch();
+            received?;
             let incoming = slot.take().ok_or_else(unknown)?;
             state.uploads.remove(id);
-            keep(store, incoming, name, digest).await
+            keep(state, store, incoming, name, digest).await
         }
         Method::DELETE => {
             state.uploads.remove(id);
@@ -107,6 +109,7 @@ pub(super) async fn resume(
 /// Makes sure that a blob is among what was pushed, if need be by a copy from a bundle. Returns its size, or
 /// `None` where nobody has it.
 pub(super) fn have(state: &State, store: &WritableStore, digest: &Digest) -> Result<Option<u64>, ApiError> {
+    store.blobs.tell(digest);
     if let Some(size) = store.blobs.stat(digest)? {
         return Ok(Some(size));
     }
@@ -118,13 +121,18 @@ pub(super) fn have(state: &State, store: &WritableStore, digest: &Digest) -> Res
 }
 
 async fn keep(
+    state: Arc<State>,
     store: Arc<WritableStore>,
     incoming: IncomingBlob,
     name: &str,
     digest: Digest,
 ) -> Result<Response, ApiError> {
     let expected = digest.clone();
-    blocking(move || store.blobs.keep(incoming, &expected)).await??;
+    let work = move || {
+        store.blobs.keep(incoming, &expected)?;
+        Ok::<_, ApiError>(state.known.came_in(&*store.blobs, &expected)?)
+    };
+    blocking(work).await??;
     Ok(created(name, &digest))
 }
 
@@ -146,6 +154,8 @@ fn status(status: StatusCode, name: &str, id: &str, size: u64) -> Response {
 /// Receives the body in pieces, and returns the size of the upload so far. Of a body that breaks off, the bytes
 /// that came in stay.
 async fn receive(
+    state: &Arc<State>,
+    store: &Arc<WritableStore>,
     slot: &mut Option<IncomingBlob>,
     name: &str,
     headers: &HeaderMap,
@@ -157,12 +167,14 @@ async fn receive(
             .with(LOCATION, format!("/v2/{name}/blobs/uploads/{}", incoming.id()))
             .with(RANGE, format!("0-{}", incoming.size.saturating_sub(1)))
     })?;
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    make_room(state, store, length.unwrap_or(0)).await?;
     let mut stream = body.into_data_stream();
     loop {
         let mut pieces: Vec<Bytes> = Vec::new();
         let mut gathered = 0;
         let end = loop {
-            match timeout(SILENCE, stream.next()).await {
+            match timeout(state.limits.stall, stream.next()).await {
                 Ok(Some(Ok(piece))) => {
                     gathered += piece.len();
                     pieces.push(piece);
@@ -184,13 +196,26 @@ async fn receive(
         let (incoming, result) = blocking(work).await?;
         let size = incoming.size;
         *slot = Some(incoming);
-        result.map_err(ApiError::disk)?;
+        result?;
         match end {
             None => {}
             Some(Ok(())) => return Ok(size),
             Some(Err(message)) => return Err(ApiError::bad("BLOB_UPLOAD_INVALID", message)),
         }
     }
+}
+
+/// Makes sure that so many bytes fit, if need be by removing what nothing names.
+async fn make_room(state: &Arc<State>, store: &Arc<WritableStore>, bytes: u64) -> Result<(), ApiError> {
+    if store.room().fits(bytes) {
+        return Ok(());
+    }
+    let (state, store) = (state.clone(), store.clone());
+    let work = move || {
+        deletion::sweep(&state.kept, &store);
+        if store.room().fits(bytes) { Ok(()) } else { Err(ApiError::from(store.room().full())) }
+    };
+    blocking(work).await?
 }
 
 /// `Content-Range: FIRST-LAST` must continue at the upload's size and fit the body's length.

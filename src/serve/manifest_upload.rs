@@ -13,14 +13,10 @@ use axum::http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::timeout;
 
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
-
-/// How long a manifest may take to arrive.
-const MANIFEST_TIME: Duration = Duration::from_mins(2);
 
 /// Answers `PUT /v2/NAME/manifests/REFERENCE`.
 pub(super) async fn put(
@@ -48,7 +44,7 @@ pub(super) async fn put(
         )));
     }
     let most = state.limits.manifest_bytes;
-    let arrived = timeout(MANIFEST_TIME, axum::body::to_bytes(body, most)).await;
+    let arrived = timeout(state.limits.stall, axum::body::to_bytes(body, most)).await;
     let arrived = arrived.unwrap_or_else(|_| Err(axum::Error::new("it took too long")));
     let bytes = arrived.map_err(|error| {
         let message = format!("the manifest did not arrive, or has more than {most} bytes: {error}");
@@ -68,6 +64,7 @@ pub(super) async fn put(
         let (manifest, kind) = check(&bytes, sent.as_deref())?;
         let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
         let referrer = referring(&bytes, &descriptor);
+        let _held = store.hold_blobs();
         want_blobs(&state, &store, &manifest, &foreign(&bytes))?;
         store.put_manifest(&at, &tags, &descriptor, referrer.as_ref(), &bytes)?;
         Ok(((descriptor, tags), referrer.map(|referrer| referrer.subject)))

@@ -10,11 +10,17 @@ mod blob_response;
 mod blob_upload;
 mod bundles;
 mod connections;
+mod deletion;
 mod error;
 mod export;
 mod file_table;
+#[cfg(test)]
+mod hostile;
+mod known_blobs;
 mod listen;
 mod manifest_upload;
+mod metrics_page;
+mod observe;
 mod options;
 mod page;
 mod pieces;
@@ -28,12 +34,13 @@ mod router;
 mod run;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod upload_sessions;
 mod writable;
 
-pub(crate) use auth::Users;
+pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
 pub(crate) use export::{ExportError, export_files};
-pub(crate) use options::{Options, ServedBundle, Serving};
+pub(crate) use observe::{AccessLog, LogTarget};
+pub(crate) use options::{Options, Served, ServedBundle, Serving};
 pub(crate) use run::serve;

@@ -1,16 +1,17 @@
 //! What to serve and how, and what a running server reports.
 
 use super::auth::Users;
+use super::observe::AccessLog;
 use crate::config::Site;
 use crate::content::BlobRead;
 use crate::lockfile::Lock;
-use crate::model::Target;
-use crate::model::{Digest, Limits};
+use crate::model::{Digest, Limits, Target};
 use crate::report::{Kind, Progress};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A bundle, or anything else that has a lock and content.
+#[derive(Clone)]
 pub(crate) struct ServedBundle {
     /// Its name for people, such as its file name.
     pub name: String,
@@ -20,32 +21,42 @@ pub(crate) struct ServedBundle {
     pub missing: Vec<String>,
     /// What it holds.
     pub lock: Lock,
-    /// The bytes.
+    /// What it says to hold, its bases included.
     pub blobs: Arc<dyn BlobRead>,
 }
 
-/// What to serve, and to whom.
+/// How to serve. It stays as it is as long as the server runs.
 pub(crate) struct Options<'a> {
     /// `HOST:PORT`; port 0 takes a free one.
     pub listen: String,
-    /// What is served. Where two bundles hold one name, the later one counts.
-    pub bundles: Vec<ServedBundle>,
     /// The registry of rewritten references; this server's own address by default.
     pub target: Option<Target>,
     /// The site, for its destination paths.
     pub site: Option<&'a Site>,
     /// The folder for pushes.
     pub writable: Option<PathBuf>,
-    /// Who may use the API; everybody by default.
-    pub users: Option<Users>,
+    /// How many bytes it may have.
+    pub max_bytes: Option<u64>,
     /// Whether everybody may push, also beyond loopback.
     pub anonymous_push: bool,
-    /// Certificate chain and key, PEM.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where each request is told.
+    pub log: Option<AccessLog>,
     /// Bounds.
     pub limits: Limits,
     /// Where warnings go.
     pub progress: Arc<dyn Progress>,
+}
+
+/// What is served, and to whom. A reload reads it anew.
+pub(crate) struct Served {
+    /// What is served by name. Where two bundles hold one name, the later one counts.
+    pub bundles: Vec<ServedBundle>,
+    /// All content, in the order in which it is looked for: the bundles, and what deltas take from elsewhere.
+    pub content: Vec<Arc<dyn BlobRead>>,
+    /// Who may use the API; everybody by default.
+    pub users: Option<Users>,
+    /// Certificate chain and key, PEM.
+    pub tls: Option<(PathBuf, PathBuf)>,
 }
 
 /// What a started server serves.

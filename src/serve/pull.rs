@@ -1,55 +1,64 @@
 //! The reading half of the distribution API: manifests, blobs, tags, referrers, and the catalog of repositories.
 
-use super::blob_response::blob_response;
 use super::referrers;
-use super::repository::by_host;
+use super::repository::pushed_names;
 use super::response::{ApiError, Response, bytes, set};
 use super::route::{Reference, Route, query};
 use super::state::State;
 use crate::content::BlobRead;
-use crate::model::{Descriptor, Digest, is_repository, media_type};
+use crate::model::{Descriptor, Digest, media_type};
 use axum::http::StatusCode;
 use axum::http::header::LINK;
 use axum::http::request::Parts;
 use serde_json::json;
 use std::collections::BTreeSet;
 
+/// What a GET or HEAD asks for.
+pub(super) enum Answer {
+    /// A response that is whole.
+    Ready(Response),
+    /// A blob or a manifest, with its media type.
+    Content(Digest, String),
+}
+
 /// Answers a GET or HEAD.
-pub(super) fn read(state: &State, parts: &Parts, route: &Route) -> Result<Response, ApiError> {
+pub(super) fn read(state: &State, parts: &Parts, route: &Route) -> Result<Answer, ApiError> {
     let asked = parts.uri.query();
     let ns = query(asked, "ns");
     let ns = ns.as_deref();
     match route {
-        Route::Version => Ok(bytes(StatusCode::OK, "application/json", b"{}".to_vec())),
+        Route::Version => Ok(Answer::Ready(bytes(StatusCode::OK, "application/json", b"{}".to_vec()))),
         Route::Catalog => {
             let mut names: BTreeSet<String> = state.bundles.repository_names().cloned().collect();
             if let Some(store) = &state.writable {
                 names.extend(store.repositories().map_err(ApiError::disk)?);
             }
             let (names, link) = page(names, "/v2/_catalog", asked)?;
-            Ok(listing(json!({"repositories": names}), link))
+            Ok(Answer::Ready(listing(json!({"repositories": names}), link)))
         }
         Route::Tags(name) => {
             let tags = tags(state, name, ns)?;
             let (tags, link) = page(tags, &format!("/v2/{name}/tags/list"), asked)?;
-            Ok(listing(json!({"name": name, "tags": tags}), link))
+            Ok(Answer::Ready(listing(json!({"name": name, "tags": tags}), link)))
         }
         Route::Manifest(name, reference) => {
             let descriptor = manifest(state, name, reference, ns)?;
-            blob_response(state, &descriptor.digest, &descriptor.media_type, parts).map_err(|error| {
-                match error.code {
-                    "BLOB_UNKNOWN" => ApiError::not_found(
-                        "MANIFEST_UNKNOWN",
-                        format!("the bundle names {} but does not hold it: it is partial", descriptor.digest),
-                    ),
-                    _ => error,
-                }
-            })
+            match state.blobs.stat(&descriptor.digest)? {
+                Some(_) => Ok(Answer::Content(descriptor.digest, descriptor.media_type.to_string())),
+                None => Err(ApiError::not_found(
+                    "MANIFEST_UNKNOWN",
+                    format!("the bundle names {} but does not hold it: it is partial", descriptor.digest),
+                )),
+            }
         }
-        Route::Blob(_, digest) => blob_response(state, digest, media_type::OCTETS, parts),
-        Route::Referrers(name, subject) => {
-            Ok(referrers::response(referring(state, name, subject, ns)?, asked))
+        Route::Blob(_, digest) => {
+            if let Some(store) = &state.writable {
+                // a push may leave out what it is told to be here
+                store.blobs.tell(digest);
+            }
+            Ok(Answer::Content(digest.clone(), media_type::OCTETS.into()))
         }
+        Route::Referrers(name, subject) => Ok(Answer::Ready(referrers::page(state, name, subject, asked)?)),
         Route::Uploads(_) | Route::Upload(..) => Err(ApiError::method("this is for pushing")),
     }
 }
@@ -117,37 +126,6 @@ fn tags(state: &State, name: &str, ns: Option<&str>) -> Result<BTreeSet<String>,
     } else {
         Err(ApiError::not_found("NAME_UNKNOWN", format!("there is no repository {name} here")))
     }
-}
-
-fn referring(
-    state: &State,
-    name: &str,
-    subject: &Digest,
-    ns: Option<&str>,
-) -> Result<Vec<serde_json::Value>, ApiError> {
-    let mut entries = Vec::new();
-    for repository in state.bundles.repositories(name, ns) {
-        let read = |descriptor: &Descriptor| match state.blobs.stat(&descriptor.digest)? {
-            Some(size) if size <= state.limits.manifest_bytes as u64 => {
-                Ok(Some(state.blobs.read(descriptor)?))
-            }
-            _ => Ok(None),
-        };
-        entries.extend(repository.referrers(subject, read)?.iter().map(|referrer| referrer.entry.clone()));
-    }
-    if let Some(store) = &state.writable {
-        for name in pushed_names(name, ns) {
-            entries.extend(store.referrers(&name, subject).map_err(ApiError::disk)?);
-        }
-    }
-    Ok(entries)
-}
-
-/// The names under which `name` of the host `ns` may have been pushed: with the host in front, or without it, as
-/// into any registry that stands in for others.
-fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
-    let full = ns.map(|host| by_host(&host.to_ascii_lowercase(), name)).filter(|full| is_repository(full));
-    full.into_iter().chain([name.to_owned()]).collect()
 }
 
 /// The page of `names` that the query's `n` and `last` ask for, and the link to the next page.

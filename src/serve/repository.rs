@@ -2,7 +2,7 @@
 
 use super::response::ApiError;
 use crate::model::host_component;
-use crate::model::{Descriptor, Digest, Referring, referring};
+use crate::model::{Descriptor, Digest, Referring, is_repository, referring};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -83,4 +83,11 @@ impl Repository {
 /// The name with its source host in front: `quay.io/a/b`; a port becomes `host_5001`.
 pub(super) fn by_host(host: &str, repository: &str) -> String {
     format!("{}/{repository}", host_component(host))
+}
+
+/// The names under which `name` of the host `ns` may have been pushed: with the host in front, or without it, as
+/// into any registry that stands in for others.
+pub(super) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
+    let full = ns.map(|host| by_host(&host.to_ascii_lowercase(), name)).filter(|full| is_repository(full));
+    full.into_iter().chain([name.to_owned()]).collect()
 }

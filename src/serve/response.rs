@@ -94,6 +94,7 @@ impl From<KeepError> for ApiError {
     fn from(error: KeepError) -> ApiError {
         match error {
             KeepError::Digest { .. } => ApiError::bad("DIGEST_INVALID", error.to_string()),
+            KeepError::Full { .. } | KeepError::Needed { .. } => ApiError::denied(error.to_string()),
             KeepError::Disk(_) => ApiError::internal(error.to_string()),
         }
     }

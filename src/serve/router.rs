@@ -1,9 +1,14 @@
 //! One request: authentication, its route, and the handler that answers it.
 
+use super::auth::{Known, Right};
+use super::blob_response::blob_response;
+use super::metrics_page::metrics_page;
+use super::observe::User;
+use super::pull::Answer;
 use super::response::{ApiError, Response, blocking, bytes, set};
 use super::route::Route;
 use super::state::State;
-use super::{blob_response, blob_upload, file_table, manifest_upload, page, pull};
+use super::{blob_upload, deletion, file_table, manifest_upload, page, pull};
 use axum::body::Body;
 use axum::http::header::{ALLOW, AUTHORIZATION, HeaderName, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
@@ -18,9 +23,9 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
     let head = parts.method == Method::HEAD;
     let is_api = parts.uri.path() == "/v2" || parts.uri.path().starts_with("/v2/");
     let what = format!("{} {}", parts.method, parts.uri.path());
-    let result = match is_api {
+    let (user, result) = match is_api {
         true => api(state.clone(), parts, body).await,
-        false => plain(state.clone(), parts).await,
+        false => (None, plain(state.clone(), parts).await),
     };
     let mut response = result.unwrap_or_else(|error| {
         if error.log {
@@ -28,6 +33,10 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
         }
         if is_api { error.into_json() } else { error.into_text() }
     });
+    if let Some(user) = user {
+        // for the access log
+        response.extensions_mut().insert(User(user));
+    }
     set(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
     if is_api {
         set(&mut response, API_VERSION, "registry/2.0");
@@ -38,25 +47,56 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
     response
 }
 
-/// The distribution API, below `/v2/`.
-async fn api(state: Arc<State>, parts: Parts, body: Body) -> Result<Response, ApiError> {
-    if let Some(users) = &state.users
-        && !users.know(parts.headers.get(AUTHORIZATION)).await
-    {
-        let message = "user name and password are needed";
-        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
-            .with(WWW_AUTHENTICATE, "Basic realm=\"landfall\", charset=\"UTF-8\""));
+/// The distribution API, below `/v2/`: the user who asks, and the answer.
+async fn api(state: Arc<State>, parts: Parts, body: Body) -> (Option<String>, Result<Response, ApiError>) {
+    let known = match signed_in(&state, &parts).await {
+        Ok(known) => known,
+        Err(error) => return (None, Err(error)),
+    };
+    let may_push = known.as_ref().is_none_or(|known| known.right == Right::Push);
+    let result = routed(state, parts, body, may_push).await;
+    (known.and_then(|known| known.user), result)
+}
+
+/// Who sent the request; `None` where everybody may do everything.
+async fn signed_in(state: &State, parts: &Parts) -> Result<Option<Known>, ApiError> {
+    let Some(users) = &state.users else { return Ok(None) };
+    let known = users.find(parts.headers.get(AUTHORIZATION)).await;
+    let reads = parts.method == Method::GET || parts.method == Method::HEAD;
+    // clients learn from the first address of the API that they can sign in, before they push
+    let may_stay = |known: &Known| known.user.is_some() || (reads && !is_root(parts.uri.path()));
+    match known.filter(may_stay) {
+        Some(known) => Ok(Some(known)),
+        None => {
+            let message = "user name and password are needed";
+            Err(ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
+                .with(WWW_AUTHENTICATE, "Basic realm=\"landfall\", charset=\"UTF-8\""))
+        }
     }
+}
+
+fn is_root(path: &str) -> bool {
+    path.trim_end_matches('/') == "/v2"
+}
+
+/// A request of the API, by its route.
+async fn routed(state: Arc<State>, parts: Parts, body: Body, may_push: bool) -> Result<Response, ApiError> {
     let route = Route::parse(parts.uri.path())?;
     let read = parts.method == Method::GET || parts.method == Method::HEAD;
     let allowed = allowed(&route);
     if !allowed.split(", ").any(|method| method == parts.method.as_str()) {
-        let why = if parts.method == Method::DELETE { "nothing is deleted here" } else { "see Allow" };
-        let message = format!("{} is not offered for this: {why}", parts.method);
+        let message = format!("{} is not offered for this: see Allow", parts.method);
         return Err(ApiError::method(message).with(ALLOW, allowed));
     }
     if read && !matches!(route, Route::Upload(..)) {
-        return blocking(move || pull::read(&state, &parts, &route)).await?;
+        let (asked, read) = (state.clone(), parts.clone());
+        return match blocking(move || pull::read(&asked, &read, &route)).await?? {
+            Answer::Ready(response) => Ok(response),
+            Answer::Content(digest, kind) => blob_response(&state, &digest, &kind, &parts).await,
+        };
+    }
+    if !may_push {
+        return Err(ApiError::denied("this user may only read"));
     }
     let Some(store) = state.writable.clone() else {
         let message = "this server only reads; start it with --writable DIR to push to it";
@@ -65,6 +105,10 @@ async fn api(state: Arc<State>, parts: Parts, body: Body) -> Result<Response, Ap
     // a task of its own: when the client goes away, what has come in is still put in order
     let task = tokio::spawn(async move {
         match route {
+            Route::Manifest(name, reference) if parts.method == Method::DELETE => {
+                deletion::manifest(state, store, name, reference).await
+            }
+            Route::Blob(_, digest) => deletion::blob(state, store, digest).await,
             Route::Manifest(name, reference) => {
                 manifest_upload::put(state, store, &parts, name, reference, body).await
             }
@@ -79,13 +123,33 @@ async fn api(state: Arc<State>, parts: Parts, body: Body) -> Result<Response, Ap
 /// The methods of a route, as `Allow` lists them.
 fn allowed(route: &Route) -> &'static str {
     match route {
-        Route::Version | Route::Catalog | Route::Tags(_) | Route::Referrers(..) | Route::Blob(..) => {
-            "GET, HEAD"
-        }
-        Route::Manifest(..) => "GET, HEAD, PUT",
+        Route::Version | Route::Catalog | Route::Tags(_) | Route::Referrers(..) => "GET, HEAD",
+        Route::Blob(..) => "GET, HEAD, DELETE",
+        Route::Manifest(..) => "GET, HEAD, PUT, DELETE",
         Route::Uploads(_) => "POST",
         Route::Upload(..) => "GET, PATCH, PUT, DELETE",
     }
+}
+
+/// Whether the path asks about the server itself. Such a request needs no place in flight.
+pub(super) fn is_about_the_server(path: &str) -> bool {
+    path == "/healthz" || path == "/metrics"
+}
+
+/// Answers a request about the server itself.
+pub(super) fn about<T>(state: &State, request: &Request<T>) -> Response {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD").into_text();
+    }
+    let (kind, text) = match request.uri().path() {
+        "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", metrics_page(state)),
+        _ => ("text/plain; charset=utf-8", "ok\n".to_owned()),
+    };
+    let mut response = bytes(StatusCode::OK, kind, text.into_bytes());
+    if request.method() == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    response
 }
 
 /// Everything outside of the API: the page, and plain files below `/files/`.
@@ -93,18 +157,16 @@ async fn plain(state: Arc<State>, parts: Parts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
     }
-    blocking(move || {
-        let path = parts.uri.path();
-        if path == "/" {
-            let page = page::page(&state, &parts.headers)?;
-            let mut response = bytes(StatusCode::OK, "text/html; charset=utf-8", page);
-            set(&mut response, page::POLICY.0, page::POLICY.1);
-            return Ok(response);
-        }
-        let unknown = || ApiError::not_found("NAME_UNKNOWN", "there is nothing here; / lists what there is");
-        let file = path.strip_prefix("/files/").ok_or_else(unknown)?;
-        let digest = state.bundles.files.find(file, parts.uri.query())?;
-        blob_response::blob_response(&state, digest, file_table::media_type(file), &parts)
-    })
-    .await?
+    let path = parts.uri.path();
+    if path == "/" {
+        let (state, headers) = (state.clone(), parts.headers.clone());
+        let page = blocking(move || page::page(&state, &headers)).await??;
+        let mut response = bytes(StatusCode::OK, "text/html; charset=utf-8", page);
+        set(&mut response, page::POLICY.0, page::POLICY.1);
+        return Ok(response);
+    }
+    let unknown = || ApiError::not_found("NAME_UNKNOWN", "there is nothing here; / lists what there is");
+    let file = path.strip_prefix("/files/").ok_or_else(unknown)?;
+    let digest = state.bundles.files.find(file, parts.uri.query())?;
+    blob_response(&state, digest, file_table::media_type(file), &parts).await
 }

@@ -1,75 +1,155 @@
-//! The server's start: listen, read the names in the bundles, open the writable store, take connections.
+//! The server's start: listen, read the names in the bundles, open the writable store, take connections. And its
+//! reload: a new [`State`] for the requests that follow; those in progress keep theirs.
 
 use super::bundles::Bundles;
+use super::connections::{InFlight, Seats};
+use super::known_blobs::KnownBlobs;
+use super::observe::Observer;
 use super::repository::Repository;
-use super::state::State;
+use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use super::{Options, ServeError, Serving, connections, listen};
+use super::{Options, ServeError, Served, Serving, connections, deletion, listen};
 use crate::config;
 use crate::content::{BlobChain, BlobRead};
-use crate::model::Target;
+use crate::model::{Mapping, Target};
+use crate::report::Progress;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
+use tokio::task::block_in_place;
 
 /// Serves until `stop` is ready, and lets responses in progress end. Calls `ready` as soon as clients can
-/// connect.
+/// connect. What it serves comes from `load`, which is called again whenever `reload` is ready; where that fails,
+/// what was served before is served on.
 ///
 /// # Errors
 /// When the server cannot start.
-pub(crate) async fn serve(
+pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     options: Options<'_>,
+    load: impl Fn() -> Result<Served, E>,
     ready: impl FnOnce(&Serving),
+    mut reload: impl AsyncFnMut(),
     stop: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let Options { listen, bundles: served, target, site, limits, progress, .. } = options;
-    let addresses = listen::addresses(&listen).await?;
-    let open = options.users.is_none() && !options.anonymous_push;
-    if let Some(&address) = addresses.iter().find(|address| !address.ip().is_loopback())
-        && options.writable.is_some()
-        && open
-    {
-        return Err(ServeError::Exposed { address });
-    }
-    let tls = options.tls.map(|(cert, key)| listen::tls(&cert, &key)).transpose()?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    if options.users.is_some() && tls.is_none() && addresses.iter().any(|address| !address.ip().is_loopback())
-    {
-        progress.note("warning: passwords travel in clear over plain http; give --tls-cert and --tls-key");
-    }
-    let writable = options.writable.as_deref().map(WritableStore::open).transpose()?.map(Arc::new);
-    let listener = listen::bind(&listen, &addresses).await?;
-    let bound = listener.local_addr().map_err(|source| ServeError::Listen { address: listen, source })?;
-    let address = bound.to_string();
-
-    let here = Target { registry: address.clone(), prefix: String::new() };
-    let mut bundles = Bundles::new(&served, &config::mapping(target.unwrap_or(here), site));
-    bundles.also_called(address.clone());
-    if let (Some(store), Some(dir)) = (&writable, options.writable) {
-        let hidden = hidden(&bundles, store).map_err(|source| ServeError::Writable { dir, source })?;
-        bundles.notes.extend(hidden);
-    }
-    bundles.notes.iter().for_each(|note| progress.note(note));
-    let serving = Serving {
-        url: format!("{scheme}://{address}"),
-        items: bundles.counts(),
-        writable: writable.is_some(),
+) -> Result<(), E> {
+    let served = load()?;
+    let addresses = listen::addresses(&options.listen).await?;
+    let exposure = Exposure {
+        beyond: addresses.iter().find(|address| !address.ip().is_loopback()).copied(),
+        takes_pushes: options.writable.is_some() && !options.anonymous_push,
     };
-    let mut blobs: Vec<Arc<dyn BlobRead>> = served.into_iter().map(|bundle| bundle.blobs).collect();
-    blobs.extend(writable.as_ref().map(|store| store.blobs.clone() as Arc<dyn BlobRead>));
-    let state = State {
-        bundles,
-        blobs: BlobChain(blobs),
+    exposure.check(&served, &*options.progress)?;
+    let writable = options
+        .writable
+        .as_deref()
+        .map(|dir| WritableStore::open(dir, options.max_bytes))
+        .transpose()?
+        .map(Arc::new);
+    let listener = listen::bind(&options.listen, &addresses).await?;
+    let limits = options.limits;
+    let most = connections::raise_open_files(limits.connections, limits.requests);
+    if most < limits.connections {
+        let note = format!(
+            "warning: at most {most} connections at one time: the process may not open more files (ulimit -n)"
+        );
+        options.progress.note(&note);
+    }
+    let bound = listener.local_addr();
+    let bound = bound.map_err(|source| ServeError::Listen { address: options.listen.clone(), source })?;
+    let address = bound.to_string();
+    let here = Target { registry: address.clone(), prefix: String::new() };
+    let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
+    let kept = Arc::new(Kept {
+        known: KnownBlobs::new(limits.hashing),
         writable,
         uploads: Uploads::default(),
-        users: options.users,
+        to_sweep: AtomicBool::new(false),
+        seats: Seats::new(most, limits.keep_alive, limits.stall),
+        in_flight: InFlight::new(limits.requests),
+        observer: Arc::new(Observer::new(options.log)),
         limits,
-        notes: progress,
+        notes: options.progress,
         address,
-    };
+    });
+    let first = state(&kept, served, &mapping)?;
+    let serving = first.serving();
+    let (states, current) = watch::channel(Arc::new(first));
+    let (end, ended) = watch::channel(false);
     ready(&serving);
-    connections::run(listener, tls, Arc::new(state), stop).await;
+    // a task of its own: connections are taken while a reload reads its files
+    let connections = tokio::spawn(connections::run(listener, current, ended));
+    let reloading = async {
+        loop {
+            reload().await;
+            if let Some(log) = &kept.observer.log {
+                log.reopen();
+            }
+            let loaded = block_in_place(&load).and_then(|served| {
+                exposure.check(&served, &*kept.notes)?;
+                Ok(state(&kept, served, &mapping)?)
+            });
+            match loaded {
+                Ok(state) => {
+                    let _ = states.send(Arc::new(state));
+                    kept.observer.metrics.reloads.fetch_add(1, Ordering::Relaxed);
+                    kept.notes.note("reloaded: new requests get what the files hold now");
+                }
+                Err(error) => {
+                    kept.notes.note(&format!("nothing is reloaded, what was served is served on: {error}"));
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = stop => {}
+        () = reloading => {}
+        () = deletion::clean_up(kept.clone()) => {}
+    }
+    let _ = end.send(true);
+    let _ = connections.await;
     Ok(())
+}
+
+/// Who could do what.
+struct Exposure {
+    /// An address beyond loopback.
+    beyond: Option<SocketAddr>,
+    /// Whether it takes pushes, and not from everybody.
+    takes_pushes: bool,
+}
+
+impl Exposure {
+    /// Whether `served` may be served so.
+    fn check(&self, served: &Served, progress: &dyn Progress) -> Result<(), ServeError> {
+        let Some(address) = self.beyond else { return Ok(()) };
+        if self.takes_pushes && served.users.is_none() {
+            return Err(ServeError::Exposed { address });
+        }
+        if served.users.is_some() && served.tls.is_none() {
+            progress
+                .note("warning: passwords travel in clear over plain http; give --tls-cert and --tls-key");
+        }
+        Ok(())
+    }
+}
+
+/// The state in which `served` is served.
+fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, ServeError> {
+    let mut bundles = Bundles::new(&served.bundles, mapping);
+    bundles.also_called(kept.address.clone());
+    let mut blobs = served.content;
+    if let Some(store) = &kept.writable {
+        let hidden = hidden(&bundles, store);
+        bundles
+            .notes
+            .extend(hidden.map_err(|source| ServeError::Writable { dir: store.dir().into(), source })?);
+        blobs.push(store.blobs.clone() as Arc<dyn BlobRead>);
+    }
+    bundles.notes.iter().for_each(|note| kept.notes.note(note));
+    let tls = served.tls.map(|(cert, key)| listen::tls(&cert, &key)).transpose()?;
+    Ok(State { bundles, blobs: BlobChain(blobs), users: served.users, tls, kept: kept.clone() })
 }
 
 /// A note for each pushed tag that a bundle now holds with other content.

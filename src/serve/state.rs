@@ -1,28 +1,70 @@
 //! What all handlers share.
 
+use super::Serving;
 use super::auth::Users;
 use super::bundles::Bundles;
+use super::connections::{InFlight, Seats};
+use super::known_blobs::KnownBlobs;
+use super::observe::Observer;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use crate::content::BlobChain;
 use crate::model::Limits;
 use crate::report::Progress;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tokio_rustls::TlsAcceptor;
 
-/// What all handlers share.
+/// What a request is answered from. A reload makes a new one.
 pub(super) struct State {
     /// The names in the bundles, and what they stand for.
     pub(super) bundles: Bundles,
     /// All content: that of the bundles first, then what was pushed.
     pub(super) blobs: BlobChain,
+    /// Who may use the API; everybody where it is `None`.
+    pub(super) users: Option<Users>,
+    /// `None` for plain http.
+    pub(super) tls: Option<TlsAcceptor>,
+    /// What stays as long as the server runs.
+    pub(super) kept: Arc<Kept>,
+}
+
+/// What stays as long as the server runs.
+pub(super) struct Kept {
+    /// Which content is known to be right.
+    pub(super) known: KnownBlobs,
     /// The folder of `--writable`.
     pub(super) writable: Option<Arc<WritableStore>>,
     pub(super) uploads: Uploads,
-    /// Who may use the API; everybody where it is `None`.
-    pub(super) users: Option<Users>,
+    /// Whether there may be content that nothing names.
+    pub(super) to_sweep: AtomicBool,
+    pub(super) seats: Seats,
+    pub(super) in_flight: InFlight,
+    pub(super) observer: Arc<Observer>,
     pub(super) limits: Limits,
     /// Where warnings go.
     pub(super) notes: Arc<dyn Progress>,
     /// `HOST:PORT` at which the server listens.
     pub(super) address: String,
+}
+
+impl Deref for State {
+    type Target = Kept;
+
+    fn deref(&self) -> &Kept {
+        &self.kept
+    }
+}
+
+impl State {
+    /// What is told when the server has started.
+    pub(super) fn serving(&self) -> Serving {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Serving {
+            url: format!("{scheme}://{}", self.address),
+            items: self.bundles.counts(),
+            writable: self.writable.is_some(),
+        }
+    }
 }

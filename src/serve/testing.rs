@@ -1,10 +1,16 @@
 //! What the unit tests of this folder share: content in memory, and locked items made on the spot.
 
+use super::{Options, ServeError, Served, serve};
 use crate::content::{BlobRead, ContentError};
 use crate::item::{File, Image};
-use crate::model::{Descriptor, Digest, media_type};
+use crate::model::{Descriptor, Digest, Limits, media_type};
+use crate::report::Silent;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 /// Content in memory.
 #[derive(Default)]
@@ -38,4 +44,50 @@ pub(super) fn image(name: &str, manifest: &[u8]) -> Image {
 /// A locked file.
 pub(super) fn file(url: &str, content: &[u8]) -> File {
     File::new(url, Digest::sha256(content), content.len() as u64)
+}
+
+/// A server for the test, which ends when this is dropped.
+pub(crate) struct Started {
+    /// `host:port`
+    pub(crate) address: String,
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+/// Serves what `load` gives.
+pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 'static) -> Started {
+    let writable = writable.map(Path::to_path_buf);
+    let (told, ready) = channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let options = Options {
+            listen: "127.0.0.1:0".into(),
+            target: None,
+            site: None,
+            writable,
+            max_bytes: None,
+            anonymous_push: false,
+            log: None,
+            limits: Limits::default(),
+            progress: Arc::new(Silent),
+        };
+        let load = || Ok::<_, ServeError>(load());
+        let ready = |serving: &super::Serving| told.send(serving.url.clone()).unwrap();
+        let stop = async { drop(stopped.await) };
+        runtime.block_on(serve(options, load, ready, async || std::future::pending().await, stop)).unwrap();
+    });
+    let address = ready.recv().unwrap().trim_start_matches("http://").to_owned();
+    Started { address, _stop: stop }
+}
+
+/// Status and body of the answer to a GET with these header lines.
+pub(crate) fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let status = std::str::from_utf8(&answer[..end]).unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_off(end + 4))
 }

@@ -1,4 +1,4 @@
-//! Uploads in progress, by id: how many may be open, and which are abandoned.
+//! Uploads in progress, by id: how many may be open, and which broke off for good.
 
 use super::response::ApiError;
 use super::writable::IncomingBlob;
@@ -6,9 +6,6 @@ use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// How long an upload may be unused before it makes room for others.
-const ABANDONED: Duration = Duration::from_hours(1);
 
 /// Uploads in progress, by id.
 #[derive(Default)]
@@ -36,11 +33,6 @@ impl Uploads {
         };
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= most {
-            sessions.retain(|_, session| {
-                session.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < ABANDONED
-            });
-        }
-        if sessions.len() >= most {
             let message = format!("{most} uploads are open already; end or cancel some");
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message));
         }
@@ -52,12 +44,35 @@ impl Uploads {
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.get(id).filter(|session| session.repository == repository);
         let session = session.ok_or_else(unknown)?;
-        *session.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        session.touch();
         Ok(session.clone())
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Removes those that nobody has used for `age`, and what came in of them.
+    pub(super) fn reap(&self, age: Duration) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // one that a request has in hand is in use, however long
+        sessions.retain(|_, session| session.incoming.try_lock().is_err() || session.unused() < age);
     }
 
     pub(super) fn remove(&self, id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+impl Session {
+    /// It is used now.
+    pub(super) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn unused(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 }
 

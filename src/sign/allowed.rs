@@ -17,7 +17,7 @@ pub struct AllowedSigners {
     lines: Vec<Line>,
 }
 
-/// One line: whose key it is, and for what, and when.
+/// One line: a key, its principals, and when and for what it may sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     number: usize,
@@ -34,7 +34,7 @@ struct Options {
     before: Option<Timestamp>,
 }
 
-/// Why a line does not allow what is asked for.
+/// Why a line does not allow a signature.
 enum Not {
     Authority,
     Namespace(String),
@@ -64,10 +64,10 @@ impl AllowedSigners {
         Ok(AllowedSigners::parse(&path.display().to_string(), &text, &TimeZone::system())?)
     }
 
-    /// Reads a file of allowed signers from text. `file` names it in messages; times without `Z` are meant in `zone`.
+    /// Reads a file of allowed signers from text. `file` names it in messages; `zone` is the time zone of times without `Z`.
     ///
     /// # Errors
-    /// When a line is not as ssh-keygen(1) says.
+    /// When a line does not have the form that ssh-keygen(1) describes.
     pub fn parse(file: &str, text: &str, zone: &TimeZone) -> Result<AllowedSigners, Box<Diagnostic>> {
         let mut lines = Vec::new();
         let mut at = 0;
@@ -83,7 +83,7 @@ impl AllowedSigners {
         Ok(AllowedSigners { file: file.into(), lines })
     }
 
-    /// The principals, as they stand in the file, that `key` may sign for in `namespace` at the time `now`.
+    /// The principals, as the file writes them, for which `key` may sign in `namespace` at the time `now`.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] with the reason of each line that has the key.
@@ -101,7 +101,7 @@ impl AllowedSigners {
         Err(Error::NotAllowed { key: key.clone(), file: self.file.clone(), why: why.join("; ") })
     }
 
-    /// What in the file has no effect here, a sentence each.
+    /// The options of the file that landfall ignores, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let lines = self.lines.iter().filter(|line| line.options.is_authority);
         let note = |line: &Line| {
@@ -195,14 +195,14 @@ impl Options {
     }
 }
 
-/// The words of a line; blanks in double quotes part none.
+/// The words of a line. Blanks in double quotes do not separate words.
 struct Words<'a> {
     line: &'a str,
     at: usize,
 }
 
 impl Words<'_> {
-    /// The next word's place; an empty one at the end.
+    /// The range of the next word; an empty range at the end.
     fn next(&mut self) -> Range<usize> {
         let rest = &self.line[self.at..];
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -211,7 +211,7 @@ impl Words<'_> {
     }
 }
 
-/// Where the first character stands that `ends` the text outside of double quotes.
+/// The position of the first character outside of double quotes for which `ends` is true.
 fn end_of(text: &str, ends: impl Fn(char) -> bool) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     for (at, c) in text.char_indices() {
@@ -229,7 +229,7 @@ fn unquoted(text: &str) -> String {
     inside.map_or_else(|| text.into(), |inside| inside.replace("\\\"", "\""))
 }
 
-/// `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, with `Z` or `UTC` at its end in UTC.
+/// `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, in UTC if it ends in `Z` or `UTC`.
 fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     let upper = text.to_ascii_uppercase();
     let utc = upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC"));
@@ -250,7 +250,7 @@ fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     time.ok()?.to_zoned(zone).ok().map(|zoned| zoned.timestamp())
 }
 
-/// Whether a pattern of the list fits, and none that begins with `!` (`ssh_config(5)`, PATTERNS).
+/// Whether a pattern of the list matches, and none that begins with `!` (`ssh_config(5)`, PATTERNS).
 fn in_list(list: &str, text: &str) -> bool {
     let fits = |pattern: &str| fits(pattern.as_bytes(), text.as_bytes());
     let (not, yes): (Vec<&str>, Vec<&str>) = list.split(',').partition(|pattern| pattern.starts_with('!'));
@@ -270,7 +270,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
                 (pattern_at, text_at) = (pattern_at + 1, text_at + 1);
             }
             _ => {
-                // the last star takes one character more
+                // the last star matches one character more
                 let Some((at, taken)) = star else { return false };
                 star = Some((at, taken + 1));
                 (pattern_at, text_at) = (at + 1, taken + 1);

@@ -13,16 +13,16 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no key.
+    /// The file is not a key.
     #[error("{path} is no key of OpenSSH's; `ssh-keygen -t ed25519 -f KEY` makes one")]
     NoKey {
-        /// The file, or what was given in its place.
+        /// The file, or the text given instead of it.
         path: PathBuf,
     },
-    /// The private key is in a format that OpenSSH wrote before 2018.
+    /// The private key has the format that OpenSSH wrote before 2018.
     #[error("{path} is a private key in an old format; `ssh-keygen -p -f {path}` writes it in today's")]
     OldKey {
         /// The file.
@@ -37,7 +37,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The private key is of a kind that landfall leaves to the agent, and no agent holds it.
+    /// Only an agent signs with this kind of private key, and no agent holds it.
     #[error(
         "{path} is of a kind that signs by the SSH agent alone, such as RSA; give it to the agent with `ssh-add {path}` \
          and run this again, or take an ed25519 key"
@@ -68,27 +68,27 @@ pub enum Error {
     Agent {
         /// Its socket (`SSH_AUTH_SOCK`).
         socket: PathBuf,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// The key did not make a good signature.
+    /// The key made no good signature.
     #[error("no good signature can be made with {key}; use another key")]
     Failed {
         /// The key.
         key: PublicKey,
     },
-    /// It is no signature.
+    /// The text is not a signature.
     #[error("it is no SSH signature, or a damaged one")]
     Malformed,
-    /// It was made for something else.
+    /// The signature has another namespace.
     #[error("it was made for \"{found}\", not for \"{wanted}\"")]
     Namespace {
-        /// What it was made for.
+        /// Its namespace.
         found: String,
-        /// What it would have to be made for.
+        /// The namespace that it needs.
         wanted: String,
     },
-    /// This landfall does not know how to check it.
+    /// This landfall cannot check the signature.
     #[error("landfall cannot check {algorithm} signatures of {kind} keys; sign with an ed25519 key")]
     Algorithm {
         /// Type of the key.
@@ -102,14 +102,16 @@ pub enum Error {
         /// The key.
         key: PublicKey,
     },
-    /// The signature does not fit.
-    #[error("it is none of {key} over this content; one of the two was changed, or belongs elsewhere")]
+    /// The signature does not match the content.
+    #[error(
+        "{key} did not make it for this content; the signature or the content was changed, or belongs elsewhere"
+    )]
     OtherContent {
-        /// The key that it says made it.
+        /// The key that the signature names.
         key: PublicKey,
     },
     /// The signature is good, and its key may not sign.
-    #[error("{key} signed it, whom {file} does not allow: {why}")]
+    #[error("{key} signed it, and {file} does not allow that: {why}")]
     NotAllowed {
         /// The key.
         key: PublicKey,
@@ -126,7 +128,7 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// The file of allowed signers is not as it must be.
+    /// The file of allowed signers has an error.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }

@@ -1,4 +1,4 @@
-//! Public keys of OpenSSH, and whether a signature is theirs. ring does the arithmetic.
+//! Public keys of OpenSSH; checks signatures with them. ring does the arithmetic.
 
 use super::wire::{Reader, base64};
 use ::base64::Engine;
@@ -17,22 +17,22 @@ pub(super) const RSA_SHA512: &str = "rsa-sha2-512";
 pub(super) const P256_KEY: &str = "ecdsa-sha2-nistp256";
 pub(super) const P384_KEY: &str = "ecdsa-sha2-nistp384";
 
-/// Keys whose private half a hardware token keeps (OpenSSH's PROTOCOL.u2f).
+/// Keys whose private half is in a hardware token (OpenSSH's PROTOCOL.u2f).
 const SK_ED25519_KEY: &str = "sk-ssh-ed25519@openssh.com";
 const SK_P256_KEY: &str = "sk-ecdsa-sha2-nistp256@openssh.com";
 
 /// A public key in OpenSSH's form.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicKey {
-    /// As it stands in base64 in a `.pub` file: its type, then what the type asks for.
+    /// The bytes that a `.pub` file has in base64: the type, then the fields of that type.
     pub(super) blob: Vec<u8>,
     kind: String,
 }
 
-/// Why a signature proves nothing, good or not.
+/// Why a signature cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unverifiable {
-    /// Landfall does not know this kind of signature by this kind of key.
+    /// landfall does not know this kind of signature for this kind of key.
     Algorithm(String),
     /// The key is too short.
     Weak,
@@ -47,7 +47,7 @@ impl PublicKey {
             ED25519_KEY => 1,
             RSA_KEY | P256_KEY | P384_KEY | SK_ED25519_KEY => 2,
             SK_P256_KEY => 3,
-            // of a kind that cannot be checked here anyway
+            // landfall cannot check this kind anyway
             _ => 0,
         };
         if rest > 0 {
@@ -78,10 +78,10 @@ impl PublicKey {
         format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
     }
 
-    /// Whether `signature` is one of this key over `message`.
+    /// Whether this key made `signature` over `message`.
     ///
     /// # Errors
-    /// When landfall cannot check that, or the key is too weak to prove anything.
+    /// When landfall cannot check it, or the key is too weak.
     pub(super) fn has_signed(&self, signature: &[u8], message: &[u8]) -> Result<bool, Unverifiable> {
         let mut signature = Reader(signature);
         let Some(algorithm) = signature.text() else { return Ok(false) };
@@ -106,7 +106,7 @@ impl PublicKey {
         key.number().map(<[u8]>::len)
     }
 
-    /// `None` where anything is not as it must be.
+    /// `None` if the signature is malformed.
     fn check(&self, algorithm: &str, mut signature: Reader<'_>, message: &[u8]) -> Option<()> {
         let value = signature.string()?;
         let mut key = Reader(&self.blob);
@@ -133,7 +133,7 @@ impl PublicKey {
             SK_ED25519_KEY | SK_P256_KEY => {
                 let curve = if algorithm == SK_P256_KEY { Some(key.text()?) } else { None };
                 let (point, application) = (key.string()?, key.string()?);
-                // the token signs its flags and its counter too
+                // the token also signs its flags and its counter
                 let told = signature.take(5)?;
                 signature.end()?;
                 let message = [&Sha256::digest(application)[..], told, &Sha256::digest(message)].concat();
@@ -171,7 +171,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Whether the word may be the type of a key: it is printed.
+/// Whether the word may be the type of a key. Messages print it.
 pub(super) fn is_kind(word: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start))
         && word.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,6 +1,5 @@
-//! SIGN IT. Signatures of OpenSSH's kind (SSHSIG), so that plain `ssh-keygen -Y verify` checks what landfall
-//! signs: keys and the agent ([`Signer`]), the signature ([`Signature`]), and who may sign
-//! ([`AllowedSigners`]). Each stage chooses what it signs.
+//! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
+//! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
 
 mod agent;
 mod allowed;

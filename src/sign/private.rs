@@ -11,21 +11,21 @@ use ring::signature::{
 #[derive(Debug)]
 pub(super) enum Secret {
     Ed25519(Ed25519KeyPair),
-    /// The key's type goes with it.
+    /// With the key's type.
     Ecdsa(String, EcdsaKeyPair),
 }
 
-/// What a private key file holds.
+/// The content of a private key file.
 #[derive(Debug)]
 pub(super) enum Content {
     Open(Box<Secret>),
     /// It needs a passphrase.
     Encrypted,
-    /// A key of a kind that signs by the agent alone, such as RSA.
+    /// A key with which only the agent signs, such as RSA.
     ByAgent,
 }
 
-/// Reads a private key file; `None` where it is none, or a damaged one.
+/// Reads a private key file. `None` if it is not one, or damaged.
 pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
     let bytes = unarmoured("OPENSSH PRIVATE KEY", text)?;
     let mut file = Reader(bytes.strip_prefix(b"openssh-key-v1\0")?);
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
         return Some((public, Content::Encrypted));
     }
     let mut inside = Reader(file.string()?);
-    // two equal numbers show that a passphrase was right
+    // two equal numbers show that the passphrase was right
     if inside.u32()? != inside.u32()? || inside.text()? != public.kind() {
         return None;
     }
@@ -64,7 +64,7 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, Content)> {
 }
 
 impl Secret {
-    /// The signature of `message` in SSH's form, with its algorithm in front; `None` where the system has no random
+    /// The signature of `message` in SSH's form, with its algorithm in front; `None` if the system has no random
     /// numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();

@@ -9,13 +9,13 @@ const LABEL: &str = "SSH SIGNATURE";
 const MAGIC: &[u8] = b"SSHSIG";
 const VERSION: u32 = 1;
 
-/// A signature. That it is one says nothing yet: [`Signature::check`] does.
+/// A signature. It proves nothing before [`Signature::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Signature {
     key: PublicKey,
     namespace: String,
     hash: Hash,
-    /// As SSH has it, algorithm first.
+    /// In SSH's form: the algorithm first.
     value: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Hash {
     }
 }
 
-/// What is signed in place of `message`, as `ssh-keygen` does it: by its SHA-512.
+/// The bytes that are signed for `message`: like `ssh-keygen`, its SHA-512.
 pub(super) fn to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
     signed_data(namespace, Hash::Sha512, message)
 }
@@ -80,16 +80,16 @@ impl Signature {
         read().ok_or(Error::Malformed)
     }
 
-    /// Whose signature it says it is.
+    /// The key that it names.
     pub(crate) fn key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// Checks that the key made it for `namespace` over `message`. Whether the key may is another question:
-    /// [`super::AllowedSigners::principals`].
+    /// Checks that its key made it for `namespace` over `message`. [`super::AllowedSigners::principals`] checks whether
+    /// the key may sign.
     ///
     /// # Errors
-    /// When it did not, or when that cannot be told.
+    /// When the key did not make it, or landfall cannot check it.
     pub(crate) fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
         if self.namespace != namespace {
             let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());

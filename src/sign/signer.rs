@@ -25,7 +25,7 @@ impl Signer {
     /// private key file that is encrypted, or of RSA.
     ///
     /// # Errors
-    /// When there is no such key, or nobody can sign with it.
+    /// When there is no such key, or neither landfall nor the agent can sign with it.
     pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, Error> {
         if key.split_once(' ').is_some_and(|(kind, _)| is_kind(kind)) {
             let public = PublicKey::from_line(key).ok_or_else(|| Error::NoKey { path: key.into() })?;
@@ -87,7 +87,7 @@ impl Signer {
                 .map_err(|source| Error::Agent { socket: socket.clone(), source })?,
         };
         let signature = Signature::new(self.public.clone(), namespace, signature);
-        // whoever signed, what is written must be good
+        // the agent may err: only a good signature is written
         match signature.check(namespace, message) {
             Err(Error::OtherContent { key }) => Err(Error::Failed { key }),
             checked => checked.map(|()| signature.to_text()),

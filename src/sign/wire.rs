@@ -1,9 +1,9 @@
-//! SSH's wire format (RFC 4251 §5) and the armour around it: the little of it that signatures need.
+//! SSH's wire format (RFC 4251 §5) and the armour around it: as far as signatures need it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Reads fields one after the other; `None` where the bytes end early or a field is not well formed.
+/// Reads fields one after the other. `None` if the bytes end early or a field is malformed.
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         (bytes.first().is_none_or(|first| first & 0x80 == 0)).then(|| &bytes[zeros..])
     }
 
-    /// `Some` where nothing follows.
+    /// `Some` at the end of the bytes.
     pub(super) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
@@ -69,7 +69,7 @@ pub(super) fn armour(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// What stands in the armour `label` of `text`; `None` where there is none, or no base64 in it.
+/// The bytes in the armour `label` of `text`. `None` if there is no armour, or no base64 in it.
 pub(super) fn unarmoured(label: &str, text: &str) -> Option<Vec<u8>> {
     let inside = text.trim().strip_prefix(&format!("-----BEGIN {label}-----"))?;
     let inside = inside.strip_suffix(&format!("-----END {label}-----"))?;

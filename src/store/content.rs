@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::partial;
-use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, WriteError, Writer};
+use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, Look, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -55,6 +55,11 @@ impl BlobRead for Disk {
         let mut file = File::open(self.path(digest)).map_err(failed)?;
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         Ok(Box::new(file))
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        let failed = |source| ContentError::Read { digest: digest.clone(), source };
+        Ok(vec![Look::of(&std::fs::metadata(self.path(digest)).map_err(failed)?)])
     }
 }
 

@@ -1,27 +1,13 @@
 //! The journal of verified content: the digest of each file, and how the file looked when it was hashed. It is
 //! append-only, and makes reuse cheap and safe.
 
+use crate::content::Look;
 use crate::model::Digest;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
-
-/// How a file looked when its content was hashed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
-    inode: u64,
-    mtime: (i64, i64),
-    size: u64,
-}
-
-impl Look {
-    fn of(metadata: &Metadata) -> Look {
-        Look { inode: metadata.ino(), mtime: (metadata.mtime(), metadata.mtime_nsec()), size: metadata.len() }
-    }
-}
 
 /// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest counts.
 #[derive(Debug)]

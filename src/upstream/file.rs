@@ -1,18 +1,26 @@
 //! Plain files by their URLs.
 
 use crate::http::{Error, ErrorKind, Purpose, Request, Response};
-use crate::registry::Sessions;
+use crate::registry::{CredentialError, Sessions};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
+use std::sync::Arc;
 
 /// Asks for a plain file, or for a range of it, with the account of its host where there is one.
 ///
 /// # Errors
 /// When there is no answer.
 pub(crate) async fn get(sessions: &Sessions, url: &str, range: Option<String>) -> Result<Response, Error> {
-    let request = request(sessions, Method::GET, url).await?;
+    let (request, fault) = request(sessions, Method::GET, url).await?;
     let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
-    sessions.transport().send(&request).await
+    let response = sessions.transport().send(&request).await?;
+    match fault {
+        Some(fault) if matches!(response.status.as_u16(), 401 | 403) => {
+            let words = format!("answered {}, and there is no account for it: {fault}", response.status);
+            Err(Error::new(ErrorKind::Denied, words).at(&response.url).answered(response.status))
+        }
+        _ => Ok(response),
+    }
 }
 
 /// Asks once for the headers of a plain file. GET is the surer way: some servers hang up on HEAD.
@@ -20,23 +28,30 @@ pub(crate) async fn get(sessions: &Sessions, url: &str, range: Option<String>) -
 /// # Errors
 /// When there is no answer.
 pub(crate) async fn head(sessions: &Sessions, url: &str) -> Result<Response, Error> {
-    let request = Request { retried: false, ..request(sessions, Method::HEAD, url).await? };
-    sessions.transport().send(&request).await
+    let (request, _) = request(sessions, Method::HEAD, url).await?;
+    sessions.transport().send(&Request { retried: false, ..request }).await
 }
 
-async fn request(sessions: &Sessions, method: Method, url: &str) -> Result<Request, Error> {
+/// The request with the account of its host, and why that cannot be had: most files need none.
+async fn request(
+    sessions: &Sessions,
+    method: Method,
+    url: &str,
+) -> Result<(Request, Option<Arc<CredentialError>>), Error> {
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    let mut request = Request::new(method, target, Purpose::File);
-    request.origin = origin;
-    let account = sessions.keychain().find(&host, "").await?;
-    if let Some(header) = account.and_then(|account| account.secret.basic_header())
-        && request.url.scheme() == "https"
-    {
-        request = request.header(AUTHORIZATION, &header);
+    let request = Request { origin, ..Request::new(method, target, Purpose::File) };
+    if request.url.scheme() != "https" {
+        return Ok((request, None));
     }
-    Ok(request)
+    Ok(match sessions.keychain().find(&host, "").await {
+        Ok(account) => {
+            let header = account.and_then(|account| account.secret.basic_header());
+            (header.iter().fold(request, |request, header| request.header(AUTHORIZATION, header)), None)
+        }
+        Err(fault) => (request, Some(fault)),
+    })
 }
 
 /// The answer if it is the file; else an error. An HTML page in place of something that is none is the

@@ -258,7 +258,11 @@ fn tokens_of_every_kind_and_their_end() {
     let who = rig.up.address.clone();
     for (name, fault, words) in [
         ("down", Fault::always(On::Token, What::Status(503)), ["its token service", "answered 503"]),
-        ("gone", Fault::always(On::Token, What::HangUp), ["its token service does not answer", "/token"]),
+        (
+            "gone",
+            Fault::always(On::Token, What::HangUp),
+            ["its token service does not answer", "connection closed"],
+        ),
         (
             "no token",
             Fault::always(On::Token, What::TokenAnswer("{}")),

@@ -170,7 +170,8 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
     assert!(all.len() > 5, "{all:?}");
     let index = &rig.lock.images[0];
     let (manifest, blob) = (index.manifests[0].digest.to_string(), index.blobs[0].digest.to_string());
-    let lose: [(&str, &dyn Fn(&mut Content)); 3] = [
+    type Loss<'a> = (&'a str, &'a dyn Fn(&mut Content));
+    let lose: [Loss<'_>; 3] = [
         ("a blob", &|content| content.blobs.retain(|(_, digest), _| *digest != blob)),
         ("a manifest", &|content| content.manifests.retain(|(_, digest), _| *digest != manifest)),
         ("all blobs", &|content| content.blobs.clear()),

@@ -92,8 +92,6 @@ fn a_lock_that_is_a_link_stays_one() {
     let site = Outputs::new();
     site.sh("mkdir locks; ln -s locks/real.lock l.lock");
     let lock = ["lock", "-f", "m.yaml", "--lock", "l.lock"];
-    let said = site.said(1, &lock);
-    assert!(said.contains("l.lock"), "{said}");
     fs::copy(site.path("landfall.lock"), site.path("locks/real.lock")).unwrap();
     site.sh("sed -i 's/team\\/tool:v1/team\\/tool:v0/' locks/real.lock; chmod 640 locks/real.lock");
     site.said(0, &lock);
@@ -108,7 +106,7 @@ fn one_name_has_one_bundle() {
     let names = || {
         let names = fs::read_dir(site.0.place.dir()).unwrap().flatten();
         let mut names: Vec<_> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.retain(|name| name.starts_with("B"));
+        names.retain(|name| name.starts_with('B'));
         names.sort();
         names
     };

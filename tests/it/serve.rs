@@ -218,12 +218,7 @@ fn manifests_are_refused_for_what_is_wrong_with_them() {
     );
     let sparse = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [layer]});
     put_manifest(&server.address, "a", "sparse", OCI_INDEX, &serde_json::to_vec(&sparse).unwrap());
-    for (method, target) in [
-        ("DELETE", "/v2/a/manifests/foreign"),
-        ("DELETE", &*format!("/v2/a/blobs/{}", sha256(b"{}"))),
-        ("PUT", "/v2/"),
-        ("POST", "/"),
-    ] {
+    for (method, target) in [("DELETE", "/v2/a/tags/list"), ("PUT", "/v2/"), ("POST", "/")] {
         assert_eq!(request(method, &server.address, target, &[], b"").status, 405, "{method} {target}");
     }
 }
@@ -293,10 +288,8 @@ fn bytes_that_changed_on_disk_never_leave() {
     changed[(2 << 20) + 7] ^= 1;
     std::fs::write(&path, &changed).unwrap();
     let answer = get(&server.address, &format!("/v2/a/blobs/{}", sha256(&blob)));
-    assert_eq!(answer.header("content-length"), Some("3145728"));
-    assert!(answer.body.len() <= 2 << 20, "{} bytes came", answer.body.len());
-    assert!(answer.body[..] == blob[..answer.body.len()], "what came is right");
-    assert!(server.log().contains("have changed"), "{}", server.log());
+    assert_eq!((answer.status, answer.text().contains("damaged")), (500, true), "{}", answer.text());
+    assert!(server.log().contains("damaged"), "{}", server.log());
     // a new push mends it: skip the HEAD that says it is there
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
     assert_eq!(request("POST", &server.address, &post, &[], &blob).status, 201);

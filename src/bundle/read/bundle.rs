@@ -32,6 +32,7 @@ use super::blob_reader::BlobReader;
 use super::entry_reader::EntryReader;
 use super::index::{Index, read_footer};
 use super::open_bundle::OpenBundle;
+use super::stored_blob_reader::StoredBlobReader;
 use super::volume_reader::VolumeReader;
 use crate::bundle::error::Error;
 use crate::bundle::format::base::BaseName;
@@ -40,7 +41,7 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::names::{CONTENTS, ItemName};
 use crate::bundle::plan::base::Base;
-use crate::content::{BlobRead, ContentError, Entry};
+use crate::content::{BlobRead, ContentError, Entry, Look};
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
@@ -219,5 +220,21 @@ impl BlobRead for Bundle {
             }
             _ => self.open(digest, 0),
         }
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
+        let looks = self.0.volumes.looks(entry.offset, entry.length);
+        looks.map_err(|source| ContentError::Read { digest: digest.clone(), source })
+    }
+
+    fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let missing = || ContentError::Missing { digest: digest.clone() };
+        let place = self.0.place(digest).ok_or_else(missing)?;
+        Ok(match self.0.entry(place).form {
+            Form::Stored => Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset)),
+            Form::Compressed => Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset)),
+        })
     }
 }

@@ -1,7 +1,8 @@
-//! Reading one entry of a bundle frame by frame. Each frame's hash is checked before a byte of it is handed out.
+//! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is handed out.
 
-use super::open_bundle::OpenBundle;
+use super::open_bundle::{FrameContent, OpenBundle};
 use crate::bundle::format::damage::Damage;
+use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::stored::CHUNK;
 use crate::model::Hasher;
 use std::io::{self, Read};
@@ -16,8 +17,10 @@ pub(super) struct EntryReader {
     /// Bytes of that frame's content to leave out.
     skip: usize,
     piece: io::Cursor<Vec<u8>>,
-    /// Where the whole entry is read.
+    /// Where the whole entry is read, and its digest is not known to be right.
     hasher: Option<Hasher>,
+    /// The content of a frame, checked.
+    content: FrameContent,
 }
 
 impl EntryReader {
@@ -32,8 +35,15 @@ impl EntryReader {
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
+            content: TarEntry::content,
             bundle,
         }
+    }
+
+    /// The same of an entry that has its digest: of a frame, only the checksum is compared.
+    pub(super) fn of_known(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
+        let reader = EntryReader::new(bundle, place, offset);
+        EntryReader { hasher: None, content: TarEntry::decoded, ..reader }
     }
 
     fn load(&mut self) -> io::Result<()> {
@@ -44,7 +54,7 @@ impl EntryReader {
         };
         if entry.is_content(self.next) {
             let frame = self.bundle.frame(self.place, self.next).map_err(damaged)?;
-            let content = self.bundle.content(self.place, &frame).map_err(damaged)?;
+            let content = self.bundle.content(self.place, &frame, self.content).map_err(damaged)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&content);
             }

@@ -10,6 +10,7 @@ mod frame_rows;
 pub(crate) mod index;
 pub(crate) mod open_bundle;
 mod signed_by;
+mod stored_blob_reader;
 pub(crate) mod verify;
 pub(crate) mod volume_reader;
 pub(crate) mod volume_set;

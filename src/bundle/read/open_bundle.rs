@@ -21,6 +21,9 @@ pub(crate) struct OpenBundle {
     blobs: Vec<usize>,
 }
 
+/// How the content of a frame is checked.
+pub(crate) type FrameContent = fn(&TarEntry, &EntryFrame, &[u8]) -> Result<Vec<u8>, String>;
+
 impl OpenBundle {
     /// The bundle at `path` with this index.
     pub(crate) fn new(path: &Path, volumes: VolumeReader, index: Index) -> OpenBundle {
@@ -51,15 +54,20 @@ impl OpenBundle {
         entry.frame(index, from, to, hash).map_err(|why| Damage::new(&entry.name, entry.offset, why))
     }
 
-    /// The content of such a frame, checked.
+    /// The content of such a frame, as `content` checks it.
     ///
     /// # Errors
     /// When it is damaged.
-    pub(crate) fn content(&self, place: usize, frame: &EntryFrame) -> Result<Vec<u8>, Damage> {
+    pub(crate) fn content(
+        &self,
+        place: usize,
+        frame: &EntryFrame,
+        content: FrameContent,
+    ) -> Result<Vec<u8>, Damage> {
         let entry = self.entry(place);
         let bytes = self.volumes.bytes_at(frame.offset, frame.length);
         let bytes = bytes.map_err(|error| format!("cannot be read: {error}"));
-        let content = bytes.and_then(|bytes| entry.content(frame, &bytes));
+        let content = bytes.and_then(|bytes| content(entry, frame, &bytes));
         content.map_err(|why| Damage::new(&entry.name, frame.offset, why))
     }
 

@@ -6,6 +6,7 @@ use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::files::file_name;
 use crate::bundle::format::stored::ReadAt;
+use crate::content::Look;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -106,6 +107,12 @@ impl VolumeReader {
         let mut bytes = vec![0; length];
         self.read_exact_at(&mut bytes, at)?;
         Ok(bytes)
+    }
+
+    /// How the files look that have these `length` bytes from `at` on.
+    pub(crate) fn looks(&self, at: u64, length: u64) -> io::Result<Vec<Look>> {
+        let last = self.part_at(at + length.saturating_sub(1));
+        (self.part_at(at)..=last).map(|part| Ok(Look::of(&self.file(part)?.metadata()?))).collect()
     }
 
     /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.

@@ -4,6 +4,6 @@
 pub mod fuzz;
 #[cfg(test)]
 mod hostile;
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod tests;

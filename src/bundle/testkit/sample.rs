@@ -66,18 +66,49 @@ pub(super) fn today() -> jiff::civil::Date {
     jiff::civil::date(2026, 11, 20)
 }
 
-pub(super) struct Packed {
+pub(crate) struct Packed {
     pub _dir: tempfile::TempDir,
     pub path: PathBuf,
 }
 
 pub(super) fn packed() -> Packed {
     let (memory, lock) = sample();
+    packed_from(&memory, &lock)
+}
+
+fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
-    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
-    write(&plan, &memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
+    let plan = PackPlan::new(lock, memory, today()).unwrap();
+    write(&plan, memory, &path, PackOptions { level: 3 }, &Silent).unwrap();
     Packed { _dir: dir, path }
+}
+
+/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the file `layer.tgz` too,
+/// and with `lie` in its place, which has the same size: in frames and an index that fit it.
+#[cfg(test)]
+pub(crate) fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
+    let (mut memory, mut lock) = sample();
+    let layer = memory.put(honest, "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = lock.images[0].blobs[0].clone();
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let digest = layer.digest.clone();
+    lock.files = vec![File::new("https://h.example/layer.tgz", layer.digest.clone(), layer.size)];
+    lock.images[0] =
+        Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
+    let packed = packed_from(&memory, &lock);
+    packed.reseal(|contents, rows| {
+        let entry = contents.entries.iter().find(|entry| entry.digest == digest).unwrap();
+        assert_eq!(entry.form, Form::Stored);
+        let file = fs::File::options().write(true).open(&packed.path).unwrap();
+        for (row, chunk) in rows[entry.frame as usize + 1..].iter_mut().zip(lie.chunks(CHUNK)) {
+            let frame = frame::stored(chunk);
+            file.write_all_at(&frame, row.0).unwrap();
+            row.1 = Hash::of(&frame);
+        }
+    });
+    (packed, lock)
 }
 
 impl Packed {

@@ -2,7 +2,7 @@
 
 use crate::bundle::{Base, BaseName, Bundle, is_split};
 use crate::cli::shared::listing::count_of;
-use crate::cli::shared::{Context, Failure};
+use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::Entry;
 use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use crate::lockfile::Lock;
@@ -29,7 +29,7 @@ impl Given {
             Failure::usage(format!("cannot read {}: {error}", path.display()))
         };
         if is_split(path) {
-            return Ok(Given::Bundle(Bundle::open(path)?));
+            return Ok(Given::Bundle(input_file::bundle(path)?));
         }
         let mut first = Vec::new();
         File::open(path)
@@ -38,10 +38,10 @@ impl Given {
         // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
         let is_zstd = first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
         if first.is_empty() || is_zstd || !first.is_ascii() {
-            return Ok(Given::Bundle(Bundle::open(path)?));
+            return Ok(Given::Bundle(input_file::bundle(path)?));
         }
         if first.trim_ascii_start().first() != Some(&b'{') {
-            return Ok(Given::Lock(Lock::load(path)?));
+            return Ok(Given::Lock(input_file::lock(path)?));
         }
         let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
         let receipt: Receipt = serde_json::from_slice(&bytes)

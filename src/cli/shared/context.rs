@@ -2,7 +2,7 @@
 
 use super::interrupt::Interrupts;
 use super::progress::progress;
-use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode};
+use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file};
 use crate::client::{Client, ClientBuilder, ClientError};
 use crate::config::Site;
 use crate::model::Limits;
@@ -34,7 +34,7 @@ impl Context {
     /// When the site cannot be read (exit 2).
     pub(crate) fn new(mut global: Global) -> Result<Context, Failure> {
         global.plain_http.iter_mut().for_each(|host| host.make_ascii_lowercase());
-        let site = global.site.as_deref().map(Site::load).transpose()?;
+        let site = global.site.as_deref().map(input_file::site).transpose()?;
         let mut limits = Limits { jobs: global.jobs, max_wait_secs: global.max_wait, ..Limits::default() };
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);

@@ -1,7 +1,7 @@
 //! What `push` and `mirror` share: flags, and how the result is shown.
 
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::summary::{failed_count, item_line};
+use crate::cli::shared::summary::{failed_count, item_lines};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
 use crate::model::{Digest, human_size};
@@ -126,15 +126,14 @@ impl Delivery {
                 replaced.name
             );
         }
-        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
-        {
-            let _ = match (item.status, self.dry_run) {
-                (Status::Skipped, true) => {
-                    writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default())
-                }
-                _ => writeln!(text, "{}", item_line(item)),
-            };
+        let lacking = report.items.iter();
+        let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
+        let (planned, lacking): (Vec<&Item>, Vec<&Item>) =
+            lacking.partition(|item| self.dry_run && item.status == Status::Skipped);
+        for item in planned {
+            let _ = writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default());
         }
+        text += &item_lines(lacking);
         let totals = report.totals();
         let _ = writeln!(
             text,

@@ -123,6 +123,12 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<Box<Diagnostic>> for Failure {
     fn from(diagnostic: Box<Diagnostic>) -> Failure {
         Failure::usage(diagnostic.to_string())

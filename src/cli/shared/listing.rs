@@ -54,9 +54,9 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
-pub(crate) fn count_kinds(items: &[Item]) -> String {
+pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-    items.iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
+    items.into_iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
     let words: Vec<String> = counts.iter().map(|(kind, count)| count_of(*count, &kind.to_string())).collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

@@ -1,7 +1,7 @@
 //! Which lock says what is known: shared by the verbs that compare references with it.
 
 use crate::cli::shared::open_bundle::{self, Demands};
-use crate::cli::shared::{Context, Failure};
+use crate::cli::shared::{Context, Failure, input_file};
 use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ impl Locked {
     /// When none is named and there is no landfall.lock, or when it cannot be read.
     pub(crate) fn load(&self, context: &Context) -> Result<Lock, Failure> {
         match (&self.lock, &self.bundle) {
-            (Some(path), _) => Ok(Lock::load(path)?),
+            (Some(path), _) => Ok(input_file::lock(path)?),
             (None, Some(bundle)) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
                 Ok(open_bundle::open(context, bundle, &demands)?.bundle.held()?)
             }
-            (None, None) if Path::new(FILE_NAME).exists() => Ok(Lock::load(Path::new(FILE_NAME))?),
+            (None, None) if Path::new(FILE_NAME).exists() => Ok(input_file::lock(Path::new(FILE_NAME))?),
             (None, None) => Err(Failure::usage(
                 "which references are known? name a lock with --lock FILE, or a bundle with --bundle BUNDLE",
             )),

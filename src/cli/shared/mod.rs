@@ -4,6 +4,7 @@ pub(super) mod bases;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
+pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
@@ -21,4 +22,4 @@ pub(super) mod wishes;
 
 pub(crate) use context::Context;
 pub(crate) use exit::{Exit, Failure, Outcome, finish};
-pub(crate) use options::{Global, OutputMode};
+pub(crate) use options::{Global, OutputMode, patience};

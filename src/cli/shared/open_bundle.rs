@@ -4,8 +4,8 @@
 use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Failure};
-use crate::lockfile::{Lock, LockError};
+use crate::cli::shared::{Context, Failure, input_file};
+use crate::lockfile::LockError;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
 use serde_json::{Value, json};
@@ -39,7 +39,8 @@ pub(crate) struct Carried {
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open(path).map_err(|error| name_bad_volumes(error, path, &*context.progress))?;
+    let bundle = Bundle::open(path)
+        .map_err(|error| input_file::no_bundle(path, name_bad_volumes(error, path, &*context.progress)))?;
     let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
     if let Some(taken) = demands.taken {
@@ -58,7 +59,7 @@ pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Res
 /// When it is no lock.
 pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
-    let lock = Lock::load(path)?;
+    let lock = input_file::lock(path)?;
     let bytes = std::fs::read(path).map_err(|source| LockError::Open { path: path.into(), source })?;
     Ok(vec![lock.fingerprint(), Digest::sha256(&bytes)])
 }

@@ -57,7 +57,8 @@ fn jobs(text: &str) -> Result<usize, String> {
     }
 }
 
-fn patience(text: &str) -> Result<u64, String> {
+/// A time of at least a second, in seconds.
+pub(crate) fn patience(text: &str) -> Result<u64, String> {
     match seconds(text)? {
         0 => Err("at least 1s is needed".into()),
         seconds => Ok(seconds),

@@ -1,6 +1,7 @@
 //! What `landfall rewrite` reports: lists and the JSON document.
 
 use crate::cli::shared::kustomize;
+use crate::cli::shared::unified_diff::Reader;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
 use crate::rewrite::{Meaning, Member, Occurrence, RewriteError};
@@ -59,7 +60,7 @@ pub(crate) fn outcome(
     if mode == Mode::Kustomize {
         text = kustomize::component(members(), &mut notes);
     }
-    let mut report = report(done);
+    let mut report = if context.has_document() { report(done) } else { Report::default() };
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
         report.extra.insert("text".into(), text.clone().into());
     }
@@ -117,9 +118,15 @@ fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
     Some(format!("{}: left {}: {why}", occurrence.place(name), occurrence.written))
 }
 
-pub(crate) fn is_coloured(context: &Context) -> bool {
-    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    wanted && context.global.output == OutputMode::Text && std::io::stdout().is_terminal()
+/// Who reads what a diff writes to stdout.
+pub(crate) fn reader(context: &Context) -> Reader {
+    let is_terminal = context.global.output == OutputMode::Text && std::io::stdout().is_terminal();
+    let is_coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match (is_terminal, is_coloured) {
+        (false, _) => Reader::Program,
+        (true, false) => Reader::Terminal,
+        (true, true) => Reader::Coloured,
+    }
 }
 
 /// `files`, `changes` and `left` of the JSON document.

@@ -1,7 +1,9 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
+use super::listing::count_kinds;
 use crate::lock::Change;
 use crate::report::{Item, Status, Totals};
+use std::collections::HashMap;
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
@@ -25,14 +27,49 @@ pub(crate) fn failed_count(totals: &Totals) -> String {
     }
 }
 
-/// One line for an item that is not whole.
-pub(crate) fn item_line(item: &Item) -> String {
-    let word = match item.status {
+/// Lines for items that are not whole. Those with the same reason stand below it.
+pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
+    let mut groups: Vec<Vec<&Item>> = Vec::new();
+    let mut by_reason: HashMap<(Status, &str), usize> = HashMap::new();
+    for item in items {
+        let group = item.reason.as_deref().map(|reason| {
+            *by_reason.entry((item.status, reason)).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            })
+        });
+        match group {
+            Some(group) => groups[group].push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    let mut lines = String::new();
+    for group in groups {
+        match group[..] {
+            [item] => lines += &format!("{}\n", item_line(item)),
+            _ => {
+                let counted = count_kinds(group.iter().copied());
+                let reason = group[0].reason.as_deref().map(crate::report::escape).unwrap_or_default();
+                lines += &format!("{:8} {counted}: {reason}\n", word(group[0].status));
+                group.iter().for_each(|item| lines += &format!("           {}\n", item.name));
+            }
+        }
+    }
+    lines
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
         Status::Missing => "missing",
         Status::Failed => "failed",
         Status::Skipped => "accepted",
         Status::Done | Status::Present => "good",
-    };
+    }
+}
+
+/// One line for an item that is not whole.
+pub(crate) fn item_line(item: &Item) -> String {
+    let word = word(item.status);
     let reason = item.reason.as_deref().map(crate::report::escape).unwrap_or_default();
     format!("{word:8} {} {}: {reason}", item.kind, item.name)
 }

@@ -14,20 +14,31 @@ const CONTEXT: usize = 3;
 /// Bytes of a text and what replaces them.
 type Edit = (Range<usize>, String);
 
-/// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
-pub(crate) fn diff(member: &Member, coloured: bool) -> String {
-    let (old, edits) = masked(member);
-    let path = member.path.trim_start_matches("./").trim_start_matches('/');
-    unified(path, &old, edits, coloured)
+/// Who reads a diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// `patch`, and whatever else: every byte is the file's.
+    Program,
+    /// Somebody at a terminal: control characters are escaped.
+    Terminal,
+    /// The same, with colours.
+    Coloured,
 }
 
-fn unified(path: &str, old: &str, edits: Vec<Edit>, coloured: bool) -> String {
-    let mut out = Out { text: String::new(), coloured };
+/// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
+pub(crate) fn diff(member: &Member, reader: Reader) -> String {
+    let (old, edits) = masked(member);
+    let path = member.path.trim_start_matches("./").trim_start_matches('/');
+    unified(path, &old, edits, reader)
+}
+
+fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -> String {
+    let mut out = Out { text: String::new(), reader };
     let changes = changes(old, edits);
     let mut rest = changes.as_slice();
     if !rest.is_empty() {
-        out.line("1", &format!("--- a/{path}\n"));
-        out.line("1", &format!("+++ b/{path}\n"));
+        out.line("1", &format!("--- {}\n", quoted(&format!("a/{path}"))));
+        out.line("1", &format!("+++ {}\n", quoted(&format!("b/{path}"))));
     }
     let mut more = 0;
     while !rest.is_empty() {
@@ -145,15 +156,36 @@ fn masked(member: &Member) -> (Cow<'_, str>, Vec<Edit>) {
     (Cow::Owned(old), edits)
 }
 
+/// The name of a file for a header, in quotes where git and `patch` want them: a line feed in a name would begin a line of
+/// the diff.
+fn quoted(name: &str) -> Cow<'_, str> {
+    if !name.contains(|c: char| c.is_control() || "\"\\".contains(c)) {
+        return name.into();
+    }
+    let mut out = String::from("\"");
+    for c in name.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                // writing to a string cannot fail
+                let _ = c.to_string().bytes().try_for_each(|byte| write!(out, "\\{byte:03o}"));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out.into()
+}
+
 struct Out {
     text: String,
-    coloured: bool,
+    reader: Reader,
 }
 
 impl Out {
     /// Writes one line, which ends in a line break if it is not the last of a text.
     fn line(&mut self, colour: &str, line: &str) {
-        if !self.coloured {
+        if self.reader == Reader::Program {
             self.text.push_str(line);
             if !line.ends_with('\n') {
                 self.text.push_str("\n\\ No newline at end of file\n");
@@ -162,7 +194,10 @@ impl Out {
         }
         let line = escape(line.trim_end_matches(['\n', '\r']));
         // writing to a string cannot fail
-        let _ = writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m");
+        let _ = match self.reader {
+            Reader::Coloured => writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m"),
+            Reader::Terminal | Reader::Program => writeln!(self.text, "{line}"),
+        };
     }
 
     fn all(&mut self, colour: &str, sign: char, lines: &str) {
@@ -248,20 +283,36 @@ mod tests {
     }
 
     #[test]
+    fn no_control_character_reaches_a_terminal() {
+        let (name, old) = ("x\u{1b}[2J\n+++ b/y\"", "\u{1b}[2Ja\u{7}\n");
+        for reader in [Reader::Terminal, Reader::Coloured] {
+            let shown = unified(name, old, vec![(4..5, "b".into())], reader);
+            let shown = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+            assert!(!shown.contains(['\u{7}', '\r']) && !shown.contains("\u{1b}[2J"), "{shown:?}");
+            assert!(shown.contains("\\u{1b}[2J"), "{shown:?}");
+        }
+        let bytes = unified(name, old, vec![(4..5, "b".into())], Reader::Program);
+        let header = r#"--- "a/x\033[2J\012+++ b/y\""
++++ "b/x\033[2J\012+++ b/y\""
+"#;
+        assert!(bytes.starts_with(header) && bytes.contains("-\u{1b}[2Ja\u{7}\n"), "{bytes:?}");
+    }
+
+    #[test]
     fn neighbours_share_a_hunk() {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14";
         let edits = vec![(2..3, "b".into()), (4..5, "c".into()), (18..20, "j".into()), (30..32, "n".into())];
         let expected = "--- a/x\n+++ b/x\n@@ -1,14 +1,14 @@\n 1\n-2\n-3\n+b\n+c\n 4\n 5\n 6\n 7\n 8\n 9\n-10\n+j\n 11\n 12\n 13\n\
                         -14\n\\ No newline at end of file\n+n\n\\ No newline at end of file\n";
-        assert_eq!(unified("x", old, edits, false), expected);
+        assert_eq!(unified("x", old, edits, Reader::Program), expected);
         let edits = vec![(0..1, "a\nb".into()), (16..17, "i".into()), (18..20, "10".into())];
-        let two = unified("x", old, edits, false);
+        let two = unified("x", old, edits, Reader::Program);
         assert_eq!(
             two,
             "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n 7\n 8\n-9\n+i\n 10\n 11\n 12\n"
         );
-        assert_eq!(unified("x", old, vec![(0..1, "1".into())], false), "");
-        assert_eq!(unified("x", "", vec![], false), "");
+        assert_eq!(unified("x", old, vec![(0..1, "1".into())], Reader::Program), "");
+        assert_eq!(unified("x", "", vec![], Reader::Program), "");
     }
 
     proptest! {
@@ -282,7 +333,7 @@ mod tests {
                 done = end;
             }
             new += &old[done..];
-            prop_assert_eq!(patched(&old, &unified("x", &old, made, false)), new);
+            prop_assert_eq!(patched(&old, &unified("x", &old, made, Reader::Program)), new);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::item::has_files;
 use crate::lockfile::losses;
@@ -73,7 +73,7 @@ impl Files {
                 together.whole(lock.entries().iter().filter(|entry| has_files(entry.kind)))?;
                 (lock, together.blobs)
             }
-            None => (Lock::load(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
+            None => (input_file::lock(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)),
         };
         let progress = Arc::clone(&context.progress);
         context.run(async move {

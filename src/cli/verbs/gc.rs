@@ -1,7 +1,7 @@
 //! `landfall gc`: the store without what no lock needs.
 
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::lockfile::FILE_NAME;
 use crate::model::{LAYOUT_FILE, human_size};
 use crate::report::{Report, escape};
 use crate::store::{Swept, gc};
@@ -26,7 +26,7 @@ impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut keep = BTreeSet::new();
         for path in &self.locks {
-            let parts = Lock::load(path)?.entries().into_iter().flat_map(|entry| entry.parts);
+            let parts = input_file::lock(path)?.entries().into_iter().flat_map(|entry| entry.parts);
             keep.extend(parts.map(|part| part.descriptor.digest));
         }
         let dir = context.store_dir()?;

@@ -1,14 +1,13 @@
 //! `landfall lock`.
 
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::summary::{change_line, item_line};
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::summary::{change_line, item_lines};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{create, replace};
 use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::manifest;
-use crate::model::Digest;
+use crate::model::{Digest, Platform};
 use crate::report::{Item, Report, Status};
 use crate::store::Disk;
 use clap::Args;
@@ -18,9 +17,12 @@ use std::path::{Path, PathBuf};
 /// Resolve everything that manifests ask for to digests, and write the lock
 #[derive(Args)]
 pub(crate) struct LockVerb {
-    /// A manifest, or a folder of manifests (may be repeated)
-    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", required = true, num_args = 1..)]
+    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", required = true, num_args = 1..)]
     manifests: Vec<PathBuf>,
+    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
     /// The lock
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
@@ -37,7 +39,7 @@ pub(crate) struct LockVerb {
 
 impl LockVerb {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let wanted = manifest::load(&self.manifests)?;
+        let wanted = input_file::manifests(&self.manifests, &self.platforms)?;
         let old = Old::load(&self.lock)?;
         if self.check && old.is_none() {
             let path = self.lock.display();
@@ -69,10 +71,8 @@ impl LockVerb {
         for change in &locked.changes {
             let _ = writeln!(text, "{}", change_line(change));
         }
-        for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present))
-        {
-            let _ = writeln!(text, "{}", item_line(item));
-        }
+        let lacking = report.items.iter();
+        text += &item_lines(lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present)));
         let writes = !self.check && !self.dry_run;
         if writes {
             write(&self.lock, &lock.to_text(), old, context)?;
@@ -109,7 +109,7 @@ impl Old {
             return Ok(None);
         }
         let file = Digest::sha256(&std::fs::read(path).unwrap_or_default());
-        Ok(Some(Old { lock: Lock::load(path)?, file }))
+        Ok(Some(Old { lock: input_file::lock(path)?, file }))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::Keep;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
-use crate::manifest;
+use crate::model::Platform;
 use crate::store::Disk;
 use clap::Args;
 use std::path::PathBuf;
@@ -14,9 +14,12 @@ use std::path::PathBuf;
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
 pub(crate) struct Mirror {
-    /// A manifest, or a folder of manifests (may be repeated)
-    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR", num_args = 1.., conflicts_with = "lock", required_unless_present = "lock")]
+    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", num_args = 1.., conflicts_with = "lock", required_unless_present = "lock")]
     manifests: Vec<PathBuf>,
+    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
     /// A lock, in place of manifests
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
@@ -28,8 +31,12 @@ impl Mirror {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
-        let given = self.lock.as_deref().map(Lock::load).transpose()?;
-        let wanted = if given.is_none() { Some(manifest::load(&self.manifests)?) } else { None };
+        let given = self.lock.as_deref().map(input_file::lock).transpose()?;
+        let wanted = if given.is_none() {
+            Some(input_file::manifests(&self.manifests, &self.platforms)?)
+        } else {
+            None
+        };
         // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
         let scratch;
         let (dir, keep) = match &context.global.store {

@@ -6,10 +6,10 @@ use crate::cli::shared::listing::{count, count_of};
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
 };
-use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode, input_file};
 use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::lockfile::FILE_NAME;
 use crate::model::{human_size, today};
 use crate::report::{Report, Status};
 use crate::sign::PublicKey;
@@ -66,7 +66,7 @@ impl Pack {
             return context.run(self.like.run(self.out, self.lock, store, context));
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
-        let lock = Lock::load(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
+        let lock = input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;

@@ -3,8 +3,8 @@
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
-use crate::cli::shared::summary::{failed_count, item_line};
-use crate::cli::shared::{Context, Failure, Outcome};
+use crate::cli::shared::summary::{failed_count, item_lines};
+use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{held, stored_once};
 use crate::lockfile::losses;
@@ -46,7 +46,7 @@ pub(crate) struct Pull {
 
 impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = Lock::load(&self.lock)?;
+        let lock = input_file::lock(&self.lock)?;
         let dir = context.store_dir()?;
         match &self.bundle {
             Some(out) => self.to_bundle(context, &lock, &dir, out),
@@ -143,10 +143,8 @@ fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path, progress: &dyn Progress) -
 }
 
 fn text(report: &Report, into: &Path) -> String {
-    let mut text = String::new();
-    for item in report.items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)) {
-        let _ = writeln!(text, "{}", item_line(item));
-    }
+    let lacking = report.items.iter();
+    let mut text = item_lines(lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present)));
     let totals = report.totals();
     let _ = writeln!(
         text,

@@ -5,7 +5,7 @@ use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Failure, Outcome};
+use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
@@ -96,7 +96,7 @@ impl Push {
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
         let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
-        let lock = Lock::load(path)?;
+        let lock = input_file::lock(path)?;
         let fingerprint = lock.fingerprint();
         if let Some(expect) = self.expect.as_ref().filter(|expect| **expect != fingerprint) {
             return Err(Failure::refused(format!(

@@ -13,6 +13,7 @@ use clap::Args;
 use rewrite_report::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use unified_diff::Reader;
 
 /// Change references to locked images and files so that they point to the destination
 ///
@@ -101,8 +102,8 @@ impl Rewrite {
         index = index.with_replaced(self.replaced()?);
         let options = Options { comments: self.comments, pin: self.pin };
         let mut text = String::new();
-        let coloured = rewrite_report::is_coloured(context);
-        let done = inputs.iter().filter_map(|input| self.one(input, &index, options, coloured, &mut text));
+        let reader = rewrite_report::reader(context);
+        let done = inputs.iter().filter_map(|input| self.one(input, &index, options, reader, &mut text));
         let done: Vec<Done> = done.collect();
         if done.is_empty() {
             return Err(Failure::usage(
@@ -154,7 +155,7 @@ impl Rewrite {
         input: &Input,
         index: &ReferenceIndex,
         options: Options,
-        coloured: bool,
+        reader: Reader,
         text: &mut String,
     ) -> Option<Done> {
         let name = if is_stdin(&input.path) { "<stdin>".into() } else { input.path.display().to_string() };
@@ -193,7 +194,7 @@ impl Rewrite {
                 let new = std::mem::take(&mut member.new.text);
                 match mode {
                     Mode::Stdout => *text = new,
-                    Mode::Diff => text.push_str(&unified_diff::diff(member, coloured)),
+                    Mode::Diff => text.push_str(&unified_diff::diff(member, reader)),
                     Mode::Out(_) | Mode::InPlace | Mode::Check | Mode::Kustomize => {}
                 }
                 member.old = String::new();

@@ -3,16 +3,18 @@
 use crate::bundle::Bundle;
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::patience;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::content::{BlobChain, BlobRead, missing_blobs};
-use crate::model::Digest;
-use crate::model::Target;
+use crate::model::{Digest, Limits, Target, parse_size};
 use crate::report::{Kind, Report};
-use crate::serve::{Options, ServedBundle, Serving, Users, serve};
+use crate::serve::{
+    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Users, serve,
+};
 use clap::Args;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,9 +35,18 @@ pub(crate) struct Serve {
     /// Take pushes too, and keep them in this folder
     #[arg(long, value_name = "DIR")]
     writable: Option<PathBuf>,
+    /// Most bytes of what was pushed, as in 500GB
+    #[arg(long, value_name = "SIZE", requires = "writable", value_parser = size)]
+    max_bytes: Option<u64>,
     /// Users, as `htpasswd -B` writes them: all of the registry then needs a login
     #[arg(long, value_name = "FILE")]
     htpasswd: Option<PathBuf>,
+    /// More users, who may only read
+    #[arg(long, value_name = "FILE", requires = "htpasswd")]
+    htpasswd_read: Option<PathBuf>,
+    /// Let everybody read; only pushing then needs a login
+    #[arg(long, requires = "htpasswd")]
+    anonymous_read: bool,
     /// Let everybody push who reaches it
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
@@ -63,6 +74,57 @@ pub(crate) struct Serve {
     /// Key of the certificate in PEM form
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Write a line for each request to the end of this file; - is stderr
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+/// What clients may take of the server.
+#[derive(Args)]
+#[command(next_help_heading = "Bounds")]
+struct Bounds {
+    /// Connections at one time; then the one that is idle for longest makes room
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = count)]
+    max_connections: usize,
+    /// Requests in flight at one time; others wait up to 30 s
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests, value_parser = count)]
+    max_requests: usize,
+    /// Uploads in progress at one time
+    #[arg(long, value_name = "N", default_value_t = Limits::default().uploads, value_parser = count)]
+    max_uploads: usize,
+    /// How long a connection may be idle
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = patience)]
+    keep_alive: u64,
+    /// How long a client may stand still in the middle of an answer or an upload
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = patience)]
+    stall: u64,
+    /// How long an upload may be unused before it is removed
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = patience)]
+    upload_expiry: u64,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number above 0 is needed".into())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| error.to_string())
+}
+
+impl Bounds {
+    fn limits(&self, limits: Limits) -> Limits {
+        Limits {
+            connections: self.max_connections,
+            requests: self.max_requests,
+            uploads: self.max_uploads,
+            keep_alive: Duration::from_secs(self.keep_alive),
+            stall: Duration::from_secs(self.stall),
+            upload_expiry: Duration::from_secs(self.upload_expiry),
+            ..limits
+        }
+    }
 }
 
 impl Serve {
@@ -72,8 +134,8 @@ impl Serve {
                 "there is nothing to serve: name a bundle, or a folder with --writable DIR",
             ));
         }
-        let target = match self.to {
-            Some(target) => Some(target),
+        let target = match &self.to {
+            Some(target) => Some(target.clone()),
             None => context.site_target()?,
         };
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
@@ -81,19 +143,16 @@ impl Serve {
         let taken = Taken::load(context, None, self.allow_older)?;
         let taken = Some(&taken);
         let demands = Demands { expect, lock, allow_partial, taken, ..Demands::default() };
-        let bundles = self.bundles.iter().map(|path| Ok(open_bundle::open(context, path, &demands)?.bundle));
-        let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
-        let served = served(&bundles, &self.base, store(context, self.with_store)?)?;
+        let load = || self.load(context, &demands);
         let options = Options {
-            listen: self.listen,
-            bundles: served,
+            listen: self.listen.clone(),
             target,
             site: context.site.as_ref(),
-            writable: self.writable,
-            users: self.htpasswd.as_deref().map(Users::load).transpose()?,
+            writable: self.writable.clone(),
+            max_bytes: self.max_bytes,
             anonymous_push: self.anonymous_push,
-            tls: self.tls_cert.zip(self.tls_key),
-            limits: context.limits,
+            log: self.access_log.as_deref().map(access_log).transpose()?,
+            limits: self.bounds.limits(context.limits),
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
@@ -101,53 +160,87 @@ impl Serve {
         let _taken_over = context.interrupts.take_over(Duration::from_secs(20));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
-            let mut terminate = signal(SignalKind::terminate())
-                .map_err(|error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}")))?;
+            let cannot = |error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}"));
+            let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+            let mut hang_up = signal(SignalKind::hangup()).map_err(cannot)?;
+            let reload = async || {
+                hang_up.recv().await;
+            };
             let stop = async {
                 tokio::select! {
                     _ = terminate.recv() => {}
                     _ = tokio::signal::ctrl_c() => ended = Exit::Interrupted,
                 }
             };
-            serve(options, |serving| announce(serving, context.global.output), stop).await?;
+            let ready = |serving: &Serving| announce(serving, context.global.output);
+            serve(options, load, ready, reload, stop).await?;
             Ok(Outcome { report: Report::default(), text: String::new(), exit: ended })
         });
         runtime.shutdown_background();
         result
     }
+
+    /// Opens the bundles and reads the files: at the start, and again at each SIGHUP.
+    fn load(&self, context: &Context, demands: &Demands<'_>) -> Result<Served, Failure> {
+        let bundles = self.bundles.iter().map(|path| Ok(open_bundle::open(context, path, demands)?.bundle));
+        let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
+        let store = store(context, self.with_store)?;
+        let mut given = bundles.clone();
+        for path in &self.base {
+            given.push(Given::open(path)?.bundle(path)?);
+        }
+        let content = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
+        let content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
+        Ok(Served {
+            bundles: bundles
+                .iter()
+                .map(|bundle| served(bundle, &given, &content))
+                .collect::<Result<_, _>>()?,
+            content,
+            users: self.users()?,
+            tls: self.tls_cert.clone().zip(self.tls_key.clone()),
+        })
+    }
+
+    /// Who may use the API, where not everybody may.
+    fn users(&self) -> Result<Option<Users>, ServeError> {
+        let pushers = self.htpasswd.as_deref().map(|path| (path, Right::Push));
+        let readers = self.htpasswd_read.as_deref().map(|path| (path, Right::Read));
+        let files: Vec<(&Path, Right)> = pushers.into_iter().chain(readers).collect();
+        let anonymous = self.anonymous_read.then_some(Right::Read);
+        if files.is_empty() { Ok(None) } else { Users::load(&files, anonymous).map(Some) }
+    }
 }
 
-/// What is served: a delta takes what it leaves out from all bundles, the bases and the store.
-fn served(
-    bundles: &[Bundle],
-    bases: &[PathBuf],
-    store: Option<Arc<dyn BlobRead>>,
-) -> Result<Vec<ServedBundle>, Failure> {
-    let mut given = bundles.to_vec();
-    for path in bases {
-        given.push(Given::open(path)?.bundle(path)?);
-    }
-    let source = |bundle: &Bundle| {
-        let lock = bundle.held()?;
-        let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
-        if !bundle.omitted().is_empty() {
-            let all = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
-            blobs = Arc::new(BlobChain(std::iter::once(blobs).chain(all).chain(store.clone()).collect()));
-            let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
-            if !lacking.is_empty() {
-                return Err(refused(bundle, &lacking, &given));
-            }
-        }
-        let path = bundle.path();
-        Ok(ServedBundle {
-            name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-            digest: Some(bundle.digest().clone()),
-            missing: open_bundle::lacks(bundle),
-            lock,
-            blobs,
-        })
+/// The access log at `path`.
+fn access_log(path: &Path) -> Result<AccessLog, Failure> {
+    let target = match path.to_str() {
+        Some("-") => LogTarget::Stderr,
+        _ => LogTarget::File(path.into()),
     };
-    bundles.iter().map(source).collect()
+    AccessLog::open(target)
+        .map_err(|error| Failure::usage(format!("cannot write the access log {}: {error}", path.display())))
+}
+
+/// A bundle as it is served: a delta takes what it leaves out from all that is given.
+fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> Result<ServedBundle, Failure> {
+    let lock = bundle.held()?;
+    let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
+    if !bundle.omitted().is_empty() {
+        blobs = Arc::new(BlobChain(std::iter::once(blobs).chain(content.iter().cloned()).collect()));
+        let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
+        if !lacking.is_empty() {
+            return Err(refused(bundle, &lacking, given));
+        }
+    }
+    let path = bundle.path();
+    Ok(ServedBundle {
+        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        digest: Some(bundle.digest().clone()),
+        missing: open_bundle::lacks(bundle),
+        lock,
+        blobs,
+    })
 }
 
 /// The bundles in their order, but each base before the first delta that is based on it.

@@ -55,6 +55,11 @@ impl LockedItem for Image {
         mapping.image(&self.name)
     }
 
+    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
+        let tagged = self.referrers.iter().flatten();
+        tagged.filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest))).collect()
+    }
+
     fn tag(&self) -> String {
         self.destination_tag()
     }

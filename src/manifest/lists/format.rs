@@ -14,6 +14,8 @@ pub(in super::super) struct Format {
     pub(in super::super) name: &'static str,
     /// What the JSON schema says of it.
     pub(in super::super) about: &'static str,
+    /// Whether a file without any other mark looks like such a list.
+    pub(super) is: fn(&str) -> bool,
     /// Reads the references.
     pub(super) references: fn(&Rc<SourceText>) -> Result<Listed, Box<Diagnostic>>,
     /// The message for a list without an image, and what to do.

@@ -3,24 +3,39 @@
 use super::format::{Format, Listed};
 use super::lines::lines;
 use crate::document::{SourceSpan, SourceText};
+use crate::model::ImageRef;
 use std::rc::Rc;
 
 pub(super) const FORMAT: Format = Format {
     name: "images-txt",
     about: "One reference a line; `#` begins a comment.",
+    is,
     references: |text| Ok(references(text)),
     if_empty: ("there is no image in this list", "write one reference a line"),
 };
 
-/// A `#` at the start of a line or after a blank begins a comment.
-fn references(text: &Rc<SourceText>) -> Listed {
-    let reference = |(start, line): (usize, &str)| {
+/// The lines without comments and blank ones. A `#` at the start of a line or after a blank begins a comment.
+fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let bare = lines(text).map(|(start, line)| {
         let comment = line.match_indices('#').map(|(at, _)| at);
         let mut comment = comment.filter(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
-        let line = line[..comment.next().unwrap_or(line.len())].trim_end();
-        (!line.is_empty()).then(|| (line.to_owned(), SourceSpan::new(text, start..start + line.len())))
-    };
-    lines(&text.text).filter_map(reference).collect()
+        (start, line[..comment.next().unwrap_or(line.len())].trim_end())
+    });
+    bare.filter(|(_, line)| !line.is_empty())
+}
+
+/// Whether most lines are references with a path or a tag, so that one with a mistake is shown as such.
+fn is(text: &str) -> bool {
+    let is_reference = |line: &str| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok();
+    let (good, all) = entries(text)
+        .fold((0, 0), |(good, all), (_, line)| (good + usize::from(is_reference(line)), all + 1));
+    good > 0 && 2 * good >= all
+}
+
+fn references(text: &Rc<SourceText>) -> Listed {
+    let reference =
+        |(start, line): (usize, &str)| (line.to_owned(), SourceSpan::new(text, start..start + line.len()));
+    entries(&text.text).map(reference).collect()
 }
 
 #[cfg(test)]

@@ -9,4 +9,5 @@ mod table;
 mod testing;
 
 pub(super) use format::Format;
-pub(super) use table::FORMATS;
+pub(crate) use table::is_list;
+pub(super) use table::{FORMATS, format_of};

@@ -3,6 +3,43 @@
 use super::*;
 
 #[test]
+fn places_are_counted_in_linear_time() {
+    crate::document::growth::assert_linear(500, |count| {
+        let images: String = (0..count).map(|n| format!("- quay.io/team/app{n}:v1\n")).collect();
+        assert_eq!(wanted(&format!("images:\n{images}")).images.len(), count);
+    });
+}
+
+#[test]
+fn what_editors_and_file_managers_leave_is_no_manifest() {
+    let folder = folder(&[("m.yaml", "images: [a:1]"), ("._m.yaml", "apiVersion: \0\u{5}")]);
+    std::os::unix::fs::symlink("me@host.1234", folder.path().join(".#m.yaml")).unwrap();
+    assert_eq!(names(&load_files(folder.path(), &[""]).unwrap()), ["docker.io/library/a:1"]);
+    // a link that leads nowhere is told
+    std::os::unix::fs::symlink("gone.yaml", folder.path().join("n.yaml")).unwrap();
+    assert!(load_files(folder.path(), &[""]).unwrap_err().contains("n.yaml"));
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_refused() {
+    let folder = folder(&[("m.yaml", "images: [a:1]")]);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("p.yaml"), mode).unwrap();
+    for named in ["p.yaml", ""] {
+        assert!(load_files(folder.path(), &[named]).unwrap_err().contains("no regular file"));
+    }
+}
+
+#[test]
+fn the_last_day_of_a_loss_may_be_a_variable() {
+    let lost = |day: &str| {
+        format!("vars: {{d: \"{day}\"}}\nmissing: [{{ref: \"a:1\", reason: r, until: \"${{d}}\"}}]")
+    };
+    assert_eq!(wanted(&lost("2027-01-31")).missing[0].until, "2027-01-31");
+    assert!(brief(&lost("soon")).contains("`soon` is no date"));
+}
+
+#[test]
 fn the_designs_example_is_expanded() {
     let (pin, list) =
         (digest("node-exporter"), "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n");
@@ -84,8 +121,10 @@ fn tag_and_digest_are_name_and_pin() {
 
 #[test]
 fn empty_sections_are_nothing() {
-    let wanted = wanted("images:\nfiles:\n# - later\n");
-    assert_eq!(wanted, Wanted::default());
+    let one = wanted("images: [a:1]\nfiles:\n# - later\n");
+    assert_eq!(names(&one), ["docker.io/library/a:1"]);
+    // all of them: somebody forgot what to carry
+    assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest asks for nothing"));
 }
 
 #[test]

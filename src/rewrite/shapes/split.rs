@@ -5,7 +5,6 @@ use crate::model::{Digest, ImageRef, names_host};
 use crate::rewrite::index::{Lookup, Replacement};
 use crate::rewrite::notation::{pin, replaced};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
-use crate::rewrite::reference_parts::groups;
 use crate::rewrite::role::Role;
 use crate::rewrite::settings::Settings;
 use crate::rewrite::split_reference::{SplitReference, Value};
@@ -23,11 +22,10 @@ impl Shape for Split {
     ) -> Vec<usize> {
         let Members { entries, around, .. } = members;
         let mut found = Vec::new();
-        for group in groups(entries, around.key, collector.document) {
+        for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
             if group.values().any(|at| taken.contains(at)) {
                 continue;
             }
-            let Some(reference) = SplitReference::new(entries, &group, collector.document) else { continue };
             if decide(&reference, collector, around) {
                 found.extend(group.values());
             }

@@ -1,5 +1,6 @@
 //! What is said about words of texts.
 
+use crate::document::growth::assert_linear;
 use crate::rewrite::tests::known;
 use crate::rewrite::{Options, Syntax, rewrite, scan};
 
@@ -30,5 +31,21 @@ fn a_line_of_many_placeholders_takes_memory_by_its_length() {
         let all = written(&line);
         let bytes: usize = all.iter().map(String::len).sum();
         assert!(all.len() <= 5_000 && bytes <= 100 * line.len(), "{one}: {} of {bytes} bytes", all.len());
+    }
+}
+
+#[test]
+fn texts_take_time_by_their_length() {
+    let ones = [
+        "quay.io/a/b:$T ",
+        "{{/* x ",
+        "https://x/{{ ",
+        "a=quay.io/a/b:v2,",
+        "image: quay.io/a/b:v1 ",
+        "${",
+        "x://",
+    ];
+    for one in ones {
+        assert_linear(2_000, |count| drop(scan(&one.repeat(count), Syntax::Text, &known())));
     }
 }

@@ -135,6 +135,7 @@ impl<'s> Walker<'_, 's> {
                 taken.extend(more);
             }
         }
+        taken.sort_unstable();
         for (at, (key, value)) in entries.iter().enumerate() {
             match key.scalar() {
                 Some(key) => self.key(key),
@@ -143,7 +144,7 @@ impl<'s> Walker<'_, 's> {
                     self.node(key, Surroundings { container, ..members.around.below(None) });
                 }
             }
-            if taken.contains(&at) {
+            if taken.binary_search(&at).is_ok() {
                 // it is read already, but not masked
                 self.collector
                     .collected

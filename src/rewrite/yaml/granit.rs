@@ -47,8 +47,8 @@ impl<'a> Granit<'a> {
 
     fn close(&mut self) {
         match self.open.pop() {
-            Some(Open::Sequence(items, anchor)) => self.add(Node::Sequence(items, anchor)),
-            Some(Open::Mapping(entries, _, anchor)) => self.add(Node::Mapping(entries, anchor)),
+            Some(Open::Sequence(items, anchor)) => self.add(Node::sequence(items, anchor)),
+            Some(Open::Mapping(entries, _, anchor)) => self.add(Node::mapping(entries, anchor)),
             None => {}
         }
     }

@@ -70,6 +70,20 @@ impl<'a> Scalar<'a> {
     }
 }
 
+impl<'a> Node<'a> {
+    /// A list, without the room that its vector has to grow: a file may have a million of them.
+    pub(super) fn sequence(mut items: Vec<Node<'a>>, anchor: usize) -> Node<'a> {
+        items.shrink_to_fit();
+        Node::Sequence(items, anchor)
+    }
+
+    /// A mapping, likewise.
+    pub(super) fn mapping(mut entries: Vec<Entry<'a>>, anchor: usize) -> Node<'a> {
+        entries.shrink_to_fit();
+        Node::Mapping(entries, anchor)
+    }
+}
+
 impl Node<'_> {
     /// The offset of its first byte; 0 for a collection.
     pub(in crate::rewrite) fn start(&self) -> usize {

@@ -1,18 +1,26 @@
 //! Blobs that were pushed: uploads in progress, and content by digest.
 
-use super::disk::{optional, persist, write};
+use super::disk::{list, optional, persist, write};
+use super::error::KeepError;
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
-use crate::content::{BlobRead, ContentError};
+use super::room::{Room, Share};
+use crate::content::{BlobRead, ContentError, Look};
 use crate::model::{Algorithm, Digest, Hasher};
 use crate::serve::pieces::{digest_of, each_piece};
-use std::fs::{self, File};
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 /// The blobs in the folder of `--writable`.
 pub(in super::super) struct WritableBlobs {
     dir: PathBuf,
+    room: Arc<Room>,
+    /// When a client was told last that a blob is here: it may count on that in a push.
+    told: Mutex<HashMap<Digest, Instant>>,
 }
 
 /// An upload in progress.
@@ -21,30 +29,87 @@ pub(in super::super) struct IncomingBlob {
     hasher: Hasher,
     algorithm: Algorithm,
     sums: FrameSums,
+    share: Share,
     /// How many bytes are here.
     pub(in super::super) size: u64,
 }
 
-/// Why an upload is not kept.
-#[derive(Debug, thiserror::Error)]
-pub(in super::super) enum KeepError {
-    /// Its digest differs from the one that the client named.
-    #[error("what came in is {found}, not {expected}")]
-    Digest {
-        /// The digest of the bytes.
-        found: Digest,
-        /// The digest that the client named.
-        expected: Digest,
-    },
-    /// The disk does not take it.
-    #[error("the folder of --writable cannot be used: {0}")]
-    Disk(#[from] io::Error),
-}
-
 impl WritableBlobs {
-    /// The blobs below `dir`.
-    pub(super) fn new(dir: &Path) -> WritableBlobs {
-        WritableBlobs { dir: dir.into() }
+    /// The blobs below `dir`, which may have `most` bytes.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(super) fn open(dir: &Path, most: Option<u64>) -> io::Result<WritableBlobs> {
+        let mut blobs =
+            WritableBlobs { dir: dir.into(), room: Arc::new(Room::new(0, most)), told: Mutex::default() };
+        let used = blobs.all()?.iter().map(|(_, data)| data.len()).sum();
+        blobs.room = Arc::new(Room::new(used, most));
+        Ok(blobs)
+    }
+
+    /// How many bytes there are, and may be.
+    pub(super) fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// All blobs, and their files.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(super) fn all(&self) -> io::Result<Vec<(Digest, Metadata)>> {
+        let mut all = Vec::new();
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let folder = self.dir.join("blobs").join(algorithm.as_str());
+            for name in list(&folder)? {
+                let digest = format!("{}:{name}", algorithm.as_str()).parse::<Digest>();
+                if let (Ok(digest), Some(data)) = (digest, optional(fs::metadata(folder.join(name)))?) {
+                    all.push((digest, data));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Removes a blob. Returns whether it was there.
+    ///
+    /// # Errors
+    /// When the disk cannot be written.
+    pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
+        let path = self.dir.join(digest.layout_path());
+        let Some(data) = optional(fs::metadata(&path))? else { return Ok(false) };
+        let removed = optional(fs::remove_file(&path))?.is_some();
+        if removed {
+            self.room.give_back(data.len());
+        }
+        optional(fs::remove_file(self.frames_path(digest)))?;
+        Ok(removed)
+    }
+
+    /// Remembers that a client is told that this blob is here, where it is.
+    pub(in super::super) fn tell(&self, digest: &Digest) {
+        let mut told = self.told();
+        if self.dir.join(digest.layout_path()).is_file() {
+            told.insert(digest.clone(), Instant::now());
+        }
+    }
+
+    /// Removes a blob, unless a client was told within `age` that it is here. Returns whether it is gone.
+    ///
+    /// # Errors
+    /// When the disk cannot be written.
+    pub(super) fn remove_untold(&self, digest: &Digest, age: Duration) -> io::Result<bool> {
+        // held to the end, so that nobody is told meanwhile
+        let mut told = self.told();
+        if told.get(digest).is_some_and(|when| when.elapsed() < age) {
+            return Ok(false);
+        }
+        told.remove(digest);
+        self.remove(digest)?;
+        Ok(true)
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder of files without a final name yet.
@@ -58,7 +123,8 @@ impl WritableBlobs {
     /// When the disk does not take it.
     pub(in super::super) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
         let file = tempfile::Builder::new().prefix("").rand_bytes(24).tempfile_in(self.incoming())?;
-        Ok(IncomingBlob { file, hasher: Hasher::new(algorithm), algorithm, sums: FrameSums::new(), size: 0 })
+        let (hasher, share) = (Hasher::new(algorithm), Share::of(self.room.clone()));
+        Ok(IncomingBlob { file, hasher, algorithm, sums: FrameSums::new(), share, size: 0 })
     }
 
     /// Gives an upload its final name if it has this digest.
@@ -66,7 +132,7 @@ impl WritableBlobs {
     /// # Errors
     /// When the digest differs, or the disk does not take it.
     pub(in super::super) fn keep(&self, incoming: IncomingBlob, digest: &Digest) -> Result<(), KeepError> {
-        let IncomingBlob { mut file, hasher, algorithm, sums, size } = incoming;
+        let IncomingBlob { mut file, hasher, algorithm, sums, share, size } = incoming;
         let found = match algorithm == digest.algorithm() {
             true => hasher.finish(),
             false => hash_again(file.as_file_mut(), digest.algorithm())?,
@@ -76,13 +142,17 @@ impl WritableBlobs {
         }
         let place = self.dir.join(digest.layout_path());
         if place.is_file() && self.is_whole(digest) {
+            self.tell(digest);
             return Ok(());
         }
         file.as_file().sync_all()?;
         if size > FRAME as u64 {
             write(&self.incoming(), &self.frames_path(digest), &sums.finish())?;
         }
+        let instead = optional(fs::metadata(&place))?.map_or(0, |data| data.len());
         persist(file, &place)?;
+        share.keep(instead);
+        self.tell(digest);
         Ok(())
     }
 
@@ -99,8 +169,9 @@ impl WritableBlobs {
 
     /// Whether the blob on disk still has its digest. A new push replaces a damaged one.
     fn is_whole(&self, digest: &Digest) -> bool {
-        let read = self.open(digest, 0).map(|mut reader| io::copy(&mut reader, &mut io::sink()));
-        matches!(read, Ok(Ok(_)))
+        let mut reader = self.open(digest, 0).ok();
+        let found = reader.as_mut().map(|reader| digest_of(reader, digest.algorithm()));
+        matches!(found, Some(Ok(found)) if found == *digest)
     }
 
     fn frames_path(&self, digest: &Digest) -> PathBuf {
@@ -125,12 +196,14 @@ impl IncomingBlob {
     /// Adds the next bytes.
     ///
     /// # Errors
-    /// When the disk does not take them; then none of them counts.
-    pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// When there is no room for them, or the disk does not take them; then none of them counts.
+    pub(in super::super) fn write(&mut self, bytes: &[u8]) -> Result<(), KeepError> {
+        self.share.grow(bytes.len() as u64)?;
         if let Err(error) = self.file.write_all(bytes) {
+            self.share.shrink(bytes.len() as u64);
             self.file.as_file().set_len(self.size)?;
             self.file.seek(SeekFrom::Start(self.size))?;
-            return Err(error);
+            return Err(error.into());
         }
         self.hasher.update(bytes);
         self.sums.update(bytes);
@@ -163,12 +236,14 @@ impl BlobRead for WritableBlobs {
             return Ok(Box::new(reader));
         }
         let sums = fs::read(self.frames_path(digest)).map_err(wrong)?;
-        let checked = CheckedReader::open(&sums, offset, |start| {
-            let mut file = File::open(&path)?;
-            file.seek(SeekFrom::Start(start))?;
-            Ok(file)
-        });
-        Ok(Box::new(checked.map_err(wrong)?))
+        let file = File::open(&path).map_err(wrong)?;
+        Ok(Box::new(CheckedReader::new(file, &sums, offset)))
+    }
+
+    fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
+        let data = fs::metadata(self.dir.join(digest.layout_path()));
+        let data = data.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
+        Ok(vec![Look::of(&data)])
     }
 }
 
@@ -183,7 +258,7 @@ mod tests {
 
     fn blobs(dir: &Path) -> WritableBlobs {
         fs::create_dir_all(dir.join("incoming")).unwrap();
-        WritableBlobs::new(dir)
+        WritableBlobs::open(dir, None).unwrap()
     }
 
     fn keep(blobs: &WritableBlobs, bytes: &[u8], digest: &Digest) -> Result<(), KeepError> {

@@ -4,11 +4,15 @@
 //! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of the disk, and
 //! costs next to nothing.
 
+use std::fs::File;
 use std::io::{self, Read};
-use xxhash_rust::xxh64::{Xxh64, xxh64};
+use std::os::unix::fs::FileExt;
+use xxhash_rust::xxh64::Xxh64;
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
 pub(super) const FRAME: usize = 1 << 20;
+/// How many bytes are read at once for a checksum.
+const STEP: usize = 64 << 10;
 
 /// Computes the checksums of the bytes that pass.
 pub(super) struct FrameSums {
@@ -49,61 +53,55 @@ impl FrameSums {
     }
 }
 
-/// Reads frames, and checks each one before it hands out any byte of it.
-pub(super) struct CheckedReader<R> {
-    inner: R,
-    sums: std::vec::IntoIter<[u8; 8]>,
-    frame: Vec<u8>,
-    at: usize,
+/// Reads a file, and checks each frame before it hands out any byte of it. It holds no frame: one is read for its
+/// checksum, and then once more.
+pub(super) struct CheckedReader {
+    file: File,
+    sums: Vec<[u8; 8]>,
+    at: u64,
+    /// Up to where the checksums were compared.
+    checked: u64,
 }
 
-impl<R: Read> CheckedReader<R> {
-    /// Reads from `offset` to the end. `open` opens the content at the offset that it gets, the start of a frame.
-    ///
-    /// # Errors
-    /// When `open` fails, or the frame is damaged.
-    pub(super) fn open(
-        sums: &[u8],
-        offset: u64,
-        open: impl FnOnce(u64) -> io::Result<R>,
-    ) -> io::Result<CheckedReader<R>> {
-        let first = offset / FRAME as u64;
-        let skip = (offset % FRAME as u64) as usize;
-        let sums: Vec<[u8; 8]> = sums.as_chunks().0.iter().skip(first as usize).copied().collect();
-        let inner = open(first * FRAME as u64)?;
-        let mut checked = CheckedReader { inner, sums: sums.into_iter(), frame: Vec::new(), at: 0 };
-        if skip > 0 {
-            checked.next()?;
-            checked.at = skip.min(checked.frame.len());
-        }
-        Ok(checked)
+impl CheckedReader {
+    /// Reads `file` from `offset` to the end.
+    pub(super) fn new(file: File, sums: &[u8], offset: u64) -> CheckedReader {
+        CheckedReader { file, sums: sums.as_chunks().0.to_vec(), at: offset, checked: 0 }
     }
 
-    fn next(&mut self) -> io::Result<()> {
-        self.frame.clear();
-        self.at = 0;
-        (&mut self.inner).take(FRAME as u64).read_to_end(&mut self.frame)?;
-        let expected = self.sums.next();
-        let whole = match &expected {
-            Some(sum) => u64::from_le_bytes(*sum) == xxh64(&self.frame, 0),
-            None => self.frame.is_empty(),
-        };
-        if !whole {
-            self.frame.clear();
+    /// Compares the checksum of the frame with the byte that is read next. No frame must be where there is no checksum.
+    fn check(&mut self) -> io::Result<()> {
+        let (size, frame) = (FRAME as u64, self.at / FRAME as u64);
+        let (mut hasher, mut at, mut step) = (Xxh64::new(0), frame * size, vec![0; STEP]);
+        while at < (frame + 1) * size {
+            let count = self.file.read_at(&mut step, at)?;
+            if count == 0 {
+                break;
+            }
+            let count = count.min(((frame + 1) * size - at) as usize);
+            hasher.update(&step[..count]);
+            at += count as u64;
+        }
+        let sum = self.sums.get(frame as usize);
+        let is_right = sum.map_or(at == frame * size, |sum| u64::from_le_bytes(*sum) == hasher.digest());
+        // a last frame that is full ends with the file
+        let is_end = frame as usize + 1 < self.sums.len() || self.file.metadata()?.len() <= at;
+        if !is_right || !is_end {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the bytes on disk have changed"));
         }
+        self.checked = at;
         Ok(())
     }
 }
 
-impl<R: Read> Read for CheckedReader<R> {
+impl Read for CheckedReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.frame.len() {
-            self.next()?;
+        if self.at >= self.checked {
+            self.check()?;
         }
-        let count = out.len().min(self.frame.len() - self.at);
-        out[..count].copy_from_slice(&self.frame[self.at..self.at + count]);
-        self.at += count;
+        let want = self.checked.saturating_sub(self.at).min(out.len() as u64) as usize;
+        let count = self.file.read_at(&mut out[..want], self.at)?;
+        self.at += count as u64;
         Ok(count)
     }
 }
@@ -111,7 +109,7 @@ impl<R: Read> Read for CheckedReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
+    use std::io::Write;
 
     fn sums(bytes: &[u8], step: usize) -> Vec<u8> {
         let mut sums = FrameSums::new();
@@ -119,11 +117,12 @@ mod tests {
         sums.finish()
     }
 
-    fn read(bytes: &[u8], sums: &[u8], offset: u64) -> io::Result<Vec<u8>> {
+    fn read(bytes: &[u8], sums: &[u8], offset: u64) -> (Vec<u8>, io::Result<usize>) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
         let mut out = Vec::new();
-        let open = |at: u64| Ok(Cursor::new(&bytes[at as usize..]));
-        CheckedReader::open(sums, offset, open)?.read_to_end(&mut out)?;
-        Ok(out)
+        let result = CheckedReader::new(file, sums, offset).read_to_end(&mut out);
+        (out, result)
     }
 
     #[test]
@@ -132,9 +131,10 @@ mod tests {
         let sums = sums(&bytes, 100_003);
         assert_eq!(sums.len(), 24);
         for offset in [0, 1, FRAME - 1, FRAME, FRAME + 1, 2 * FRAME, 2 * FRAME + 76, 2 * FRAME + 77] {
-            assert_eq!(read(&bytes, &sums, offset as u64).unwrap(), &bytes[offset..], "{offset}");
+            let (read, result) = read(&bytes, &sums, offset as u64);
+            assert!(result.is_ok() && read == bytes[offset..], "{offset}");
         }
-        assert_eq!(read(b"", b"", 0).unwrap(), b"");
+        assert_eq!(read(b"", b"", 0).0, b"");
     }
 
     #[test]
@@ -142,12 +142,10 @@ mod tests {
         let mut bytes = vec![7u8; 2 * FRAME];
         let sums = sums(&bytes, FRAME);
         bytes[FRAME + 5] ^= 1;
-        let mut reader = CheckedReader::open(&sums, 0, |_| Ok(Cursor::new(&bytes))).unwrap();
-        let mut out = Vec::new();
-        let error = reader.read_to_end(&mut out).unwrap_err();
-        assert_eq!((error.kind(), out.len()), (io::ErrorKind::InvalidData, FRAME));
-        assert!(read(&bytes, &sums, FRAME as u64 + 9).is_err());
-        assert!(read(&bytes[..FRAME], &sums, 0).is_err(), "a file cut short");
-        assert!(read(&vec![7; 2 * FRAME + 1], &sums, 0).is_err(), "a file that has grown");
+        let (out, result) = read(&bytes, &sums, 0);
+        assert_eq!((result.unwrap_err().kind(), out.len()), (io::ErrorKind::InvalidData, FRAME));
+        assert!(read(&bytes, &sums, FRAME as u64 + 9).1.is_err());
+        assert!(read(&bytes[..FRAME], &sums, 0).1.is_err(), "a file cut short");
+        assert!(read(&vec![7; 2 * FRAME + 1], &sums, 0).1.is_err(), "a file that has grown");
     }
 }

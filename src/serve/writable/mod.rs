@@ -14,8 +14,12 @@
 
 mod blobs;
 mod disk;
+mod error;
 mod frame_sums;
+mod remove;
+mod room;
 mod store;
 
-pub(super) use blobs::{IncomingBlob, KeepError};
+pub(super) use blobs::IncomingBlob;
+pub(super) use error::KeepError;
 pub(super) use store::WritableStore;

@@ -1,20 +1,25 @@
 //! Repositories that were pushed: their tags, manifests and referrers.
 
-use super::blobs::{KeepError, WritableBlobs};
+use super::blobs::WritableBlobs;
 use super::disk::{list, optional, sync, write};
+use super::error::KeepError;
+use super::room::Room;
 use crate::content::BlobRead;
 use crate::model::{Algorithm, Descriptor, Digest, Referring};
 use crate::serve::ServeError;
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The folder of `--writable`.
 pub(in super::super) struct WritableStore {
     dir: PathBuf,
     /// The content, manifests too.
     pub(in super::super) blobs: Arc<WritableBlobs>,
+    /// Held while a manifest and its tags are written; held alone while blobs are removed that nothing names.
+    gate: RwLock<()>,
     /// Locked as long as this process serves the folder.
     _lock: File,
 }
@@ -23,11 +28,11 @@ pub(in super::super) struct WritableStore {
 const MARKER: &str = ".landfall-serve";
 
 impl WritableStore {
-    /// Opens the folder, creates it where it does not exist, and locks it for this process.
+    /// Opens the folder, creates it where it does not exist, and locks it for this process. It may have `most` bytes.
     ///
     /// # Errors
     /// When it cannot be written, or another process serves it.
-    pub(in super::super) fn open(dir: &Path) -> Result<WritableStore, ServeError> {
+    pub(in super::super) fn open(dir: &Path, most: Option<u64>) -> Result<WritableStore, ServeError> {
         let wrong = |source| ServeError::Writable { dir: dir.into(), source };
         // a folder that landfall did not make is left alone
         let marker = dir.join(MARKER);
@@ -54,15 +59,35 @@ impl WritableStore {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(error)),
             _ => fs::create_dir(&incoming).map_err(wrong)?,
         }
-        let blobs = Arc::new(WritableBlobs::new(dir));
-        Ok(WritableStore { dir: dir.into(), blobs, _lock: lock })
+        let blobs = Arc::new(WritableBlobs::open(dir, most).map_err(wrong)?);
+        Ok(WritableStore { dir: dir.into(), blobs, gate: RwLock::default(), _lock: lock })
     }
 
-    fn repository(&self, name: &str) -> PathBuf {
+    /// The folder.
+    pub(in super::super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// How many bytes the folder has, and may have.
+    pub(in super::super) fn room(&self) -> &Room {
+        self.blobs.room()
+    }
+
+    /// As long as this is held, no blob is removed: what a manifest needs stays until the manifest names it.
+    pub(in super::super) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody holds the blobs, and lets nobody do so.
+    pub(super) fn hold_alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn repository(&self, name: &str) -> PathBuf {
         self.dir.join("repositories").join(name)
     }
 
-    fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
+    pub(super) fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
         self.repository(name).join("_manifests").join(digest.algorithm().as_str()).join(digest.hex())
     }
 
@@ -118,18 +143,45 @@ impl WritableStore {
         Ok(names)
     }
 
-    /// The manifests with this subject that were pushed to the repository, as entries of a referrers index.
+    /// The digests of the manifests that were pushed to the repository.
     ///
     /// # Errors
     /// When the disk cannot be read.
-    pub(in super::super) fn referrers(
+    pub(super) fn manifests(&self, name: &str) -> io::Result<Vec<Digest>> {
+        let mut digests = Vec::new();
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let folder = self.repository(name).join("_manifests").join(algorithm.as_str());
+            let names = list(&folder)?.into_iter();
+            digests.extend(names.filter_map(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok()));
+        }
+        Ok(digests)
+    }
+
+    /// The folder of the manifests with this subject: a file for each.
+    pub(super) fn referrers_of(&self, name: &str, subject: &Digest) -> PathBuf {
+        self.repository(name).join("_referrers").join(subject.hex())
+    }
+
+    /// The manifests with this subject that were pushed to the repository: the hex digits of their digests, sorted.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn referrers(&self, name: &str, subject: &Digest) -> io::Result<Vec<String>> {
+        list(&self.referrers_of(name, subject))
+    }
+
+    /// One of [`WritableStore::referrers`] as an entry of a referrers index; `None` where it is gone by now.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub(in super::super) fn referrer(
         &self,
         name: &str,
         subject: &Digest,
-    ) -> io::Result<Vec<serde_json::Value>> {
-        let folder = self.repository(name).join("_referrers").join(subject.hex());
-        let read = |entry| Ok(serde_json::from_slice(&fs::read(folder.join(entry))?)?);
-        list(&folder)?.into_iter().map(read).collect()
+        hex: &str,
+    ) -> io::Result<Option<Value>> {
+        let bytes = optional(fs::read(self.referrers_of(name, subject).join(hex)))?;
+        bytes.map(|bytes| Ok(serde_json::from_slice(&bytes)?)).transpose()
     }
 
     /// Adds a manifest to the repository, its tags last. The descriptor's digest is that of `bytes`.
@@ -155,7 +207,7 @@ impl WritableStore {
         }
         let (repository, incoming) = (self.repository(name), self.blobs.incoming());
         if let Some(referrer) = referrer {
-            let folder = repository.join("_referrers").join(referrer.subject.hex());
+            let folder = self.referrers_of(name, &referrer.subject);
             write(&incoming, &folder.join(digest.hex()), referrer.entry.to_string().as_bytes())?;
             sync(&folder)?;
         }
@@ -180,16 +232,16 @@ mod tests {
         let descriptor =
             Descriptor { digest: Digest::sha256(b"{}"), size: 2, media_type: "application/x".into() };
         {
-            let store = WritableStore::open(dir.path()).unwrap();
+            let store = WritableStore::open(dir.path(), None).unwrap();
             let tags = ["v1".to_owned(), "a".to_owned()];
             store.put_manifest("x/y/z", &tags, &descriptor, None, b"{}").unwrap();
             store.put_manifest("x/y", &[], &descriptor, None, b"{}").unwrap();
             assert!(
-                matches!(WritableStore::open(dir.path()), Err(ServeError::Busy { .. })),
+                matches!(WritableStore::open(dir.path(), None), Err(ServeError::Busy { .. })),
                 "one process only"
             );
         }
-        let store = WritableStore::open(dir.path()).unwrap();
+        let store = WritableStore::open(dir.path(), None).unwrap();
         assert_eq!(store.repositories().unwrap(), ["x/y", "x/y/z"]);
         assert_eq!(store.tags("x/y/z").unwrap().unwrap(), ["a", "v1"]);
         assert_eq!(store.tags("x").unwrap(), None);

@@ -34,6 +34,25 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
 }
 
 #[test]
+fn a_blob_that_docker_registry_lost_is_brought_again_by_a_recheck() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let stored = stored(&[("one/app", 100_000), ("two/app", 200_000)]);
+    let registry = docker_registry();
+    stored.push(0, &registry.address, &[]);
+    let manifest = http::manifest(&registry.address, "two/app", "v1").json();
+    let layer = manifest["layers"][0]["digest"].as_str().unwrap().to_owned();
+    std::fs::remove_file(registry.blob_file(&layer)).unwrap();
+    let totals = |more: &[&str]| stored.push(0, &registry.address, more)["totals"].clone();
+    assert_eq!(totals(&[])["present"], 2);
+    let again = totals(&["--recheck"]);
+    assert_eq!((&again["done"], &again["present"]), (&1.into(), &1.into()), "{again}");
+    assert!(registry.blob_file(&layer).exists());
+    assert_eq!(totals(&["--recheck"])["present"], 2);
+}
+
+#[test]
 fn foreign_layers_come_from_their_urls_without_an_account() {
     if !need(&["docker-registry", "gzip"]) {
         return;

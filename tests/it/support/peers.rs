@@ -12,7 +12,7 @@ pub struct Server {
     /// `127.0.0.1:port`.
     pub address: String,
     running: Running,
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// What a server is.
@@ -33,6 +33,13 @@ impl Server {
             Running::Process(guard) => guard.log(),
             Running::Own(faults) => faults.access_log(),
         }
+    }
+
+    /// Where docker-registry keeps a blob.
+    pub fn blob_file(&self, digest: &str) -> PathBuf {
+        let (place, hex) =
+            (self.place.as_ref().expect("a folder of its own"), digest.trim_start_matches("sha256:"));
+        place.path(format!("registry/docker/registry/v2/blobs/sha256/{}/{hex}/data", &hex[..2]))
     }
 
     /// The process.
@@ -70,7 +77,7 @@ pub fn file_server(root: &Path) -> Server {
 fn own(content: Content) -> Server {
     let faults = Faults::new(content);
     faults.set(Settings { no_referrers: true, ..Settings::default() });
-    Server { address: faults.address.clone(), running: Running::Own(faults), _place: None }
+    Server { address: faults.address.clone(), running: Running::Own(faults), place: None }
 }
 
 /// A docker-registry on a free port of loopback, empty, without authentication.
@@ -87,7 +94,7 @@ pub fn docker_registry_with(more: &str) -> Server {
     command.arg("serve").arg(config);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), _place: Some(place) }
+    Server { address: address.to_string(), running: Running::Process(guard), place: Some(place) }
 }
 
 /// Writes a config for docker-registry into `place` and gives its path.
@@ -113,7 +120,7 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     command.arg("serve").args(args).args(["--listen", &address.to_string()]);
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), _place: None }
+    Server { address: address.to_string(), running: Running::Process(guard), place: None }
 }
 
 /// nginx with `root` at `/`, its access log in the server's log.
@@ -127,7 +134,7 @@ pub fn nginx_with(directives: &str) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let mut guard = Guard::start(nginx_command(&place, directives, &address.to_string()));
     guard.wait_for_http(address);
-    Server { address: address.to_string(), running: Running::Process(guard), _place: Some(place) }
+    Server { address: address.to_string(), running: Running::Process(guard), place: Some(place) }
 }
 
 /// The command that starts such an nginx at `address`, with these directives for its one server.

@@ -267,7 +267,7 @@ fn a_shorter_set_leaves_nothing_of_a_longer_one() {
     let blob = site.place.path("home/.cache/landfall/store").join(Digest::sha256(bytes).layout_path());
     fs::write(&blob, vec![b'x'; bytes.len()]).unwrap();
     let before = joined(&site.volumes("V"));
-    site.place.json(1, &["pack", "-o", "V", "--volume-size", "18k"]);
+    site.place.json(3, &["pack", "-o", "V", "--volume-size", "18k"]);
     assert!(joined(&site.volumes("V")) == before);
     assert!(!site.names().iter().any(|name| name.contains("partial")));
 }

@@ -209,7 +209,7 @@ fn a_401_for_the_list_of_tags_alone_loses_no_image() {
     let registry = own_registry();
     let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
     images.push(&registry.address, "app", "v1", &image);
-    for signed in [false] {
+    for signed in [false, true] {
         let middle = Middle::new(&registry.address, move |asked| {
             let basic = ("WWW-Authenticate".to_owned(), "Basic realm=\"r\"".to_owned());
             match asked.target.contains("/tags/list") || (signed && asked.header("authorization").is_none()) {

@@ -1,6 +1,8 @@
 //! The wire: answers that are odd, accounts and tokens, and hosts that do not answer.
 
+mod accounts;
 mod answers;
+mod hosts;
 
 use crate::support::Place;
 use serde_json::Value;

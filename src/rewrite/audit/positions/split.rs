@@ -5,7 +5,7 @@ use super::enclosing::Members;
 use super::position::Position;
 use super::reader::Reader;
 use crate::model::names_host;
-use crate::rewrite::reference_parts::{Part, groups};
+use crate::rewrite::reference_parts::Part;
 use crate::rewrite::split_reference::SplitReference;
 
 pub(super) struct Split;
@@ -19,11 +19,10 @@ impl Position for Split {
     ) -> Vec<usize> {
         let Members { entries, around } = members;
         let mut done = Vec::new();
-        for group in groups(entries, around.key, reader.document) {
+        for (group, reference) in SplitReference::all(entries, around.key, reader.document) {
             if group.values().any(|at| taken.contains(at)) {
                 continue;
             }
-            let Some(reference) = SplitReference::new(entries, &group, reader.document) else { continue };
             let in_image =
                 |key: Option<&str>| key.is_some_and(|key| key.to_ascii_lowercase().contains("image"));
             let key = group.get(&Part::Repository).and_then(|at| entries[*at].0.scalar());

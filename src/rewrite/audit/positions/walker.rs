@@ -80,8 +80,10 @@ impl<'d> Walker<'d, '_> {
             let more = position.references(&mut self.reader, &members, &taken);
             taken.extend(more);
         }
+        taken.sort_unstable();
         for (at, (key, value)) in entries.iter().enumerate() {
-            let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !taken.contains(&at)) else {
+            let is_taken = taken.binary_search(&at).is_ok();
+            let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
                 continue;
             };
             let mut below = Enclosing { key: Some(key), ..Enclosing::default() };

@@ -4,8 +4,8 @@ use super::reader::{LONGEST_KEY, Reader};
 use crate::rewrite::yaml::node::{Node, Scalar};
 
 impl<'a> Reader<'a> {
-    /// A node in a collection that stands at the column `parent`; it begins here, at `column`. What follows it must
-    /// be a further part of that collection, or of one around it.
+    /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The next line must belong to
+    /// that collection or to one around it.
     pub(super) fn node(&mut self, column: isize, parent: isize) -> Option<Node<'a>> {
         self.enter()?;
         let node = match self.byte()? {
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         (self.column <= parent && !(is_scalar && parent < 0)).then_some(node)
     }
 
-    /// A list whose first dash is here, at `column`.
+    /// Reads a list. Its first dash is here, at `column`.
     fn sequence(&mut self, column: isize) -> Option<Node<'a>> {
         let mut items = Vec::new();
         loop {
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
                 None | Some(b'\n' | b'#') => {
                     self.at -= spaces;
                     self.end_line()?;
-                    // where an entry without content stands is left to the other reader
+                    // the other reader finds the position of an empty entry
                     (self.column > column).then_some(())?;
                     self.node(self.column, column)?
                 }
@@ -49,12 +49,12 @@ impl<'a> Reader<'a> {
             };
             items.push(item);
             if self.column != column || !self.is_dash() {
-                return Some(Node::Sequence(items, 0));
+                return Some(Node::sequence(items, 0));
             }
         }
     }
 
-    /// A mapping at `column`, whose first key has been read up to its colon.
+    /// Reads a mapping at `column`. Its first key is read already; its colon is here.
     fn mapping(&mut self, column: isize, first: Scalar<'a>) -> Option<Node<'a>> {
         let mut entries = Vec::with_capacity(4);
         let mut key = first;
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
             let value = self.value(column)?;
             entries.push((Node::Scalar(key), value));
             if self.column != column {
-                return (self.column < column).then_some(Node::Mapping(entries, 0));
+                return (self.column < column).then_some(Node::mapping(entries, 0));
             }
             key = match self.byte()? {
                 b'"' | b'\'' => self.quoted(None)?,
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of an entry of the mapping at `column`, whose colon is here.
+    /// Reads the value of an entry of the mapping at `column`. The colon is here.
     fn value(&mut self, column: isize) -> Option<Node<'a>> {
         let colon = self.at;
         self.at += 1;
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A scalar or flow collection that begins here, below the column `parent`, and what follows on its line.
+    /// Reads a scalar or flow collection that begins here, in a collection at the column `parent`, and the rest of its line.
     fn value_here(&mut self, parent: isize) -> Option<Node<'a>> {
         let node = match self.byte()? {
             b'"' | b'\'' => Node::Scalar(self.quoted(Some(parent))?),

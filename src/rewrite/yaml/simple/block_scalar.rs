@@ -7,7 +7,7 @@ use memchr::memchr;
 use std::borrow::Cow;
 
 impl<'a> Reader<'a> {
-    /// A block scalar whose `|` or `>` is here, below the column `parent`.
+    /// Reads a block scalar in a collection at the column `parent`. Its `|` or `>` is here.
     pub(super) fn block_scalar(&mut self, parent: isize, literal: bool) -> Option<Scalar<'a>> {
         self.at += 1;
         let (mut chomp, mut explicit) = (None, None);
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         let mut value = String::new();
         let (mut line, mut after_blank, mut first) = (start, false, true);
         let mut ended = true;
-        // at the first byte of a line after its indentation
+        // each round begins after the indentation of a line
         while self.at < self.bytes.len() && self.at - line >= usize::from(!first) * indent {
             let blank = matches!(self.byte(), Some(b' ' | b'\t'));
             let folds = !literal && !first && !after_blank && !blank;
@@ -79,8 +79,8 @@ impl<'a> Reader<'a> {
         Some(Scalar::of(Cow::Owned(value), style, start..end))
     }
 
-    /// To the first byte of the content of a block scalar: its indentation, and the empty lines before it. Such
-    /// without content are left to the other reader.
+    /// Moves to the first byte of the content of a block scalar. Returns its indentation and the number of empty lines
+    /// before it; `None` if it has no content: the other reader reads those.
     fn block_indent(&mut self, explicit: Option<usize>, parent: usize) -> Option<(usize, usize)> {
         let (mut breaks, mut longest) = (0, 0);
         loop {

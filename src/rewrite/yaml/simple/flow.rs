@@ -6,7 +6,7 @@ use granit_parser::ScalarStyle;
 use std::borrow::Cow;
 
 impl<'a> Reader<'a> {
-    /// A flow collection that begins here.
+    /// Reads a flow collection that begins here.
     pub(super) fn flow(&mut self) -> Option<Node<'a>> {
         self.enter()?;
         let is_sequence = self.byte() == Some(b'[');
@@ -37,11 +37,11 @@ impl<'a> Reader<'a> {
         let closed = self.byte() == Some(if is_sequence { b']' } else { b'}' });
         self.at += 1;
         self.leave();
-        let node = if is_sequence { Node::Sequence(items, 0) } else { Node::Mapping(entries, 0) };
+        let node = if is_sequence { Node::sequence(items, 0) } else { Node::mapping(entries, 0) };
         closed.then_some(node)
     }
 
-    /// A node in a flow collection.
+    /// Reads a node in a flow collection.
     fn flow_node(&mut self) -> Option<Node<'a>> {
         match self.byte()? {
             b'[' | b'{' => self.flow(),
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// To the next token in a flow collection; its first byte.
+    /// Moves to the next token in a flow collection. Returns its first byte.
     fn flow_space(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n') = self.byte() {
             self.at += 1;
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         self.byte().filter(|byte| !matches!(byte, b'#' | b'\t'))
     }
 
-    /// A scalar in a flow collection, on one line.
+    /// Reads a scalar of one line in a flow collection.
     fn flow_scalar(&mut self) -> Option<Scalar<'a>> {
         let start = self.at;
         match self.byte()? {
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         }
         let value = self.text[start..self.at].trim_end_matches(' ');
         let end = start + value.len();
-        // `a : b` is left to the other reader, and so is what may be the end of a document
+        // the other reader reads `a : b`, and what may end a document
         let odd = (self.byte() == Some(b':') && end < self.at) || value == "...";
         (!odd).then(|| Scalar::of(Cow::Borrowed(value), ScalarStyle::Plain, start..end))
     }

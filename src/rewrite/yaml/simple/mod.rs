@@ -1,6 +1,6 @@
-//! A reader of the YAML that nearly all manifests are written in: block mappings and lists, scalars of every style,
-//! and flow collections. It gives what `granit` gives, to the byte, and steps aside (`None`) at anything else: tags,
-//! anchors, explicit keys, directives, tabs between tokens, text that is not YAML.
+//! A fast reader of plain YAML: block mappings and lists, scalars of every style, and flow collections. Nearly all
+//! manifests are such YAML. Its result is that of `granit`, to the byte. It returns `None` for all other YAML: tags, anchors,
+//! explicit keys, directives, tabs between tokens. Then `granit`, the other reader, reads the document.
 
 mod block;
 mod block_scalar;

@@ -6,17 +6,17 @@ use granit_parser::ScalarStyle;
 use memchr::memchr3;
 use std::borrow::Cow;
 
-/// Where the text of a plain scalar ends on a line.
+/// What ends a plain scalar on a line.
 enum Stop {
-    /// At the `:` of a mapping.
+    /// The `:` of a mapping.
     Colon,
     Comment,
     Line,
 }
 
 impl<'a> Reader<'a> {
-    /// A plain scalar that begins here, below the column `parent`, and whether it is a key: then the place after it is
-    /// its colon, else the first token of a later line.
+    /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns whether it is a key. After a
+    /// key, the position is its colon, else the first token of a later line.
     pub(super) fn plain(&mut self, parent: isize) -> Option<(Scalar<'a>, bool)> {
         let start = self.at;
         let (mut end, stop) = self.plain_line()?;
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Some((Scalar::of(value, ScalarStyle::Plain, start..end), is_key))
     }
 
-    /// A plain key that begins here, up to its colon.
+    /// Reads a plain key that begins here, up to its colon.
     pub(super) fn plain_key(&mut self) -> Option<Scalar<'a>> {
         let start = self.at;
         match self.plain_line()? {
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first line of a plain scalar in a block collection: the end of its text, and why it ends there.
+    /// Reads the first line of a plain scalar in a block collection. Returns where its text ends, and what ends it.
     fn plain_line(&mut self) -> Option<(usize, Stop)> {
         let first = self.byte()?;
         let may_begin = match first {
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         self.plain_rest()
     }
 
-    /// A line of a plain scalar.
+    /// Reads a further line of a plain scalar.
     fn plain_rest(&mut self) -> Option<(usize, Stop)> {
         let start = self.at;
         loop {
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
             let before = self.at > start && matches!(self.bytes[self.at - 1], b' ' | b'\t');
             let stop = match self.byte() {
                 None | Some(b'\n') => Stop::Line,
-                // `a : b` is left to the other reader
+                // the other reader reads `a : b`
                 Some(b':') if self.is_blank_at(self.at + 1) => {
                     return (!before).then_some((self.at, Stop::Colon));
                 }

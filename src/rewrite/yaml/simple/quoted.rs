@@ -7,7 +7,7 @@ use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
 impl<'a> Reader<'a> {
-    /// A quoted scalar that begins here; on one line, unless it stands below a column.
+    /// Reads a quoted scalar that begins here. Only in a collection, at the column `below`, may it have several lines.
     pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<Scalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
                 b'\\' if next == Some(b'\n') => {
                     value.to_mut().push_str(text);
                     self.at += 1;
-                    // empty lines after it are left to the other reader
+                    // the other reader reads empty lines after it
                     (self.go_on(below?)? == 1).then_some(())?;
                     lines = true;
                 }
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
                     }
                     self.at += 1;
                     let style = if single { ScalarStyle::SingleQuoted } else { ScalarStyle::DoubleQuoted };
-                    // a key stands on one line
+                    // a key has one line
                     let is_key = self.byte() == Some(b':');
                     return (!(lines && is_key)).then(|| Scalar::of(value, style, start..self.at));
                 }
@@ -60,13 +60,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// From the end of a line of a quoted scalar to where it goes on: how many lines end before that.
+    /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line breaks between them.
     fn go_on(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
         (spaces > below && self.byte() != Some(b'\t')).then_some(breaks)
     }
 
-    /// What the escape that begins here means.
+    /// Reads the escape that begins here.
     fn escaped(&mut self) -> Option<char> {
         let plain = match self.byte_at(self.at + 1)? {
             byte @ (b'"' | b'/' | b'\\' | b' ') => Ok(char::from(byte)),
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
             b'e' => Ok('\x1b'),
             b'x' => Err(2),
             b'u' => Err(4),
-            // the others are left to the other reader
+            // the other reader reads the rest
             _ => return None,
         };
         self.at += 2;
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
                 let digits = self.text.get(self.at..self.at + len)?;
                 self.at += len;
                 let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-                // halves of a pair are no character, and are left to the other reader
+                // half of a surrogate pair is no character: the other reader decides
                 hex.then(|| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32))?
             }
         }

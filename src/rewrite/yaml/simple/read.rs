@@ -23,19 +23,19 @@ pub(in crate::rewrite::yaml) fn read<'a>(
         reader.next_line()?;
     }
     if reader.column < 0 {
-        // what an empty document ends with is left to the other reader
+        // the other reader finds the end of an empty document
         return (!marked).then_some(None);
     }
     let root = reader.node(reader.column, -1)?;
     Some(Some(Document { root: Some(root), ..Document::default() }))
 }
 
-/// Whether every character is one that stands for itself in any YAML, and lines end with `\n` alone.
+/// Whether YAML reads every character as itself, and lines end with `\n` alone.
 fn is_printable(text: &str) -> bool {
     let ascii = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let is_other =
         |c: char| matches!(c, '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
-    // a sum without a branch is done many bytes at a time
+    // without a branch, the processor takes many bytes at a time
     text.bytes().fold(true, |all, byte| all & ascii(byte))
         || text.chars().all(|c| if c.is_ascii() { ascii(c as u8) } else { is_other(c) })
 }

@@ -1,18 +1,18 @@
-//! A position in a text that moves over blanks, comments and line breaks.
+//! The position of the reader in a text, and how it moves over blanks, comments and line breaks.
 
 use memchr::memchr;
 
-/// How deep collections may nest here; what is deeper is read by the other reader, within its own bounds.
+/// How deep collections may nest here. The other reader, which has a bound of its own, reads deeper ones.
 const DEEPEST: usize = 64;
 /// The longest simple key that is read here, in bytes; the specification allows 1024 characters.
 pub(super) const LONGEST_KEY: usize = 1000;
 
-/// A place in a text, between tokens.
+/// A position in a text, between tokens.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
-    /// That of the first token of a line, where `at` stands; -1 where there is none any more.
+    /// The column of the first token of a line, if `at` is there; -1 after the last token.
     pub(super) column: isize,
     depth: usize,
 }
@@ -23,7 +23,7 @@ impl<'a> Reader<'a> {
         Reader { text, bytes: text.as_bytes(), at, column: 0, depth: 0 }
     }
 
-    /// Enters a collection; `None` where it is nested too deep.
+    /// Enters a collection. `None` if it is nested too deep.
     pub(super) fn enter(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= DEEPEST).then_some(())
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.byte_at(self.at)
     }
 
-    /// Whether a line or the text ends at `at`, or a blank stands there.
+    /// Whether there is a blank at `at`, or the end of a line or of the text.
     pub(super) fn is_blank_at(&self, at: usize) -> bool {
         matches!(self.byte_at(at), None | Some(b' ' | b'\n' | b'\t'))
     }
@@ -59,12 +59,13 @@ impl<'a> Reader<'a> {
         count
     }
 
-    /// To the end of this line.
+    /// Moves to the end of this line.
     pub(super) fn skip_line(&mut self) {
         self.at = memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |len| self.at + len);
     }
 
-    /// After a node: to the first token of a line to come, over nothing but blanks and comments.
+    /// Moves from the end of a node to the first token of a later line. `None` if there is more than blanks and comments between
+    /// them.
     pub(super) fn end_line(&mut self) -> Option<()> {
         let spaces = self.skip_spaces();
         match self.byte() {
@@ -76,7 +77,7 @@ impl<'a> Reader<'a> {
         self.next_line()
     }
 
-    /// At the beginning of a line: to the first token of this line or of one to come.
+    /// Moves from the beginning of a line to the first token of this line or of a later one.
     pub(super) fn next_line(&mut self) -> Option<()> {
         loop {
             let spaces = self.skip_spaces();
@@ -97,19 +98,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the `:` of a block mapping stands here.
+    /// Whether the `:` of a block mapping is here.
     pub(super) fn is_colon(&self) -> bool {
         self.byte() == Some(b':') && self.is_blank_at(self.at + 1)
     }
 
-    /// Whether what stands here would begin or end a document at the beginning of a line.
+    /// Whether `---` or `...` is here. At the beginning of a line, these begin and end documents.
     pub(super) fn is_marker(&self) -> bool {
         let rest = &self.bytes[self.at..];
         (rest.starts_with(b"---") || rest.starts_with(b"...")) && self.is_blank_at(self.at + 3)
     }
 
-    /// From the end of a line to the first token of the next that is not empty: how many lines end before it, and how
-    /// far it is indented.
+    /// Moves from the end of a line to the first token of the next line that is not empty. Returns the number of line breaks
+    /// between them, and the indentation of that line.
     pub(super) fn breaks(&mut self) -> (usize, isize) {
         let mut breaks = 0;
         loop {
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Adds what is left of line breaks between words.
+/// Adds what folding leaves of line breaks between words.
 pub(super) fn fold(value: &mut String, breaks: usize) {
     match breaks {
         1 => value.push(' '),
@@ -139,7 +140,7 @@ pub(super) fn fold(value: &mut String, breaks: usize) {
     }
 }
 
-/// Whether no plain scalar begins with `byte`, whatever follows it.
+/// Whether no plain scalar begins with `byte`.
 pub(super) fn is_sign(byte: u8) -> bool {
     is_flow(byte) || matches!(byte, b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t')
 }

@@ -1,0 +1,62 @@
+//! Reading a stored blob of which the digest was checked already: straight from its raw blocks, from any offset. The
+//! checksum of each frame is compared before a byte of the frame is handed out, as disks decay.
+
+use super::open_bundle::OpenBundle;
+use crate::bundle::format::damage::Damage;
+use crate::bundle::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
+use std::io::{self, Read};
+use std::sync::Arc;
+use xxhash_rust::xxh64::Xxh64;
+
+/// Reads a stored blob that has its digest. It holds no frame: one is read for its checksum, and then once more.
+pub(super) struct StoredBlobReader {
+    content: StoredReader<Arc<OpenBundle>>,
+    place: usize,
+    /// Up to where the checksums were compared.
+    checked: u64,
+}
+
+impl StoredBlobReader {
+    /// Reads the entry at `place` from `offset` of its content on.
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> StoredBlobReader {
+        let entry = bundle.entry(place);
+        let (start, size) = (entry.content_offset(), entry.size);
+        let content = StoredReader { source: bundle, start, at: offset.min(size), size };
+        StoredBlobReader { content, place, checked: 0 }
+    }
+
+    /// Compares the checksum of the frame that has the byte that is read next.
+    fn check(&mut self) -> io::Result<()> {
+        let StoredReader { source: bundle, start, at, size } = &self.content;
+        let (number, chunk) = (at / CHUNK as u64, CHUNK as u64);
+        let (from, to) = (number * chunk, size.min(&((number + 1) * chunk)).to_owned());
+        let mut blocks = StoredReader { source: bundle.clone(), start: *start, at: from, size: to };
+        let (mut hasher, mut block) = (Xxh64::new(0), vec![0; BLOCK / 2]);
+        loop {
+            match blocks.read(&mut block)? {
+                0 => break,
+                count => hasher.update(&block[..count]),
+            }
+        }
+        let frame = start + number * stored_len(chunk);
+        let sum = frame + stored_len(to - from) - CHECKSUM as u64;
+        if bundle.volumes.bytes_at(sum, CHECKSUM)? != checksum(&hasher) {
+            let why = "its bytes do not have the checksum of their frame";
+            let damage = bundle.volumes.place(Damage::new(&bundle.entry(self.place).name, frame, why));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string()));
+        }
+        self.checked = to;
+        Ok(())
+    }
+}
+
+impl Read for StoredBlobReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let at = self.content.at;
+        if at >= self.checked && at < self.content.size {
+            self.check()?;
+        }
+        let left = self.checked.saturating_sub(at).min(buffer.len() as u64) as usize;
+        self.content.read(&mut buffer[..left])
+    }
+}

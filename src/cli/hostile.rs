@@ -1,0 +1,36 @@
+//! A bundle with the approved lock and other frames: every verb that reads content refuses it, and nothing of it comes out.
+
+use super::testing::run;
+use crate::bundle::testkit::sample::lying;
+use crate::cli::shared::Exit;
+use crate::model::Digest;
+use crate::serve::Served;
+use crate::serve::testing::{get, start};
+use std::fs;
+
+#[test]
+fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_that_reads() {
+    let honest: Vec<u8> = (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8).collect();
+    let lie: Vec<u8> = honest.iter().map(|byte| !byte).collect();
+    let (packed, lock) = lying(&honest, &lie);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    fs::copy(&packed.path, dir.join("B")).unwrap();
+    fs::write(dir.join("l"), lock.to_text()).unwrap();
+
+    let verified = run(dir, "verify DIR/B --lock DIR/l").err().unwrap();
+    assert_eq!(verified.exit, Exit::Refused, "{}", verified.message);
+    assert!(verified.message.contains("digest"), "{}", verified.message);
+
+    let nothing = || Served { bundles: vec![], content: vec![], users: None, tls: None };
+    let registry = start(Some(&dir.join("pushed")), nothing);
+    let pushed = run(dir, &format!("push DIR/B --lock DIR/l --to {}", registry.address));
+    assert!(pushed.is_err() || pushed.is_ok_and(|outcome| outcome.exit != Exit::Done));
+    let target = format!("/v2/app/blobs/{}", Digest::sha256(&honest));
+    assert_eq!(get(&registry.address, &target, "").0, 404);
+    assert_eq!(get(&registry.address, "/v2/app/manifests/1", "").0, 404);
+
+    let exported = run(dir, "export files --bundle DIR/B -o DIR/www");
+    assert!(exported.is_err() || exported.is_ok_and(|outcome| outcome.exit != Exit::Done));
+    assert!(!dir.join("www/h.example/layer.tgz").exists());
+}

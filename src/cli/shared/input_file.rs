@@ -1,0 +1,154 @@
+//! What a file is that somebody names, told where it is not what the verb takes.
+
+use crate::bundle::{self, Bundle, is_split};
+use crate::cli::shared::Failure;
+use crate::config::Site;
+use crate::lockfile::Lock;
+use crate::manifest::{self, Wanted};
+use crate::model::Platform;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How much of a file is looked at, in bytes.
+const LOOK: u64 = 64 << 10;
+
+/// What landfall knows files to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Manifest,
+    Site,
+    Lock,
+    Receipt,
+    Bundle,
+    List,
+    /// A text with the marks that git leaves where two changes meet.
+    Conflict,
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FileKind::Manifest => "a manifest",
+            FileKind::Site => "a site",
+            FileKind::Lock => "a lock",
+            FileKind::Receipt => "the receipt of a push",
+            FileKind::Bundle => "a bundle",
+            FileKind::List => "a list of images",
+            FileKind::Conflict => "a text in which git left a conflict",
+        })
+    }
+}
+
+impl FileKind {
+    /// What the file at `path` is by its looks.
+    fn of(path: &Path) -> Option<FileKind> {
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes)).ok()?;
+        if bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes()) {
+            return Some(FileKind::Bundle);
+        }
+        let text = match std::str::from_utf8(&bytes) {
+            Ok(text) => text,
+            // the last character may be cut
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
+            }
+            Err(_) => return None,
+        };
+        let text = text.trim_start_matches('\u{feff}');
+        let has = |start: &str| text.lines().any(|line| line.starts_with(start));
+        if has("<<<<<<< ") && has(">>>>>>> ") {
+            return Some(FileKind::Conflict);
+        }
+        let value = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            line.map(|value| value.trim().trim_matches(['"', '\'']))
+        };
+        match (value("apiVersion"), value("kind")) {
+            (Some(version), Some("Manifest")) if version.starts_with("landfall/") => Some(FileKind::Manifest),
+            (Some(version), Some("Site")) if version.starts_with("landfall/") => Some(FileKind::Site),
+            (Some(_), _) => None,
+            _ if value("version").is_some() && (has("images:") || has("files:")) => Some(FileKind::Lock),
+            _ if text.starts_with("# landfall.lock") => Some(FileKind::Lock),
+            _ if text.trim_start().starts_with('{')
+                && text.contains("\"registry\"")
+                && text.contains("\"lock\"") =>
+            {
+                Some(FileKind::Receipt)
+            }
+            _ => manifest::is_list(text).then_some(FileKind::List),
+        }
+    }
+
+    /// What people do with such a file.
+    fn use_of(self) -> &'static str {
+        match self {
+            FileKind::Manifest => "`landfall lock -f` makes a lock of it",
+            FileKind::Site => "it is named with --site",
+            FileKind::Lock => "it is named with --lock; `landfall pack` makes a bundle of what it names",
+            FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
+            FileKind::Bundle => {
+                "`landfall verify`, `ls`, `push` and `serve` take it, other verbs with --bundle"
+            }
+            FileKind::List => "`landfall lock -f` makes a lock of it",
+            FileKind::Conflict => "settle it first; a lock is written anew by `landfall lock`",
+        }
+    }
+}
+
+/// `error`, or what the file is where it is something else that landfall knows.
+fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure {
+    // a list may stand for a manifest
+    let fits = |found: FileKind| found == wanted || (wanted, found) == (FileKind::Manifest, FileKind::List);
+    match FileKind::of(path).filter(|found| !fits(*found)) {
+        Some(found) => {
+            Failure::usage(format!("{} is {found}, not {wanted}; {}", path.display(), found.use_of()))
+        }
+        None => error.into(),
+    }
+}
+
+/// Reads the lock at `path`.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
+    Lock::load(path).map_err(|error| instead(FileKind::Lock, path, error))
+}
+
+/// Reads the site at `path`.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn site(path: &Path) -> Result<Site, Failure> {
+    Site::load(path).map_err(|error| instead(FileKind::Site, path, error))
+}
+
+/// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
+///
+/// # Errors
+/// When one is none.
+pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, Failure> {
+    manifest::load_for(paths, platforms).map_err(|error| {
+        let path = error.path().to_path_buf();
+        instead(FileKind::Manifest, &path, error)
+    })
+}
+
+/// Opens the bundle at `path`.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn bundle(path: &Path) -> Result<Bundle, Failure> {
+    Bundle::open(path).map_err(|error| no_bundle(path, error))
+}
+
+/// Why the bundle at `path` cannot be opened, which is no bundle perhaps.
+pub(crate) fn no_bundle(path: &Path, error: bundle::Error) -> Failure {
+    match is_split(path) {
+        true => error.into(),
+        false => instead(FileKind::Bundle, path, error),
+    }
+}

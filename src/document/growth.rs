@@ -1,0 +1,23 @@
+//! How the cost of some work grows with its size, for tests: by processor time, so that a busy machine changes nothing.
+
+/// The processor time that this thread has had, in nanoseconds; `None` where the system does not tell.
+fn spent() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Checks that `work` of eight times the size takes less than 24 times as long: its square would take 64 times.
+pub(crate) fn assert_linear(size: usize, work: impl Fn(usize)) {
+    let once = |size: usize| {
+        let before = spent()?;
+        work(size);
+        Some(spent()? - before)
+    };
+    let cost = |size: usize| Some(once(size)?.min(once(size)?));
+    // what is done once and never again is no part of it
+    work(size);
+    if let (Some(one), Some(eight)) = (cost(size), cost(8 * size)) {
+        // less than a millisecond is noise
+        assert!(eight < 24 * one.max(1_000_000), "{one} ns for {size}, {eight} ns for {}", 8 * size);
+    }
+}

@@ -1,0 +1,152 @@
+//! The connections of a server: accepted, served, and ended gracefully.
+
+use super::seats::Seat;
+use super::watched_stream::WatchedStream;
+use crate::serve::observe::{AwaitedBody, Caller, ObservedBody};
+use crate::serve::response::ApiError;
+use crate::serve::router;
+use crate::serve::state::State;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a client may take for its TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+/// How long responses in progress may take to end after the server is told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a connection that has to go may take to send what is written already.
+const LAST: Duration = Duration::from_millis(500);
+/// How many bytes of an answer are held beside the piece that is being sent.
+const BUFFER: usize = 64 << 10;
+
+/// A new state for each reload, and whether the server ends.
+#[derive(Clone)]
+struct Server {
+    states: watch::Receiver<Arc<State>>,
+    ended: watch::Receiver<bool>,
+}
+
+/// Serves connections until `ended` says so, then lets responses in progress end.
+pub(in super::super) async fn run(
+    listener: TcpListener,
+    states: watch::Receiver<Arc<State>>,
+    mut ended: watch::Receiver<bool>,
+) {
+    let kept = states.borrow().kept.clone();
+    let server = Server { states, ended: ended.clone() };
+    let mut open = JoinSet::new();
+    let sweeping = kept.seats.sweep();
+    tokio::pin!(sweeping);
+    loop {
+        let next = async {
+            let accepted = listener.accept().await;
+            (accepted, kept.seats.take().await)
+        };
+        let (accepted, seat) = tokio::select! {
+            next = next => next,
+            () = &mut sweeping => break,
+            _ = ended.wait_for(|ended| *ended) => break,
+        };
+        while open.try_join_next().is_some() {}
+        let Ok((stream, peer)) = accepted else {
+            // out of file descriptors, most likely: some will be free again
+            kept.seats.leave(&seat);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (server, kept) = (server.clone(), kept.clone());
+        open.spawn(async move {
+            accept(stream, peer, server, seat.clone()).await;
+            kept.seats.leave(&seat);
+        });
+    }
+    drop(listener);
+    let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+}
+
+async fn accept(stream: TcpStream, peer: SocketAddr, server: Server, seat: Arc<Seat>) {
+    let _ = stream.set_nodelay(true);
+    let tls = server.states.borrow().tls.clone();
+    let stream = WatchedStream { stream, seat: seat.clone() };
+    match tls {
+        None => connection(stream, peer, server, seat).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
+                connection(stream, peer, server, seat).await;
+            }
+        }
+    }
+}
+
+/// One connection. hyper answers bytes that are not HTTP, such as the start of a TLS handshake, with HTTP
+/// 400, which tells clients that this server speaks plain http.
+async fn connection<S>(stream: S, peer: SocketAddr, server: Server, seat: Arc<Seat>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Server { states, mut ended } = server;
+    let idle = states.borrow().seats.idle();
+    let seated = seat.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (state, seat) = (states.borrow().clone(), seated.clone());
+        async move { Ok::<_, Infallible>(answer(state, seat, peer, request).await) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let ending = async move { drop(ended.wait_for(|ended| *ended).await) };
+    tokio::pin!(serving, ending);
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = seat.told() => {
+            if !seat.is_unread() {
+                // a request that has just come in is still answered
+                serving.as_mut().graceful_shutdown();
+                let _ = timeout(LAST, serving.as_mut()).await;
+            }
+            return;
+        }
+        () = ending => serving.as_mut().graceful_shutdown(),
+    }
+    let _ = serving.await;
+}
+
+/// One request: it waits for its place in flight, which it holds up to the last byte of its answer.
+async fn answer(
+    state: Arc<State>,
+    seat: Arc<Seat>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let busy = seat.begin();
+    let caller = Caller::of(&request, peer);
+    let (kept, observer) = (state.kept.clone(), state.observer.clone());
+    if router::is_about_the_server(request.uri().path()) {
+        let response = router::about(&state, &request);
+        return ObservedBody::wrap(response, caller, observer, busy, None);
+    }
+    let Some(ticket) = kept.in_flight.enter(&kept.seats).await else {
+        let message = "too many requests are in flight; come back later";
+        let busy_now = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "TOOMANYREQUESTS", message);
+        return ObservedBody::wrap(busy_now.with(RETRY_AFTER, "5").into_json(), caller, observer, busy, None);
+    };
+    let request = request.map(|body| Body::new(AwaitedBody::new(body, move || seat.awaits())));
+    let response = router::answer(state, request).await;
+    ObservedBody::wrap(response, caller, observer, busy, Some(ticket))
+}

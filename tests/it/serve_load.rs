@@ -1,0 +1,193 @@
+//! `landfall serve` under load, and with clients that stand still: nobody notices them.
+
+use crate::support::http::{get, put_blob, request};
+use crate::support::images::{noise, sha256};
+use crate::support::peers::Server;
+use crate::support::{Place, landfall_serve};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A connection with this request under way, of which nothing is read.
+fn asks(server: &Server, target: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    stream
+}
+
+/// Reads a whole answer of a known size, and leaves the connection open.
+fn read_answer(stream: &mut TcpStream, size: usize) -> Vec<u8> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    let mut body = vec![0; size];
+    stream.read_exact(&mut body).unwrap();
+    body
+}
+
+/// Lets this process open as many files as it may: it is all clients in one.
+fn open_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Whether the server has closed the connection, or broken it off.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    match stream.read_to_end(&mut rest) {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+/// The memory of the server in KiB.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// The value of a metric.
+fn metric(server: &Server, name: &str) -> u64 {
+    let page = get(&server.address, "/metrics").text();
+    let line = page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {page}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// A server with a blob of `size` bytes that does not shrink.
+fn with_blob(place: &Place, size: usize, args: &[&str]) -> (Server, String, Vec<u8>) {
+    let server = landfall_serve(place, &[&["--writable", "written"], args].concat());
+    let blob = noise(1, size);
+    put_blob(&server.address, "a", &sha256(&blob), &blob);
+    let target = format!("/v2/a/blobs/{}", sha256(&blob));
+    (server, target, blob)
+}
+
+#[test]
+fn nodes_with_two_idle_connections_each_do_not_notice_one_another() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 1000, &[]);
+    open_many_files();
+    let mut idle: Vec<TcpStream> = (0..1000).map(|_| asks(&server, &target)).collect();
+    idle.iter_mut().for_each(|stream| assert!(read_answer(stream, 1000) == blob));
+    assert!(get(&server.address, &target).body == blob);
+    // all of them are still there
+    for stream in &mut idle {
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        assert!(read_answer(stream, 1000) == blob);
+    }
+    assert_eq!(metric(&server, "landfall_connections_closed_total{why=\"room\"}"), 0);
+}
+
+#[test]
+fn where_all_connections_are_taken_the_one_that_is_idle_for_longest_makes_room() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 1000, &["--max-connections", "20"]);
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for _ in 0..20 {
+        idle.push(asks(&server, &target));
+        assert!(read_answer(idle.last_mut().unwrap(), 1000) == blob);
+    }
+    for round in 0..50 {
+        assert!(get(&server.address, &target).body == blob, "{round}");
+    }
+    assert!(metric(&server, "landfall_connections_closed_total{why=\"room\"}") >= 1);
+    assert!(is_closed(&mut idle[0]), "the oldest");
+    let last = &mut idle[19];
+    write!(last, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    assert!(read_answer(last, 1000) == blob, "the youngest stays");
+}
+
+#[test]
+fn clients_that_never_read_do_not_stop_the_server_and_take_little_memory() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 24 << 20, &[]);
+    open_many_files();
+    let before = memory(&server);
+    let stalled: Vec<TcpStream> = (0..1024).map(|_| asks(&server, &target)).collect();
+    // their places in flight are all taken, and are given to those who wait
+    for _ in 0..3 {
+        assert!(get(&server.address, &target).body == blob);
+    }
+    let more = memory(&server).saturating_sub(before);
+    assert!(more < 600 << 10, "{more} KiB for {} clients that never read", stalled.len());
+    assert_eq!(get(&server.address, "/healthz").text(), "ok\n");
+}
+
+#[test]
+fn an_answer_that_nobody_reads_is_broken_off_after_a_time() {
+    let place = Place::new();
+    let (server, target, _) = with_blob(&place, 24 << 20, &["--stall", "1s"]);
+    let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();
+    while metric(&server, "landfall_connections_closed_total{why=\"stalled\"}") < 10 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    stalled.iter_mut().for_each(|stream| assert!(is_closed(stream)));
+    assert_eq!(metric(&server, "landfall_requests_in_flight"), 0);
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_a_time_and_so_is_half_a_request() {
+    let place = Place::new();
+    let (server, target, _) = with_blob(&place, 1000, &["--keep-alive", "1s"]);
+    let mut idle = asks(&server, &target);
+    read_answer(&mut idle, 1000);
+    let mut half = TcpStream::connect(&server.address).unwrap();
+    half.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    half.write_all(b"GET / HTTP/1.1\r\nHost").unwrap();
+    let mut silent = TcpStream::connect(&server.address).unwrap();
+    silent.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert!(is_closed(&mut idle) && is_closed(&mut half) && is_closed(&mut silent));
+}
+
+#[test]
+fn requests_wait_for_their_place_in_flight_and_get_it() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 3 << 20, &["--max-requests", "4"]);
+    std::thread::scope(|scope| {
+        let asked = (0..40).map(|_| scope.spawn(|| get(&server.address, &target)));
+        for answer in asked.collect::<Vec<_>>() {
+            assert!(answer.join().unwrap().body == blob);
+        }
+    });
+}
+
+#[test]
+fn uploads_that_stand_still_make_room_for_others() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 1000, &["--max-requests", "4"]);
+    let still: Vec<TcpStream> = (0..4)
+        .map(|_| {
+            let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
+            let location = begun.header("location").unwrap();
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            write!(stream, "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    assert!(get(&server.address, &target).body == blob);
+    drop(still);
+}
+
+/// The short form of the load that `scripts/load` holds up for a minute.
+#[test]
+fn idle_reading_and_stalled_clients_together_make_no_error() {
+    let place = Place::new();
+    let (server, target, blob) = with_blob(&place, 8 << 20, &[]);
+    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let stalled: Vec<TcpStream> = (0..50).map(|_| asks(&server, &target)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| (0..3).for_each(|_| assert!(get(&server.address, &target).body == blob)));
+        }
+    });
+    assert_eq!(metric(&server, "landfall_connections_closed_total{why=\"room\"}"), 0);
+    drop((idle, stalled));
+}

@@ -1,0 +1,320 @@
+//! Accounts and tokens: whose refusal is whose, where a secret goes, and helpers that are not there.
+
+use super::{manifest, reasons};
+use crate::support::gate::Gate;
+use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::{Images, Place, need};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+fn basic(account: &str) -> String {
+    format!("Basic {}", STANDARD.encode(account))
+}
+
+fn challenge(challenge: &str) -> Turn {
+    Turn::Answer(401, vec![("WWW-Authenticate".into(), challenge.into())], String::new())
+}
+
+fn docker_config(place: &Place, config: &Value) {
+    place.write("home/.docker/config.json", config.to_string());
+}
+
+fn auth(account: &str) -> Value {
+    json!({"auth": STANDARD.encode(account)})
+}
+
+/// A registry of our own with these images at `v1`, each of one small layer.
+pub(super) fn registry_with(place: &Place, names: &[String]) -> Server {
+    let images = Images::new(place.path("layout"));
+    let registry = own_registry();
+    for name in names {
+        let image = images.image("linux/amd64", &[images.layer(&[("own", name.as_bytes())])]);
+        images.push(&registry.address, name, "v1", &image);
+    }
+    registry
+}
+
+pub(super) fn images_of(place: &Place, host: &str, names: &[String]) {
+    let lines: String = names.iter().map(|name| format!("- {host}/{name}:v1\n")).collect();
+    manifest(place, &format!("images:\n{lines}"));
+}
+
+pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
+    let _ = std::fs::remove_file(place.path("landfall.lock"));
+    place.json(exit, &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host])
+}
+
+/// `registry` behind a realm at the front's own address: `token` answers there, and who has the token passes.
+fn behind_realm(registry: &Server, token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static) -> Middle {
+    Middle::new(&registry.address, move |asked| {
+        let realm = |asked: &Asked| {
+            format!("Bearer realm=\"http://{}/token\",service=\"r\"", asked.header("host").unwrap())
+        };
+        if asked.target.starts_with("/token") {
+            let token = token.clone();
+            return Turn::Read(Box::new(move |asked| token(asked)));
+        }
+        match asked.header("authorization") {
+            Some("Bearer good") => Turn::Pass,
+            _ if asked.target.starts_with("/v2/") => challenge(&realm(asked)),
+            _ => Turn::status(404),
+        }
+    })
+}
+
+fn good_token() -> Turn {
+    Turn::Answer(200, Vec::new(), r#"{"access_token":"good","expires_in":300}"#.into())
+}
+
+#[test]
+fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..6).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    let forms: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = forms.clone();
+    let front = behind_realm(&registry, move |asked| {
+        let form = String::from_utf8(asked.body.clone()).unwrap();
+        seen.lock().unwrap().push(format!("{} {form}", asked.method));
+        match form.contains("refresh_token=fresh%2Btoken") {
+            true => good_token(),
+            // RFC 6749, 5.2
+            false => Turn::Answer(400, Vec::new(), r#"{"error":"invalid_grant"}"#.into()),
+        }
+    });
+    let host = &front.address;
+    images_of(&place, host, &names);
+    docker_config(&place, &json!({"auths": {host: {"identitytoken": "fresh+token"}}}));
+    lock(&place, 0, host);
+    place.json(0, &["pull", "--store", "s", "--plain-http", host]);
+    let asked = std::mem::take(&mut *forms.lock().unwrap());
+    assert_eq!(asked.len(), 2 * names.len(), "one a repository and process: {asked:?}");
+    for form in asked {
+        assert!(form.starts_with("POST grant_type=refresh_token&refresh_token=fresh%2Btoken&"), "{form}");
+        assert!(form.contains("&scope=repository%3Aapp") && form.contains("&service=r"), "{form}");
+    }
+    // as a helper gives it
+    let helper = place.write(
+        "bin/docker-credential-idtest",
+        "#!/bin/sh\necho '{\"Username\":\"<token>\",\"Secret\":\"stale\"}'\n",
+    );
+    std::fs::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    docker_config(&place, &json!({"credHelpers": {host: "idtest"}}));
+    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+    let _ = std::fs::remove_file(place.path("landfall.lock"));
+    let mut command = place.command();
+    command.args(["lock", "-f", "m.yaml", "--store", "s2", "--plain-http", host, "--output", "json"]);
+    let output = command.env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for why in reasons(&report) {
+        assert!(why.contains("identity token from docker-credential-idtest was refused"), "{why}");
+        assert!(!why.contains("stale"), "{why}");
+    }
+    assert_eq!(forms.lock().unwrap().len(), 1, "{forms:?}");
+}
+
+#[test]
+fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["app".to_owned()];
+    let registry = registry_with(&place, &names);
+    let thief = Middle::new("", |_| good_token());
+    for status in [301, 302, 303, 307, 308] {
+        for config in [json!({"identitytoken": "secret"}), auth("u:secret")] {
+            let to = format!("http://{}/token", thief.address);
+            let front = behind_realm(&registry, move |_| {
+                Turn::Answer(status, vec![("Location".into(), to.clone())], String::new())
+            });
+            docker_config(&place, &json!({"auths": {&front.address: config}}));
+            images_of(&place, &front.address, &names);
+            let report = lock(&place, 1, &front.address);
+            let why = reasons(&report)[0];
+            assert!(thief.asked().is_empty(), "{status}: {:?}", thief.asked());
+            let other = why.contains("redirects to another host") && why.contains(&thief.address);
+            // POST is not sent on by the older three
+            assert!(other || why.contains(&format!("answered {status}")), "{status}: {why}");
+        }
+    }
+    // without a secret there is nothing to lose, and at its own host a realm may move
+    let to = format!("http://{}/token", thief.address);
+    let open = behind_realm(&registry, move |_| {
+        Turn::Answer(307, vec![("Location".into(), to.clone())], String::new())
+    });
+    docker_config(&place, &json!({}));
+    images_of(&place, &open.address, &names);
+    lock(&place, 0, &open.address);
+    assert!(thief.asked().iter().all(|asked| asked.header("authorization").is_none()));
+    let front = behind_realm(&registry, |asked| match asked.target.starts_with("/token/new") {
+        true if String::from_utf8_lossy(&asked.body).contains("refresh_token=secret") => good_token(),
+        true => Turn::status(401),
+        false => Turn::Answer(307, vec![("Location".into(), "/token/new".into())], String::new()),
+    });
+    docker_config(&place, &json!({"auths": {&front.address: {"identitytoken": "secret"}}}));
+    images_of(&place, &front.address, &names);
+    lock(&place, 0, &front.address);
+}
+
+#[test]
+fn a_stale_account_of_a_namespace_fails_that_namespace_alone() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> =
+        (0..12).map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" })).collect();
+    let registry = registry_with(&place, &names);
+    let by_basic = Middle::new(&registry.address, |asked| match asked.header("authorization") {
+        Some(header) if header == basic("good:pw") => Turn::Pass,
+        _ => challenge("Basic realm=\"r\""),
+    });
+    let by_token = behind_realm(&registry, |asked| match asked.header("authorization") {
+        Some(header) if header == basic("good:pw") => good_token(),
+        _ => Turn::status(401),
+    });
+    for front in [by_basic, by_token] {
+        let host = &front.address;
+        let stale = format!("{host}/stale");
+        docker_config(&place, &json!({"auths": {host: auth("good:pw"), stale: auth("old:pw")}}));
+        images_of(&place, host, &names);
+        let report = lock(&place, 3, host);
+        for item in report["items"].as_array().unwrap() {
+            let why = item["reason"].as_str().unwrap_or_default();
+            match item["name"].as_str().unwrap().contains("/stale/") {
+                true => assert!(why.contains("account 'old'") && why.contains("was refused"), "{why}"),
+                false => assert_eq!(item["status"], "done", "{why}"),
+            }
+        }
+        let tried = front.asked();
+        let tried =
+            tried.iter().filter(|asked| asked.header("authorization") == Some(&basic("old:pw"))).count();
+        assert_eq!(tried, 1, "an account that was never good is tried once, so that it is not locked");
+    }
+}
+
+#[test]
+fn a_401_after_good_answers_is_tried_again_and_loses_nothing() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..30).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    let count = AtomicUsize::new(0);
+    let front = Middle::new(&registry.address, move |asked| match asked.header("authorization") {
+        Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
+            20 | 100 => challenge("Basic realm=\"r\""),
+            _ => Turn::Pass,
+        },
+        _ => challenge("Basic realm=\"r\""),
+    });
+    docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
+    images_of(&place, &front.address, &names);
+    lock(&place, 0, &front.address);
+    place.json(0, &["pull", "--store", "s", "--plain-http", &front.address]);
+    // and a token service that refuses an account once
+    let count = Arc::new(AtomicUsize::new(0));
+    let front = behind_realm(&registry, move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        10 => Turn::status(401),
+        _ => good_token(),
+    });
+    docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
+    images_of(&place, &front.address, &names);
+    lock(&place, 0, &front.address);
+}
+
+#[test]
+fn an_account_that_ends_in_mid_run_is_not_presented_for_every_image() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..90).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    let (good, refused) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let seen = refused.clone();
+    let front = Middle::new(&registry.address, move |asked| {
+        let signed = asked.header("authorization") == Some(&basic("u:p"));
+        if signed && good.fetch_add(1, Ordering::Relaxed) < 40 {
+            return Turn::Pass;
+        }
+        seen.fetch_add(usize::from(signed), Ordering::Relaxed);
+        challenge("Basic realm=\"r\"")
+    });
+    docker_config(&place, &json!({"auths": {&front.address: auth("u:p")}}));
+    images_of(&place, &front.address, &names);
+    let report = lock(&place, 3, &front.address);
+    assert!(reasons(&report).iter().any(|why| why.contains("account 'u'")), "{report:#}");
+    // those that were in flight, and a few more, one after the other
+    let tried = refused.load(Ordering::Relaxed);
+    assert!(tried <= 40, "presented {tried} times");
+}
+
+#[test]
+fn a_credential_helper_that_is_missing_is_told_only_where_an_account_is_needed() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..3).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    place.write("www/tool.bin", "tool");
+    let files = file_server(&place.path("www"));
+    let gate = Gate::new(&registry.address, None, usize::MAX);
+    let closed = Middle::new(&registry.address, |_| challenge("Basic realm=\"r\""));
+    let helpers = [&gate.address, &files.address].map(|host| (host.clone(), json!("landfall-none")));
+    for config in [
+        json!({"credsStore": "landfall-none"}),
+        json!({"credHelpers": helpers.into_iter().collect::<serde_json::Map<_, _>>()}),
+    ] {
+        docker_config(&place, &config);
+        manifest(&place, &format!("files: [{{url: \"{}/tool.bin\"}}]\n", files.url()));
+        lock(&place, 0, &files.address);
+        images_of(&place, &registry.address, &names);
+        lock(&place, 0, &registry.address);
+        // anybody gets a token here; that the helper was not asked is told once
+        images_of(&place, &gate.address, &names);
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        let output = place
+            .command()
+            .args(["lock", "-f", "m.yaml", "--store", "s", "--plain-http", &gate.address])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(said.matches("docker-credential-landfall-none").count(), 1, "{said}");
+    }
+    docker_config(&place, &json!({"credsStore": "landfall-none"}));
+    images_of(&place, &closed.address, &names);
+    let report = lock(&place, 1, &closed.address);
+    for why in reasons(&report) {
+        assert!(why.contains("wants a sign-in") && why.contains("docker-credential-landfall-none"), "{why}");
+    }
+    // "" is docker's word for the file itself, and null for nothing
+    let front = Middle::new(&registry.address, |asked| match asked.header("authorization") {
+        Some(header) if header == basic("u:p") => Turn::Pass,
+        _ => challenge("Basic realm=\"r\""),
+    });
+    let host = &front.address;
+    images_of(&place, host, &names);
+    for config in [
+        json!({"auths": {host: auth("u:p"), "other.test": null}, "credHelpers": {host: ""}, "credsStore": ""}),
+        json!({"auths": {host: auth("u:p")}, "credHelpers": null, "credsStore": null}),
+    ] {
+        docker_config(&place, &config);
+        lock(&place, 0, host);
+    }
+    docker_config(&place, &json!({"auths": null}));
+    images_of(&place, &registry.address, &names);
+    lock(&place, 0, &registry.address);
+}
