@@ -49,6 +49,8 @@ mod content;
 mod doctor;
 mod document;
 mod http;
+#[cfg(feature = "cli")]
+mod image_archive;
 mod item;
 mod lock;
 mod lockfile;

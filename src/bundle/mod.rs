@@ -25,6 +25,7 @@ pub(crate) use direct::{DirectBundle, Start};
 pub use error::Error;
 pub(crate) use format::base::BaseName;
 pub use format::contents::{PackOptions, Serial};
+pub(crate) use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
 pub(crate) use plan::Base;
 pub use plan::PackPlan;

@@ -27,6 +27,7 @@ pub(crate) use exclude::Exclude;
 pub use file::file_repository;
 pub use file::{File, Sidecar};
 pub use image::{Image, LockedManifest, Referrer, Trimmed};
+pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
 pub(crate) use image::{listed, platforms};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;

@@ -1,29 +1,8 @@
-//! Reading content to its end, piece by piece.
+//! The digest of content that is read to its end.
 
+pub(super) use crate::content::each_piece;
 use crate::model::{Algorithm, Digest, Hasher};
 use std::io::{self, Read};
-
-/// How many bytes are read at once.
-const PIECE: usize = 256 << 10;
-
-/// Reads `reader` to its end and hands each piece to `each`.
-///
-/// # Errors
-/// When a read fails, or `each` does.
-pub(super) fn each_piece<E: From<io::Error>>(
-    reader: &mut impl Read,
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        match reader.read(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(count) => each(&piece[..count])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
 
 /// The digest of everything that `reader` still has.
 ///

@@ -6,10 +6,9 @@ use crate::bundle::format::files::{
     checksums_path, folder, partial_path, signature_path, suffixed, volume_path,
 };
 use crate::bundle::read::volume_set::numbers;
-use crate::content::refuse_special;
-use std::fs::{self, File, TryLockError};
+use crate::content::{self, refuse_special};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that would take the name of
@@ -22,18 +21,8 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(|source| Error::Write { path, source })?;
     }
-    let file =
-        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
-    // another process may have finished and renamed it between open and lock
-    let same = fs::metadata(&path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
-    if !same.unwrap_or(false) {
-        return Err(Error::Busy { path });
-    }
+    let file = content::claim(&path).map_err(failed)?;
+    let file = file.ok_or_else(|| Error::Busy { path: path.clone() })?;
     Ok((path, file))
 }
 

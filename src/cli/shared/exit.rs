@@ -6,6 +6,7 @@ use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::WriteError;
 use crate::document::Diagnostic;
+use crate::image_archive::ArchiveError;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
@@ -212,6 +213,17 @@ impl From<SiteError> for Failure {
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Failure {
+        let message = error.to_string();
+        match error {
+            ArchiveError::Unfit(_) => Failure::usage(message),
+            ArchiveError::Content(_) => Failure::new(Exit::Failed, message).on(Side::Source),
+            ArchiveError::Write(_) => Failure::new(Exit::Failed, message).on(Side::Destination),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
 pub(super) mod bases;
+pub(super) mod carried;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
@@ -15,6 +16,7 @@ pub(super) mod packed;
 pub(super) mod progress;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
+pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod taken;
 pub(super) mod unified_diff;

@@ -6,6 +6,8 @@ pub(super) mod diff;
 pub(super) mod discover;
 pub(super) mod doctor;
 pub(super) mod export;
+mod export_files;
+mod export_images;
 pub(super) mod gc;
 pub(super) mod lock;
 pub(super) mod ls;

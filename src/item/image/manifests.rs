@@ -1,8 +1,9 @@
-//! Fetches the manifests of an image level by level, and lists their blobs.
+//! Fetches the manifests of an image level by level, reads those that are at hand, and lists their blobs.
 
+use crate::content::{BlobRead, ContentError};
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{
-    Child, Descriptor, Digest, ImageRef, Limits, Manifest, human_size, media_type, referring,
+    Child, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size, media_type, referring,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,6 +14,44 @@ pub(super) struct Fetched {
     pub(super) manifest: Manifest,
     /// What it refers to.
     pub(super) subject: Option<Digest>,
+}
+
+/// Why a manifest cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// It is not there, damaged, or the system refused.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// It has more bytes than a manifest may have.
+    #[error("{0} is larger than any manifest")]
+    TooLarge(Digest),
+    /// It is no manifest.
+    #[error("{digest}: {source}")]
+    Manifest {
+        /// What was read.
+        digest: Digest,
+        /// What is wrong.
+        source: ManifestError,
+    },
+}
+
+/// The bytes of a manifest or a config, checked.
+pub(super) fn read_small(blobs: &dyn BlobRead, descriptor: &Descriptor) -> Result<Vec<u8>, ReadError> {
+    if descriptor.size > Limits::default().manifest_bytes as u64 {
+        return Err(ReadError::TooLarge(descriptor.digest.clone()));
+    }
+    Ok(blobs.read(descriptor)?)
+}
+
+/// A manifest with its bytes and its media type, checked.
+pub(super) fn read_manifest(
+    blobs: &dyn BlobRead,
+    descriptor: &Descriptor,
+) -> Result<(Vec<u8>, Manifest, String), ReadError> {
+    let bytes = read_small(blobs, descriptor)?;
+    let failed = |source| ReadError::Manifest { digest: descriptor.digest.clone(), source };
+    let (manifest, kind) = Manifest::parse(&bytes, Some(&descriptor.media_type)).map_err(failed)?;
+    Ok((bytes, manifest, kind))
 }
 
 /// Whether a child of an index is a manifest, and no blob.

@@ -2,6 +2,7 @@
 
 use super::locked::{Image, LockedManifest, Trimmed};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_under, is_manifest};
+use super::platforms::{choose, platform_of_config};
 use super::referrers;
 use super::wish::WantedImage;
 use crate::item::resolver::{Cause, Resolver};
@@ -33,7 +34,8 @@ pub(super) async fn resolve(
             image.blobs = blobs_of([&manifest], &[]);
         }
         Manifest::Index(children) => {
-            let kept = choose(children, &wanted.platforms)?;
+            let kept = choose(children, &wanted.platforms)
+                .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
             let under =
                 fetch_under(resolver, name, &kept, &BTreeSet::new(), &Budget::new(resolver.limits())).await?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
@@ -60,45 +62,6 @@ pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<
     let Some(tag) = &name.tag else { return Ok(name.digest.clone()) };
     let session = resolver.sessions().upstream(&name.registry).await?;
     session.head_manifest(&name.repository, tag, false).await.map_err(Cause::from)
-}
-
-/// The children that `platforms` selects: those that satisfy one of them, those without a platform (nested indexes and
-/// artifacts), and the attestations of these.
-fn choose<'a>(children: &'a [Child], platforms: &[Platform]) -> Result<Vec<&'a Child>, String> {
-    if platforms.is_empty() {
-        return Ok(children.iter().collect());
-    }
-    let named = |child: &&Child| child.platform.as_ref().is_some_and(|platform| !platform.is_unknown());
-    let lacking: Vec<String> = platforms
-        .iter()
-        .filter(|wanted| {
-            !children.iter().any(|child| child.platform.as_ref().is_some_and(|p| p.satisfies(wanted)))
-        })
-        .map(Platform::to_string)
-        .collect();
-    if !lacking.is_empty() && children.iter().any(|child| named(&child)) {
-        let has: BTreeSet<String> = children
-            .iter()
-            .filter(named)
-            .filter_map(|child| Some(child.platform.as_ref()?.to_string()))
-            .collect();
-        let has: Vec<String> = has.into_iter().collect();
-        return Err(format!(
-            "it has no {}, only {}; give this image its own `platforms:`",
-            lacking.join(" and no "),
-            has.join(", ")
-        ));
-    }
-    let wanted = |child: &&Child| match &child.platform {
-        Some(platform) if !platform.is_unknown() => platforms.iter().any(|wanted| platform.satisfies(wanted)),
-        _ => child.attests.is_none(),
-    };
-    let kept: BTreeSet<&Digest> =
-        children.iter().filter(wanted).map(|child| &child.descriptor.digest).collect();
-    let keeps = |child: &&Child| {
-        kept.contains(&child.descriptor.digest) || child.attests.as_ref().is_some_and(|of| kept.contains(of))
-    };
-    Ok(children.iter().filter(keeps).collect())
 }
 
 /// The manifests, children before parents, in the order of the index.
@@ -140,20 +103,9 @@ async fn config_platform(
     if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
-    #[derive(serde::Deserialize)]
-    struct Config {
-        os: String,
-        architecture: String,
-        variant: Option<String>,
-    }
     let bytes = resolver.small_blob(name, config).await?;
-    let config: Config =
-        serde_json::from_slice(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
-    let platform = Platform {
-        os: config.os,
-        architecture: config.architecture,
-        variant: config.variant.filter(|variant| !variant.is_empty()),
-    };
+    let platform =
+        platform_of_config(&bytes).map_err(|error| format!("its config cannot be read: {error}"))?;
     let lacking: Vec<String> =
         wanted.iter().filter(|wanted| !platform.satisfies(wanted)).map(Platform::to_string).collect();
     if lacking.is_empty() {
@@ -164,43 +116,4 @@ async fn config_platform(
         lacking.join(", ")
     )
     .into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> Child {
-        Child {
-            descriptor: Descriptor {
-                digest: Digest::sha256(name.as_bytes()),
-                size: 1,
-                media_type: media_type::OCI_MANIFEST.into(),
-            },
-            platform: platform.map(|platform| platform.parse().unwrap()),
-            attests: attests.map(|of| Digest::sha256(of.as_bytes())),
-        }
-    }
-
-    fn kept(children: &[Child], platforms: &[&str]) -> Result<Vec<usize>, String> {
-        let platforms: Vec<Platform> = platforms.iter().map(|platform| platform.parse().unwrap()).collect();
-        let kept = choose(children, &platforms)?;
-        Ok(children.iter().enumerate().filter(|(_, child)| kept.contains(child)).map(|(at, _)| at).collect())
-    }
-
-    #[test]
-    fn platforms_choose_children_and_their_attestations() {
-        let children = [
-            child("amd", Some("linux/amd64"), None),
-            child("arm", Some("linux/arm64/v8"), None),
-            child("att-amd", Some("unknown/unknown"), Some("amd")),
-            child("att-arm", Some("unknown/unknown"), Some("arm")),
-            child("artifact", None, None),
-        ];
-        assert_eq!(kept(&children, &[]), Ok(vec![0, 1, 2, 3, 4]));
-        assert_eq!(kept(&children, &["linux/amd64"]), Ok(vec![0, 2, 4]));
-        assert_eq!(kept(&children, &["linux/arm64"]), Ok(vec![1, 3, 4]));
-        let error = kept(&children, &["linux/amd64", "linux/s390x"]).unwrap_err();
-        assert!(error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"), "{error}");
-    }
 }

@@ -1,9 +1,9 @@
 //! Compares a locked image with its own manifests: the lock must leave nothing out and add nothing.
 
 use super::locked::Image;
-use super::manifests::{blobs_of, is_manifest};
+use super::manifests::{blobs_of, is_manifest, read_manifest};
 use crate::content::BlobRead;
-use crate::model::{Child, Descriptor, Digest, Limits, Manifest, referring, trim_index};
+use crate::model::{Child, Descriptor, Digest, Manifest, referring, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children that a trimmed index
@@ -24,24 +24,15 @@ struct Check<'a> {
 impl Check<'_> {
     /// Reads and parses a manifest.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
-        let Descriptor { digest, size, media_type } = descriptor;
-        if *size > Limits::default().manifest_bytes as u64 {
-            self.faults.push(format!("{digest} is larger than any manifest"));
-            return None;
-        }
-        let parsed = self.blobs.read(descriptor).map_err(|error| error.to_string()).and_then(|bytes| {
-            let parsed =
-                Manifest::parse(&bytes, Some(media_type)).map_err(|error| format!("{digest}: {error}"));
-            parsed.map(|(manifest, kind)| (bytes, manifest, kind))
-        });
-        match parsed {
+        let Descriptor { digest, media_type, .. } = descriptor;
+        match read_manifest(self.blobs, descriptor) {
             Ok((_, _, kind)) if *media_type != kind.as_str() => {
                 self.faults.push(format!("{digest} is of type {kind}, the lock says {media_type}"));
                 None
             }
             Ok((bytes, manifest, _)) => Some((bytes, manifest)),
             Err(why) => {
-                self.faults.push(why);
+                self.faults.push(why.to_string());
                 None
             }
         }
@@ -163,47 +154,10 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::ContentError;
+    use crate::item::image::testing::Memory;
     use crate::item::{LockedManifest, Referrer, Trimmed};
     use crate::model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
-    use serde_json::{Value, json};
-    use std::collections::HashMap;
-    use std::io::{Cursor, Read};
-
-    #[derive(Default)]
-    struct Memory(HashMap<Digest, Vec<u8>>);
-
-    impl Memory {
-        fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
-            let digest = Digest::sha256(bytes);
-            self.0.insert(digest.clone(), bytes.into());
-            Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }
-        }
-
-        fn json(&mut self, value: &Value, kind: &str) -> Descriptor {
-            self.put(value.to_string().as_bytes(), kind)
-        }
-
-        /// A manifest, its config and its layer.
-        fn manifest(&mut self, name: &str, more: &Value) -> (Descriptor, Vec<Descriptor>) {
-            let config = self.put(format!("{{\"for\":\"{name}\"}}").as_bytes(), OCI_CONFIG);
-            let layer = self.put(name.as_bytes(), "application/layer.tar+gzip");
-            let mut manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer, layer]});
-            manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            (self.json(&manifest, OCI_MANIFEST), vec![config, layer])
-        }
-    }
-
-    impl BlobRead for Memory {
-        fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-            Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
-        }
-
-        fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-            let bytes = self.0.get(digest).ok_or_else(|| ContentError::Missing { digest: digest.clone() })?;
-            Ok(Box::new(Cursor::new(bytes[offset as usize..].to_vec())))
-        }
-    }
+    use serde_json::json;
 
     fn locked(manifest: &Descriptor) -> LockedManifest {
         let Descriptor { digest, size, media_type } = manifest.clone();

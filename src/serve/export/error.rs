@@ -1,7 +1,6 @@
 //! Why files are not exported.
 
 use crate::content::ContentError;
-use crate::model::Digest;
 use std::io;
 use std::path::PathBuf;
 
@@ -29,14 +28,6 @@ pub(crate) enum ExportError {
     /// The content cannot be read.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The content has other bytes than the lock says.
-    #[error("its content is {found}, not {expected}")]
-    Damaged {
-        /// As locked.
-        expected: Digest,
-        /// As read.
-        found: Digest,
-    },
     /// The file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {

@@ -2,10 +2,9 @@
 
 use super::ExportError;
 use super::paths::ExportFile;
-use crate::content::{BlobRead, ContentError, refuse_special};
-use crate::model::{Digest, Hasher};
+use crate::content::{BlobRead, ContentError, CopyError, copy_checked, refuse_special};
 use crate::report::Status;
-use crate::serve::pieces::{digest_of, each_piece};
+use crate::serve::pieces::digest_of;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -45,11 +44,11 @@ pub(super) fn write(
         if !linked {
             let temporary = NamedTempFile::new_in(folder).map_err(failed)?;
             let digest = item.file.digest;
-            copy(digest, blobs, temporary.as_file()).map_err(|error| match error {
-                CopyError::Open(error) => error.into(),
-                CopyError::Read(source) => ContentError::Read { digest: digest.clone(), source }.into(),
+            let copied =
+                copy_checked(blobs, digest, item.file.size, |piece| temporary.as_file().write_all(piece));
+            copied.map_err(|error| match error {
+                CopyError::Content(error) => error.into(),
                 CopyError::Write(source) => failed(source),
-                CopyError::Damaged(found) => ExportError::Damaged { expected: digest.clone(), found },
             })?;
             temporary.as_file().set_permissions(fs::Permissions::from_mode(item.mode)).map_err(failed)?;
             temporary.as_file().sync_all().map_err(failed)?;
@@ -59,31 +58,6 @@ pub(super) fn write(
         first.get_or_insert(path);
     }
     Ok((status, written))
-}
-
-/// Why content cannot be copied.
-enum CopyError {
-    Open(ContentError),
-    Read(io::Error),
-    Write(io::Error),
-    Damaged(Digest),
-}
-
-impl From<io::Error> for CopyError {
-    fn from(error: io::Error) -> CopyError {
-        CopyError::Read(error)
-    }
-}
-
-fn copy(digest: &Digest, blobs: &dyn BlobRead, mut to: &fs::File) -> Result<(), CopyError> {
-    let mut reader = blobs.open(digest, 0).map_err(CopyError::Open)?;
-    let mut hasher = Hasher::new(digest.algorithm());
-    each_piece(&mut reader, |piece| {
-        hasher.update(piece);
-        to.write_all(piece).map_err(CopyError::Write)
-    })?;
-    let found = hasher.finish();
-    if found == *digest { Ok(()) } else { Err(CopyError::Damaged(found)) }
 }
 
 /// Makes `path` a second name for `first`, in place of whatever is there.

@@ -1,4 +1,4 @@
-//! Tests with real peers: docker-registry, skopeo, containerd, squid, nginx, and networks of namespaces.
+//! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and networks of namespaces.
 
 mod auth;
 mod closed_network;
@@ -8,5 +8,6 @@ mod doctor;
 mod end_to_end;
 mod proxy;
 mod referrers;
+mod runtimes;
 mod start;
 mod trust;

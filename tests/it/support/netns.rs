@@ -205,6 +205,14 @@ impl Containerd<'_> {
         run(&mut self.network.on("node", &shell))
     }
 
+    /// A script on the node, whose `ctr` speaks with this containerd.
+    pub fn shell(&self, place: &Place, script: &str) -> Command {
+        let mut shell = place.clean("sh");
+        shell.args(["-ec", script]);
+        shell.env("CONTAINERD_ADDRESS", &self.socket).env("CONTAINERD_SNAPSHOTTER", "native");
+        self.network.on("node", &shell)
+    }
+
     fn ctr(&self, place: &Place, args: &[&str]) -> Command {
         let mut command = place.clean("ctr");
         command.args(["-a", &self.socket]).args(args);
