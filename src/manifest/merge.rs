@@ -50,6 +50,7 @@ macro_rules! merge {
             let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing, faults);
             let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints, faults);
             Wanted {
+                name: sum.names.pop_first().filter(|_| sum.names.is_empty()),
                 $(
                     $(#[cfg($only)])*
                     $section: $section.into_iter().map(|item| item.value).collect(),

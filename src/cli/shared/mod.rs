@@ -19,6 +19,7 @@ pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod stdout;
 pub(super) mod summary;
+pub(super) mod taken;
 pub(super) mod unified_diff;
 pub(super) mod wishes;
 
