@@ -79,7 +79,14 @@ mod tests {
 
     #[test]
     fn every_offset_is_read_and_nothing_of_a_frame_that_decayed() {
-        let content: Vec<u8> = (0..2 * CHUNK + 77).map(|at| (at * 31 / 7) as u8).collect();
+        let mut state = 1_u64;
+        let mut noise = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        let content: Vec<u8> = (0..2 * CHUNK + 77).map(|_| noise()).collect();
         let (packed, _) = lying(&content, &content);
         let bundle = Bundle::open(&packed.path).unwrap();
         let digest = Digest::sha256(&content);
@@ -99,7 +106,7 @@ mod tests {
         let bundle = Bundle::open(&packed.path).unwrap();
         let (bytes, result) = read(&bundle, 0);
         assert_eq!((bytes.len(), result), (CHUNK, Err(ErrorKind::InvalidData)));
-        assert_eq!(read(&bundle, CHUNK + 5).0, []);
+        assert!(read(&bundle, CHUNK + 5).0.is_empty());
         assert_eq!(read(&bundle, 2 * CHUNK).0, &content[2 * CHUNK..]);
     }
 }
