@@ -9,6 +9,7 @@ mod entry_reader;
 pub(crate) mod header;
 pub(crate) mod index;
 pub(crate) mod open_bundle;
+mod recent_checks;
 pub(crate) mod signature;
 mod signed_by;
 mod stored_blob_reader;

@@ -1,6 +1,7 @@
 //! What is known of an opened bundle: its index in memory, and where its bytes are.
 
 use super::index::Index;
+use super::recent_checks::RecentChecks;
 use super::volume_reader::VolumeReader;
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::stored::ReadAt;
@@ -16,6 +17,8 @@ pub(crate) struct OpenBundle {
     pub index: Index,
     /// The signature's text, as it stands in its entry.
     pub signature: Option<Vec<u8>>,
+    /// Of frames that were checked before.
+    pub(super) checks: RecentChecks,
     /// The places of all blobs, by digest.
     blobs: Vec<usize>,
 }
@@ -31,7 +34,7 @@ impl OpenBundle {
         let entries = &index.contents.entries;
         let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
-        OpenBundle { path: path.into(), volumes, index, signature, blobs }
+        OpenBundle { path: path.into(), volumes, index, signature, checks: RecentChecks::new(), blobs }
     }
 
     /// The entry at this place.
