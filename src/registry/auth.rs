@@ -105,10 +105,15 @@ impl Auth {
             let signer = self.signer(scope).await;
             let turn = signer.standing.turn().await;
             // whoever had the turn before may have been asked for an account
-            if self.signer(scope).await.account == signer.account {
+            if self.is_signed_by(scope, &signer).await {
                 return (signer, turn);
             }
         }
+    }
+
+    /// Whether it is this signer who signs requests of the scope now.
+    pub(super) async fn is_signed_by(&self, scope: &Scope, signer: &Signer) -> bool {
+        self.signer(scope).await.account == signer.account
     }
 
     /// The `Authorization` header for a request; `None` where the registry has asked for none so far.
@@ -233,15 +238,17 @@ impl Auth {
         let words = format!("it wants a sign-in for {}, and there is no account for it", scope.repository);
         let advice = match (self.account(scope).await, self.trusted) {
             (Err(fault), _) => {
-                return Error::new(ErrorKind::Denied, format!("{words}: {fault}")).about(&*self.host).caused_by(fault);
+                return Error::new(ErrorKind::Denied, format!("{words}: {fault}"))
+                    .about(&*self.host)
+                    .caused_by(fault);
             }
-            (_, true) => "; sign in with docker or podman login, or name credentials in the site".into(),
+            (_, true) => "; sign in with docker or podman login, or name credentials in the site",
             (_, false) => {
                 "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
-                 plainHTTP: true in the site: over http that was found by probing none is ever sent".into()
+                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
             }
         };
-        Error::new(ErrorKind::Denied, words + &advice).about(&*self.host)
+        Error::new(ErrorKind::Denied, words + advice).about(&*self.host)
     }
 
     /// The error for a refused account. It is final for all workers, so that no account gets locked.

@@ -179,8 +179,9 @@ impl From<bundle::Error> for Failure {
             | Error::VolumeLock { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
+            | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
-            Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
+            Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)

@@ -69,21 +69,19 @@ impl Ls {
         let listed: String =
             items.iter().map(|item| line(item, &platforms_of(&item.name)) + &carried(item)).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
-        let fingerprint = lock.fingerprint();
+        let fingerprint = match &bundle {
+            Some(bundle) => bundle.fingerprint().clone(),
+            None => lock.fingerprint(),
+        };
         let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referring});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
-            extra["bundle"] = open_bundle::told(&file, bundle, signed_by.as_ref());
-            text += &match (signed_by, bundle.signature().map(Signature::parse)) {
-                (Some(by), _) => format!("signed by         {} ({})\n", by.principals, by.key),
-                (None, Some(Ok(signature))) => format!(
-                    "signature         {} (not checked: verify --allowed-signers FILE does)\n",
-                    signature.key()
-                ),
-                (None, Some(Err(error))) => format!("signature         cannot be read: {error}\n"),
-                (None, None) => "signature         none\n".into(),
+            extra["bundle"] = open_bundle::told(&file, bundle, signed_by.as_deref());
+            text += &match signed_by {
+                Some(by) => by.iter().map(|by| format!("signed by         {by}\n")).collect(),
+                None => unchecked(bundle),
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
@@ -104,6 +102,20 @@ impl Ls {
         }
         Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
     }
+}
+
+/// The keys of signatures that nobody checked.
+fn unchecked(bundle: &Bundle) -> String {
+    let told = bundle.signatures().iter().map(|text| match Signature::parse(text.as_bytes()) {
+        Ok(signature) => {
+            format!(
+                "signature         {} (not checked: verify --allowed-signers FILE does)\n",
+                signature.key()
+            )
+        }
+        Err(error) => format!("signature         cannot be read: {error}\n"),
+    });
+    if bundle.signatures().is_empty() { "signature         none\n".into() } else { told.collect() }
 }
 
 /// How many manifests refer to an item, by what they are.
