@@ -60,7 +60,7 @@ pub(super) fn without_far_tips(mut error: Error) -> Error {
     if error.kind() == ErrorKind::UnknownArgument
         && let (Some(ContextValue::String(given)), Some(ContextValue::String(tip))) =
             (error.get(ContextKind::InvalidArg), error.get(ContextKind::SuggestedArg))
-        && strsim::damerau_levenshtein(given, tip) > 2
+        && strsim::damerau_levenshtein(given, tip) > if tip.len() > "--report".len() { 2 } else { 1 }
     {
         error.remove(ContextKind::SuggestedArg);
     }

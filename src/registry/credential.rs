@@ -157,6 +157,18 @@ pub enum CredentialError {
     },
 }
 
+impl CredentialError {
+    /// Whether a file, a variable or a key that the user names is at fault, and no helper's answer.
+    pub(crate) fn is_setting(&self) -> bool {
+        !matches!(
+            self,
+            CredentialError::RunHelper { .. }
+                | CredentialError::HelperFailed { .. }
+                | CredentialError::HelperAnswer { .. }
+        )
+    }
+}
+
 impl From<CredentialError> for http::Error {
     fn from(error: CredentialError) -> http::Error {
         http::Error::new(http::ErrorKind::Local, error.to_string()).caused_by(error)

@@ -40,7 +40,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "bundle",
         "object",
-        &["pull", "pack", "verify", "push", "ls"],
+        &["pull", "pack", "sign", "verify", "push", "ls"],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
@@ -70,6 +70,7 @@ pub(crate) const MEMBERS: &[Member] = &[
         &["ls"],
         "how many signatures, attestations and SBOMs each image carries, by its name",
     ),
+    member("archive", "object", &["export"], "the archive of images that was written"),
     member("old", "object", &["diff"], "the older side: `lock`"),
     member("new", "object", &["diff"], "the newer side: `lock`, and the `blobs` that only it has"),
     member("files", "array", &["rewrite"], "each file: `file`, `status`, `changes`, `settled`, `readAs`"),

@@ -19,6 +19,7 @@ use crate::sign;
 use crate::store::StoreError;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -292,7 +293,9 @@ impl From<PushError> for Failure {
 
 /// Whether the account that the user names for a registry cannot be read.
 fn is_setting(error: &crate::http::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<CredentialError>())
+    let source = std::error::Error::source(error);
+    let fault = source.and_then(|source| source.downcast_ref::<Arc<CredentialError>>());
+    fault.is_some_and(|fault| fault.is_setting())
 }
 
 /// Prints what there is to print and gives the process's exit code.

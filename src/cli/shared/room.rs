@@ -44,6 +44,8 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), Failure> {
         Some("it is a folder; name a file in it".to_owned())
     } else if !folder.exists() {
         Some(format!("there is no folder {}; make it first", folder.display()))
+    } else if !folder.is_dir() {
+        Some(format!("{} is no folder", folder.display()))
     } else {
         rustix::fs::access(place, rustix::fs::Access::WRITE_OK).err().map(|error| error.to_string())
     };

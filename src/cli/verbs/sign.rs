@@ -11,7 +11,11 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(crate) struct Sign {
     /// The bundle; `landfall verify` says what is in it
-    bundle: PathBuf,
+    #[arg(value_name = "BUNDLE", required_unless_present = "named")]
+    bundle: Option<PathBuf>,
+    /// The bundle, in place of the argument
+    #[arg(long = "bundle", value_name = "BUNDLE", conflicts_with = "bundle")]
+    named: Option<PathBuf>,
     /// An OpenSSH private key file without passphrase, or a public key (file) whose private half the SSH agent holds
     #[arg(long, value_name = "KEY")]
     key: String,
@@ -20,12 +24,13 @@ pub(crate) struct Sign {
 impl Sign {
     pub(crate) fn run(self, _: &Context) -> Result<Outcome, Failure> {
         let signer = signer(Some(&self.key))?.ok_or_else(|| Failure::usage("name a key with --key KEY"))?;
-        let signed = bundle::add_signature(&self.bundle, &signer)?;
+        let path = self.bundle.or(self.named).unwrap_or_default();
+        let signed = bundle::add_signature(&path, &signer)?;
         let mut report = Report::default();
-        report.extra.insert("bundle".into(), open_bundle::told(&self.bundle, &signed, None));
+        report.extra.insert("bundle".into(), open_bundle::told(&path, &signed, None));
         let text = format!(
             "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures        {}\n",
-            self.bundle.display(),
+            path.display(),
             signer.key(),
             signed.digest(),
             signed.fingerprint(),
