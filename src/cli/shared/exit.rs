@@ -292,7 +292,7 @@ impl From<PushError> for Failure {
 
 /// Whether the account that the user names for a registry cannot be read.
 fn is_setting(error: &crate::http::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<CredentialError>())
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<CredentialError>)
 }
 
 /// Prints what there is to print and gives the process's exit code.
