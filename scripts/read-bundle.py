@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Lists a landfall bundle, or writes one blob of it to stdout, by docs/bundle-format.md alone.
+"""Lists a landfall bundle, or writes a part of it to stdout, by docs/bundle-format.md alone.
 
-    read-bundle.py BUNDLE            list entries
-    read-bundle.py BUNDLE DIGEST     write that blob
-    read-bundle.py BUNDLE index      write the contents index
-    read-bundle.py BUNDLE signature  write the signature over it
+    read-bundle.py BUNDLE              list entries
+    read-bundle.py BUNDLE DIGEST       write that blob
+    read-bundle.py BUNDLE index        write the contents index
+    read-bundle.py BUNDLE signatures   write the signatures over it
+    read-bundle.py BUNDLE check        read every frame of every entry and compare it with its hash
 
 BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
 
@@ -17,7 +18,8 @@ import os
 import subprocess
 import sys
 
-CHUNK, BLOCK = 1 << 20, 128 << 10
+CHUNK, BLOCK, FOOTER, ROW = 1 << 20, 128 << 10, 354, 40
+MAGIC = bytes.fromhex("5c2a4d18")
 
 
 def stored(size):
@@ -31,6 +33,7 @@ class Joined:
 
     def __init__(self, paths):
         self.files = [open(path, "rb") for path in paths]
+        self.size = sum(os.fstat(file.fileno()).st_size for file in self.files)
 
     def read(self, offset, length):
         data = b""
@@ -44,13 +47,26 @@ class Joined:
 
 
 def read(file, offset, length):
-    data = file.read(offset, length)
+    data = file.read(offset, length) if offset >= 0 else b""
     if len(data) != length:
-        sys.exit(f"the file ends before byte {offset + length}")
+        sys.exit("the file is too short")
     return data
 
 
-def content(frames):
+def raw(frame):
+    """The content of a stored frame."""
+    out, at, last = b"", 10, False
+    while not last:
+        head = int.from_bytes(frame[at : at + 3], "little")
+        last, length = head & 1, head >> 3
+        out += frame[at + 3 : at + 3 + length]
+        at += 3 + length
+    return out
+
+
+def content(form, frames):
+    if form == "stored":
+        return raw(frames)
     return subprocess.run(["zstd", "-dcq"], input=frames, stdout=subprocess.PIPE, check=True).stdout
 
 
@@ -60,75 +76,96 @@ def check(data, sha256, what):
     return data
 
 
-def locator(file):
-    """Walks over the tar headers at the front. Their frames are stored, so lengths follow from sizes."""
-    offset = 0
-    while True:
-        header = content(read(file, offset, stored(512)))
-        name, size = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
-        offset += stored(512)
-        if name == "landfall-locator":
-            lines = content(read(file, offset, stored(size))).decode().splitlines()
-            if lines[0] != "landfall bundle 1":
-                sys.exit(f"this script does not know '{lines[0]}'")
-            return dict(line.split() for line in lines[1:])
-        offset += stored(size) + stored(-size % 512)
+def skippable(data):
+    if data[:4] != MAGIC or int.from_bytes(data[4:8], "little") != len(data) - 8:
+        sys.exit("this is no landfall bundle, or not all of one")
+    return data[8:].decode()
 
 
-def contents(file):
-    where = locator(file)
-    frames = read(file, int(where["offset"]), int(where["length"]))
-    index = content(check(frames, where["frames"], "the contents index"))
-    check(index, where["sha256"], "the contents index")
-    if set(json.loads(index)["requires"]) - {"delta"}:
-        sys.exit(f"this script does not know {json.loads(index)['requires']}")
-    return where, index
+class Bundle:
+    def __init__(self, file):
+        self.file = file
+        lines = skippable(read(file, file.size - FOOTER, FOOTER)).splitlines()
+        if lines[0] != "landfall bundle 1":
+            sys.exit(f"this script does not know '{lines[0]}'")
+        footer = dict(line.split() for line in lines[1:])
+        self.digest, self.signed = footer["sha256"], (int(footer["signed"]), footer["sigs"])
+        frames = read(file, int(footer["offset"]), int(footer["length"]))
+        check(frames, footer["frames"], "the contents index")
+        self.text = check(content("compressed", frames), self.digest, "the contents index")
+        self.index = json.loads(self.text)
+        if set(self.index["requires"]) - {"delta"}:
+            sys.exit(f"this script does not know {self.index['requires']}")
+        self.pieces = {}
 
+    def signatures(self):
+        length, sha256 = self.signed
+        if length == 0:
+            sys.exit("it is not signed")
+        frame = read(self.file, self.file.size - FOOTER - length, length)
+        return skippable(check(frame, sha256, "the list of signatures"))[1:]
 
-def signature(file, where):
-    """The entry after the index and its padding, if it is one."""
-    size = int(where["size"])
-    offset = int(where["offset"]) + int(where["length"]) + stored(-size % 512)
-    header = read(file, offset, stored(512))
-    if int.from_bytes(header[6:10], "little") != 512:  # the end of the tar is longer
-        sys.exit("it is not signed")
-    header = content(header)
-    if header[:100].rstrip(b"\0") != b"landfall-contents.json.sig":
-        sys.exit("it is not signed")
-    size = int(header[124:135], 8)
-    return content(read(file, offset + stored(512), stored(size)))
+    def table(self, at, length):
+        """These bytes of the frame table."""
+        table, out = self.index["frames"], b""
+        while length:
+            number, start = at // CHUNK, at % CHUNK
+            if number not in self.pieces:
+                size = min(CHUNK, table["size"] - number * CHUNK)
+                offset = table["offset"] + stored(512) + stored(number * CHUNK)
+                frame = read(self.file, offset, stored(size))
+                self.pieces = {number: raw(check(frame, table["hashes"][1 + number], "the frame table"))}
+            piece = self.pieces[number][start : start + length]
+            out, at, length = out + piece, at + len(piece), length - len(piece)
+        return out
 
+    def frames(self, entry):
+        """Offset, length and SHA-256 of each frame of an entry."""
+        count = 1 + -(-entry["size"] // CHUNK) + (entry["size"] % 512 > 0)
+        rows = self.table(entry["frame"] * ROW, count * ROW)
+        rows = [rows[at : at + ROW] for at in range(0, len(rows), ROW)]
+        offsets = [int.from_bytes(row[:8], "little") for row in rows] + [entry["offset"] + entry["length"]]
+        return [(here, there - here, row[8:].hex()) for here, there, row in zip(offsets, offsets[1:], rows)]
 
-def blob(file, entry):
-    offset, out = entry["offset"], hashlib.new(entry["digest"].split(":")[0])
-    for number, (length, sha256) in enumerate(entry["frames"]):
-        # the first frame is the tar header, then one a MiB begun, then the padding
-        if 0 < number <= -(-entry["size"] // CHUNK):
-            data = content(check(read(file, offset, length), sha256, f"{entry['name']} at byte {offset}"))
-            out.update(data)
-            sys.stdout.buffer.write(data)
-        offset += length
-    if out.hexdigest() != entry["digest"].split(":")[1]:
-        sys.exit(f"{entry['name']} does not have its digest")
+    def blob(self, entry, write):
+        out = hashlib.new(entry["digest"].split(":")[0])
+        for number, (offset, length, sha256) in enumerate(self.frames(entry)):
+            data = check(read(self.file, offset, length), sha256, f"{entry['name']} at byte {offset}")
+            # the first frame is the tar header, then one a MiB begun, then the padding
+            if 0 < number <= -(-entry["size"] // CHUNK):
+                data = content(entry["form"], data)
+                out.update(data)
+                write(data)
+        if out.hexdigest() != entry["digest"].split(":")[1]:
+            sys.exit(f"{entry['name']} does not have its digest")
 
 
 name = sys.argv[1]
-bundle = Joined([name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]")))
-where, text = contents(bundle)
-digest, index = where["sha256"], json.loads(text)
-if sys.argv[2:] == ["index"]:
-    sys.stdout.buffer.write(text)
-elif sys.argv[2:] == ["signature"]:
-    sys.stdout.buffer.write(signature(bundle, where))
-elif len(sys.argv) > 2:
-    wanted = [entry for entry in index["entries"] if entry["digest"] == sys.argv[2]]
-    left_out = any(other["digest"] == sys.argv[2] for other in index.get("omitted", []))
-    blob(bundle, wanted[0]) if wanted else sys.exit(f"{sys.argv[2]} is {'left out' if left_out else 'not there'}")
+paths = [name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]"))
+bundle = Bundle(Joined(paths))
+index, out = bundle.index, sys.stdout.buffer
+wanted = sys.argv[2] if len(sys.argv) > 2 else None
+if wanted == "index":
+    out.write(bundle.text)
+elif wanted == "signatures":
+    out.write(bundle.signatures().encode())
+elif wanted == "check":
+    for entry in index["entries"]:
+        bundle.blob(entry, lambda data: None)
+    print(f"{len(index['entries'])} entries are good")
+elif wanted:
+    found = [entry for entry in index["entries"] if entry["digest"] == wanted]
+    left_out = any(other["digest"] == wanted for other in index.get("omitted", []))
+    bundle.blob(found[0], out.write) if found else sys.exit(f"{wanted} is {'left out' if left_out else 'not there'}")
 else:
-    print(f"bundle digest sha256:{digest}, packed by landfall {index['landfall']}")
+    print(f"bundle digest sha256:{bundle.digest}, packed by landfall {index['landfall']}")
+    if "serial" in index:
+        print(f"number {index['serial']} of {index['series']}")
     for entry in index["entries"]:
         print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
     for other in index.get("omitted", []):
         print(f"{other['size']:>12} {'left out':<10} {other['digest']}")
+    for item in index["partial"]:
+        print(f"lacks {item['kind']} {item['name']}")
     for base in index.get("bases", []):
         print(f"needs {base['kind']} {base.get('digest', base['lock'])}")

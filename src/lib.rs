@@ -70,8 +70,8 @@ mod store;
 mod upstream;
 
 pub use bundle::{
-    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, SignedBy, Verified,
-    VolumeSize, verify, write_packaged as pack,
+    Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy, Verified,
+    VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
 };
 #[cfg(feature = "cli")]
 #[doc(hidden)]

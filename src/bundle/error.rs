@@ -95,6 +95,21 @@ pub enum Error {
         /// How much is free, in bytes.
         available: u64,
     },
+    /// It would be larger than a reader takes.
+    #[error(
+        "{path} would be refused by whoever opens it: its {what} would have {bytes} bytes, and {most} are read; carry less \
+         in one bundle"
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What of it is too large.
+        what: &'static str,
+        /// How large that would be, in bytes.
+        bytes: u64,
+        /// How large it may be, in bytes.
+        most: u64,
+    },
     /// The bundle would have too many volumes, or a volume has no room for a frame.
     #[error(
         "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
@@ -139,7 +154,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// It is not signed, where a signature is required.
-    #[error("{path} is not signed; pack it with --sign KEY, where KEY is of an allowed signer")]
+    #[error(
+        "{path} is not signed; add a signature with `landfall sign {path} --key KEY`, where KEY is of an allowed signer"
+    )]
     NotSigned {
         /// The file.
         path: PathBuf,
@@ -151,6 +168,22 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: Box<sign::Error>,
+    },
+    /// Fewer signed it than the site asks for.
+    #[error(
+        "{path} is signed by {count} of the allowed signers, and {at_least} are needed; let others sign it with `landfall sign \
+         {path} --key KEY`{}",
+        after(refused)
+    )]
+    Signers {
+        /// The file.
+        path: PathBuf,
+        /// How many are needed.
+        at_least: usize,
+        /// How many signed.
+        count: usize,
+        /// Why other signatures do not count.
+        refused: Vec<String>,
     },
     /// It cannot be signed.
     #[error("cannot sign {path}: {source}")]
@@ -181,6 +214,10 @@ fn are(names: &[String]) -> String {
         [some @ .., last] => format!("{} and {last} are", some.join(", ")),
         [] => "nothing is".into(),
     }
+}
+
+fn after(of: &[impl fmt::Display]) -> String {
+    if of.is_empty() { String::new() } else { format!("\n{}", lines(of)) }
 }
 
 fn lines(of: &[impl fmt::Display]) -> String {

@@ -24,7 +24,7 @@ mod write;
 pub(crate) use direct::{DirectBundle, Start};
 pub use error::Error;
 pub(crate) use format::base::BaseName;
-pub use format::contents::PackOptions;
+pub use format::contents::{PackOptions, Serial};
 pub(crate) use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
 pub(crate) use plan::Base;
@@ -34,4 +34,4 @@ pub(crate) use read::{is_split, name_bad_volumes};
 #[cfg(any(test, fuzzing))]
 pub use testkit::fuzz;
 pub(crate) use write::write_volume;
-pub use write::{Packaging, PackedBundle, write_packaged};
+pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};

@@ -46,8 +46,8 @@ pub struct PulledBundle {
     pub items: Vec<Item>,
     /// The bundle, unless something is missing: then another run resumes.
     pub packed: Option<PackedBundle>,
-    /// The key that signed it.
-    pub key: Option<PublicKey>,
+    /// The keys that signed it.
+    pub keys: Vec<PublicKey>,
 }
 
 impl Client {
@@ -111,17 +111,17 @@ impl Client {
         options: BundleOptions,
     ) -> Result<PulledBundle, ClientError> {
         let BundleOptions { store, pack, signer, rehash } = options;
-        let key = signer.as_ref().map(|signer| signer.key().clone());
+        let keys = signer.iter().map(|signer| signer.key().clone()).collect();
         let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
         let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
         match blocking(begin).await? {
-            Start::Complete(packed, key) => {
+            Start::Complete(packed, keys) => {
                 let items = plan.items.iter().cloned().chain(losses(lock)).collect();
-                Ok(PulledBundle { items, packed: Some(packed), key })
+                Ok(PulledBundle { items, packed: Some(packed), keys })
             }
             Start::Incomplete(bundle) => {
                 let (items, packed) = self.fill(lock, bundle, rehash).await?;
-                Ok(PulledBundle { items, packed, key })
+                Ok(PulledBundle { items, packed, keys })
             }
         }
     }

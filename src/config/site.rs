@@ -5,6 +5,7 @@ use crate::model::{DestinationRules, Mapping, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// A place where landfall or its users run.
@@ -24,9 +25,12 @@ pub struct Site {
     /// The proxy for landfall's own traffic, in place of the environment's variables as a whole.
     #[serde(default)]
     pub proxy: Option<Proxy>,
-    /// File of allowed signers (OpenSSH format); relative to the site file.
+    /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how many must sign.
     #[serde(default)]
-    pub signers: Option<PathBuf>,
+    pub signers: Option<Signers>,
+    /// Where pushes write down what they left, and which bundle of a series was the last; relative to the site file.
+    #[serde(default)]
+    pub receipt: Option<PathBuf>,
     /// Per-host transport on the connected side, by host name.
     #[serde(default)]
     pub upstreams: BTreeMap<String, Upstream>,
@@ -89,6 +93,36 @@ pub struct RegistrySite {
     /// What to do where the target refuses an index with missing children.
     #[serde(default)]
     pub index: IndexPolicy,
+}
+
+/// Who may sign bundles.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Signers {
+    /// One of this file; its path is relative to the site file.
+    File(PathBuf),
+    /// Several of a file.
+    AtLeast(SignersRule),
+}
+
+/// Who may sign bundles, and how many must.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SignersRule {
+    /// File of allowed signers (OpenSSH format); relative to the site file.
+    pub file: PathBuf,
+    /// How many different signers of the file a bundle needs.
+    pub at_least: NonZeroUsize,
+}
+
+impl Signers {
+    /// The file of allowed signers, and how many of them must sign.
+    pub fn rule(&self) -> (&Path, usize) {
+        match self {
+            Signers::File(file) => (file, 1),
+            Signers::AtLeast(rule) => (&rule.file, rule.at_least.get()),
+        }
+    }
 }
 
 /// One destination path, several, or an entry with credentials of its own.

@@ -38,9 +38,9 @@ impl Transfer {
         let opener = Arc::new(opener);
         let brought = self.bring_by(part, &opener).await;
         if brought.is_ok() {
-            opener.settled()
+            opener.settled();
         } else {
-            opener.given_up()
+            opener.given_up();
         }
         brought
     }

@@ -28,7 +28,7 @@ macro_rules! lock {
             $($(#[cfg($only)])* { total += wanted.$section.len() as u64; })*
             resolver.progress().begin("lock", total, 0);
             let mut sorting = Sorting::new(wanted);
-            let mut lock = Lock { version: 1, ..Lock::default() };
+            let mut lock = Lock { version: 1, name: wanted.name.clone(), ..Lock::default() };
             $(
                 $(#[cfg($only)])*
                 {

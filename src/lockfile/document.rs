@@ -13,6 +13,9 @@ macro_rules! document {
         pub struct Lock {
             /// Version of the format; 1.
             pub version: u32,
+            /// What the manifests are called, where they share one name: the series of its bundles.
+            #[serde(default)]
+            pub name: Option<String>,
             $(
                 /// The items of this kind.
                 $(#[cfg($only)])*
@@ -62,6 +65,7 @@ macro_rules! document {
             /// Adds everything that `other` holds.
             pub(crate) fn append(&mut self, mut other: Lock) {
                 $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
+                self.name = self.name.take().or(other.name.take());
                 self.missing.append(&mut other.missing);
                 self.unresolved.append(&mut other.unresolved);
             }

@@ -20,6 +20,9 @@ const PIECE: usize = 16 << 10;
 /// Those of `out`.
 pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     out.write_str(HEAD)?;
+    if let Some(name) = &lock.name {
+        writeln!(out, "name: {}", quoted(name))?;
+    }
     write_items(lock, out)?;
     let missing = sorted(&lock.missing, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     section(out, "missing", missing, |out, lost| {

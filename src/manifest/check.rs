@@ -47,6 +47,7 @@ pub(super) fn check(
     for (index, entry) in document.endpoints.iter().enumerate() {
         faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
     }
+    items.names.extend(document.metadata.iter().map(|metadata| metadata.name.clone()));
     for (index, entry) in document.exclude.iter().enumerate() {
         faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }

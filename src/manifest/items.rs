@@ -4,12 +4,15 @@ use super::wanted::Endpoint;
 use crate::document::SourceSpan;
 use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::Accepted;
+use std::collections::BTreeSet;
 
 macro_rules! items {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// What one manifest asks for.
         #[derive(Debug, Default)]
         pub(super) struct Items {
+            /// What the manifests are called.
+            pub(super) names: BTreeSet<String>,
             $(
                 $(#[cfg($only)])*
                 pub(super) $section: Vec<Located<<$kind as ItemKind>::Wish>>,
@@ -29,6 +32,7 @@ macro_rules! items {
 
             /// Adds all that `other` asks for.
             pub(super) fn append(&mut self, mut other: Items) {
+                self.names.append(&mut other.names);
                 $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
                 self.missing.append(&mut other.missing);
                 self.endpoints.append(&mut other.endpoints);

@@ -28,7 +28,7 @@ macro_rules! merge {
                     }
                 )*
                 if !is_there {
-                    faults.push(excludes_nothing(exclude, &known));
+                    faults.push(*excludes_nothing(exclude, &known));
                 }
             }
             let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
@@ -50,6 +50,7 @@ macro_rules! merge {
             let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing, faults);
             let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints, faults);
             Wanted {
+                name: sum.names.pop_first().filter(|_| sum.names.is_empty()),
                 $(
                     $(#[cfg($only)])*
                     $section: $section.into_iter().map(|item| item.value).collect(),
@@ -108,7 +109,7 @@ where
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
                 if last.same_file(&item.span) && !item.listed {
-                    faults.push(twice(last, &item));
+                    faults.push(*twice(last, &item));
                     continue;
                 }
                 faults.take(join(first, &item));

@@ -24,7 +24,6 @@ macro_rules! document {
             #[expect(dead_code, reason = "checked before the rest is read")]
             pub(super) kind: DocumentKind,
             /// How people name it.
-            #[expect(dead_code, reason = "for people")]
             #[serde(default)]
             pub(super) metadata: Option<Metadata>,
             /// Variables for `${name}`, local to this file. Of a list, one item for each value is made.
@@ -85,8 +84,7 @@ pub(super) enum DocumentKind {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metadata {
-    /// A name.
-    #[expect(dead_code, reason = "for people")]
+    /// A name. Bundles that are packed with `--serial` are a series of this name.
     pub(super) name: String,
 }
 

@@ -8,6 +8,8 @@ macro_rules! wanted {
         /// Everything that is wanted. Each list is sorted by name and holds a name once.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Wanted {
+            /// What the manifests are called, where those that have a name share one.
+            pub name: Option<String>,
             $(
                 /// The items of this kind.
                 $(#[cfg($only)])*

@@ -29,8 +29,8 @@ pub struct Limits {
     pub reference_bytes: usize,
     /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
-    /// Largest signature of a bundle that is read, in bytes.
-    pub signature_bytes: u64,
+    /// Most bytes of a bundle's signatures that are read, of all together.
+    pub signatures_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
     pub index_depth: usize,
     /// How many manifests one image may have.
@@ -106,7 +106,7 @@ impl Default for Limits {
             embedded_depth: 8,
             reference_bytes: 1 << 10,
             unpacked_bytes: 64 << 20,
-            signature_bytes: 16 << 10,
+            signatures_bytes: 64 << 10,
             index_depth: 8,
             index_nodes: 1024,
             image_manifest_bytes: 32 << 20,

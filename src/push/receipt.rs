@@ -18,6 +18,9 @@ pub struct Receipt {
     pub items: Vec<Delivered>,
     /// A repository in which each blob stands that was sent, mounted or asked for.
     pub blobs: BTreeMap<Digest, String>,
+    /// The last bundle of each series that was taken: its number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, u64>,
 }
 
 /// One destination tag of a receipt.

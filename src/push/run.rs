@@ -17,7 +17,7 @@ use crate::lockfile::{Lock, collision};
 use crate::model::{Digest, Mapping};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Brings everything of `lock` from `source` to the destinations of `mapping`. What `source` omits must
@@ -231,6 +231,7 @@ impl<'a> Run<'a> {
         }
         items.extend(losses(lock));
         let receipt = Receipt {
+            series: BTreeMap::new(),
             version: 1,
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),

@@ -7,14 +7,15 @@ use super::state::{CompressedEntries, DirectBundle, State};
 use crate::bundle::error::Error;
 use crate::bundle::format::contents::{Contents, PackOptions};
 use crate::bundle::format::form::Form;
+use crate::bundle::format::names::FRONT_LEN;
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::plan::planned_entry::ContentSource;
 use crate::bundle::read::bundle::Bundle;
 use crate::bundle::read::verify::verify;
 use crate::bundle::write::PackedBundle;
-use crate::bundle::write::fill::empty_contents;
+use crate::bundle::write::index_builder::IndexBuilder;
 use crate::bundle::write::partial_file::{claim, clear_work, room, work_folder};
-use crate::model::Digest;
+use crate::model::{Digest, Limits};
 use crate::report::Progress;
 use crate::sign::{PublicKey, Signature, Signer};
 use crate::store::Disk;
@@ -28,8 +29,8 @@ use std::sync::{Arc, Mutex};
 /// How a direct bundle starts.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// It is there already, complete and verified; signed by this key, where it is signed.
-    Complete(PackedBundle, Option<PublicKey>),
+    /// It is there already, complete and verified; signed by these keys.
+    Complete(PackedBundle, Vec<PublicKey>),
     /// It is to be made, from the beginning or from where an earlier run stopped.
     Incomplete(DirectBundle),
 }
@@ -52,17 +53,19 @@ impl DirectBundle {
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
         let failed = |source| Error::Write { path: path.clone(), source };
-        let mut contents = empty_contents(&plan, options);
+        let index = IndexBuilder::new(&plan, options);
+        index.check_size(out, &Limits::default())?;
+        let mut contents = index.contents;
         let old = Bundle::open(out).ok();
         if let Some(old) = &old
             && out.is_file()
             && same(old.contents(), &contents)
-            && let key = old.signature().and_then(|text| Some(Signature::parse(text).ok()?.key().clone()))
-            && signer.as_ref().is_none_or(|signer| key.as_ref() == Some(signer.key()))
+            && let keys = signing_keys(old)
+            && signer.as_ref().is_none_or(|signer| keys.contains(signer.key()))
             && verify(old, progress).is_ok()
         {
             fs::remove_file(&path).and_then(|()| clear_work(&path)).map_err(failed)?;
-            return Ok(Start::Complete(PackedBundle::one_file(old.digest(), old.bytes(), out), key));
+            return Ok(Start::Complete(PackedBundle::one_file(old.digest(), old.bytes(), out), keys));
         }
         fs::create_dir_all(&work).map_err(failed)?;
         let journal_path = work.join("journal");
@@ -75,13 +78,11 @@ impl DirectBundle {
             }
             None => file.set_len(0).map_err(failed)?,
         }
-        let front = contents.front_len();
-        let compressed = plan.entries[front..].iter().position(|entry| entry.form == Form::Compressed);
-        let compressed = compressed.map_or(plan.entries.len(), |place| front + place);
-        let (starts, locator, end) = layout(&plan, compressed, front);
-        contents.locator = locator;
+        let compressed = plan.entries.iter().position(|entry| entry.form == Form::Compressed);
+        let compressed = compressed.unwrap_or(plan.entries.len());
+        let (starts, end) = layout(&plan, compressed);
         contents.entries.iter_mut().zip(starts).for_each(|(entry, start)| entry.offset = start);
-        let blobs = plan.entries.iter().enumerate().skip(front);
+        let blobs = plan.entries.iter().enumerate().skip(FRONT_LEN);
         let mut untrimmed: HashMap<Digest, Vec<usize>> = HashMap::new();
         for (place, entry) in blobs.clone() {
             if let ContentSource::Trimmed { of, .. } = &entry.content {
@@ -114,10 +115,19 @@ impl DirectBundle {
     }
 }
 
+/// The keys that the signatures of a bundle say they are of.
+fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
+    let key = |text: &String| Some(Signature::parse(text.as_bytes()).ok()?.key().clone());
+    bundle.signatures().iter().filter_map(key).collect()
+}
+
 /// Whether an index is of the same bundle as one that is still empty.
 fn same(one: &Contents, empty: &Contents) -> bool {
-    (&one.landfall, one.options, &one.requires, &one.locks, &one.partial)
-        == (&empty.landfall, empty.options, &empty.requires, &empty.locks, &empty.partial)
+    let of = |of: &Contents| {
+        let serial = (of.series.clone(), of.serial);
+        (of.landfall.clone(), of.options, of.requires.clone(), of.locks.clone(), of.partial.clone(), serial)
+    };
+    of(one) == of(empty)
 }
 
 impl State {

@@ -3,15 +3,14 @@
 use super::state::{DirectBundle, State};
 use crate::bundle::error::Error;
 use crate::bundle::format::hash::Frame;
-use crate::bundle::format::locator::SPAN;
 use crate::bundle::format::stored::CHUNK;
 use crate::bundle::format::{frame, header};
 use crate::bundle::plan::planned_entry::{ContentSource, PlannedEntry};
 use crate::bundle::write::PackedBundle;
-use crate::bundle::write::fill::finish;
+use crate::bundle::write::index_builder::IndexBuilder;
 use crate::bundle::write::partial_file::clear_work;
 use crate::bundle::write::publish::publish;
-use crate::bundle::write::sign::sign;
+use crate::bundle::write::sign::sign_index;
 use crate::bundle::write::volume_writer::VolumeWriter;
 use crate::content::ContentError;
 use std::io;
@@ -26,37 +25,35 @@ impl DirectBundle {
     pub(crate) fn finish(&self) -> Result<PackedBundle, Error> {
         let state = &*self.0;
         let failed = |source| Error::Write { path: state.out.clone(), source };
-        let mut contents = state.contents.clone();
         let missing = |entry: &PlannedEntry| Error::Content {
             item: entry.item.clone(),
             source: ContentError::Missing { digest: entry.descriptor.digest.clone() },
         };
         let stored = state.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let compressed = state.compressed_entries();
-        let mut at = 0;
-        for (place, (entry, planned)) in contents.entries.iter_mut().zip(&state.plan.entries).enumerate() {
-            if place >= state.compressed {
-                let frames =
-                    compressed.frames.get(place - state.compressed).ok_or_else(|| missing(planned))?;
-                entry.frames.clone_from(frames);
-                entry.offset = at.max(contents.locator + SPAN as u64);
-            } else {
-                entry.frames = match &planned.content {
-                    ContentSource::Bytes(_) => Vec::new(),
-                    _ => stored.get(&place).cloned().ok_or_else(|| missing(planned))?,
-                };
-                state.surround(planned, entry.offset, &mut entry.frames).map_err(failed)?;
+        let mut index = IndexBuilder::new(&state.plan, state.options);
+        let mut end = 0;
+        for (place, planned) in state.plan.entries.iter().enumerate() {
+            let mut frames = match place.checked_sub(state.compressed) {
+                Some(place) => compressed.frames.get(place).cloned().ok_or_else(|| missing(planned))?,
+                None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
+                None => stored.get(&place).cloned().ok_or_else(|| missing(planned))?,
+            };
+            if place < state.compressed {
+                state.surround(planned, end, &mut frames).map_err(failed)?;
             }
-            at = entry.offset + entry.file_len();
+            index.record(place, end, &frames);
+            end += index.contents.entries[place].length;
         }
-        let mut out = VolumeWriter::file(state.file.clone(), compressed.end, None);
-        let signature = state.signer.as_ref().map(|signer| sign(signer, &contents, &state.out));
-        let locator = finish(&contents, signature.transpose()?.as_deref(), &mut out).map_err(failed)?;
-        out.overwrite(&locator.frames().concat(), contents.locator).map_err(failed)?;
+        let mut out = VolumeWriter::file(state.file.clone(), end, None);
+        let signer = state.signer.as_deref();
+        let digest = index.finish(&mut out, &state.out, |index| {
+            signer.map(|signer| sign_index(signer, index, &state.out)).into_iter().collect()
+        })?;
         state.file.set_len(out.end).and_then(|()| state.file.sync_all()).map_err(failed)?;
         publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
         clear_work(&state.path).map_err(failed)?;
-        Ok(PackedBundle::one_file(&locator.sha256, out.end, &state.out))
+        Ok(PackedBundle::one_file(&digest, out.end, &state.out))
     }
 }
 

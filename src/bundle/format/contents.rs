@@ -1,12 +1,12 @@
-//! The contents index: every entry of the bundle and every frame, with place, length and hash.
+//! The contents index: every entry of the bundle, and where the frame table is that has the hash of every frame.
 
 use super::base::BaseName;
 use super::entry::TarEntry;
-use super::names::{ItemName, LAYOUT};
-use super::stored::CHUNK;
+use super::frame_table::FrameTable;
+use super::names::ItemName;
 use crate::model::{Descriptor, Digest};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
+use std::io;
 
 /// The contents index, in the order of its members. A reader ignores members that it does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,12 @@ pub struct Contents {
     pub options: PackOptions,
     /// What a reader must know to use it: `delta`, or nothing.
     pub requires: Vec<String>,
+    /// What the bundle is one of: a name that later bundles share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+    /// Its number in the series: a later bundle has a higher one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u64>,
     /// The locks inside; one in a bundle of this release.
     pub locks: Vec<LockName>,
     /// Items of the lock that are not in the bundle. Empty when it is complete.
@@ -29,10 +35,19 @@ pub struct Contents {
     /// Blobs that a delta leaves out, by digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Descriptor>,
-    /// File offset of the locator's entry, which is not among `entries`: it names this index's hash.
-    pub locator: u64,
+    /// The frame table, an entry of its own between `entries` and this index.
+    pub frames: FrameTable,
     /// All other entries that stand before this index, by position in the file.
     pub entries: Vec<TarEntry>,
+}
+
+/// A bundle's place among bundles of the same purpose. A site that took a later one refuses an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serial {
+    /// The name that the bundles of a series share.
+    pub series: String,
+    /// The bundle's number in the series; a later one has a higher number.
+    pub number: u64,
 }
 
 /// Options that change a bundle's bytes.
@@ -59,50 +74,18 @@ pub struct LockName {
 
 impl Contents {
     /// The index as bytes. Equal indexes give equal bytes.
+    ///
+    /// # Errors
+    /// None that is known.
     pub(crate) fn to_bytes(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.chunks(|chunk| {
-            bytes.extend_from_slice(chunk);
-            Ok(())
-        })?;
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
         Ok(bytes)
     }
 
-    /// Hands out the same bytes, [`CHUNK`] at a time.
-    pub(crate) fn chunks(&self, hand: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut chunks = Chunks { chunk: Vec::with_capacity(CHUNK), hand };
-        serde_json::to_writer(&mut chunks, self)?;
-        chunks.write_all(b"\n")?;
-        chunks.flush()
-    }
-
-    /// How many entries stand before the locator.
-    pub(crate) fn front_len(&self) -> usize {
-        (LAYOUT.len() + self.locks.len()).min(self.entries.len())
-    }
-}
-
-/// Hands out what is written to it in pieces of one size, and at last the rest.
-struct Chunks<F> {
-    chunk: Vec<u8>,
-    hand: F,
-}
-
-impl<F: FnMut(&[u8]) -> io::Result<()>> Write for Chunks<F> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(CHUNK - self.chunk.len());
-        self.chunk.extend_from_slice(&bytes[..taken]);
-        if self.chunk.len() == CHUNK {
-            self.flush()?;
-        }
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.chunk.is_empty() {
-            (self.hand)(&self.chunk)?;
-            self.chunk.clear();
-        }
-        Ok(())
+    /// The place of the entry of the lock.
+    pub(crate) fn lock_place(&self) -> Option<usize> {
+        let name = &self.locks.first()?.name;
+        self.entries.iter().position(|entry| entry.name == *name)
     }
 }

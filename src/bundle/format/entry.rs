@@ -1,8 +1,9 @@
-//! One entry of the tar as the contents index lists it: its frames, and what each of them holds.
+//! One entry of the tar as the contents index lists it, and what each of its frames holds.
 
 use super::form::Form;
-use super::hash::{Frame, Hash};
-use super::stored::CHUNK;
+use super::frame::MAX_FRAME;
+use super::hash::Hash;
+use super::stored::{CHUNK, stored_len};
 use super::{frame, header};
 use crate::model::{Digest, MediaType};
 use serde::{Deserialize, Serialize};
@@ -23,9 +24,24 @@ pub struct TarEntry {
     pub form: Form,
     /// File offset of its first frame.
     pub offset: u64,
-    /// Its frames: one with the tar header, one for each MiB of content begun, and one with the padding
-    /// to 512 bytes where there is some. The first and the last of these are stored.
-    pub frames: Vec<Frame>,
+    /// File bytes of all its frames: one with the tar header, one for each MiB of content begun, and one with the
+    /// padding to 512 bytes where there is some. The first and the last of these are stored.
+    pub length: u64,
+    /// The row of the frame table that its first frame has; those of the others follow.
+    pub frame: u64,
+}
+
+/// One frame of an entry: where it is, and its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EntryFrame {
+    /// Its number in the entry.
+    pub index: usize,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Its length in the file, in bytes.
+    pub length: usize,
+    /// SHA-256 of these bytes.
+    pub hash: Hash,
 }
 
 impl TarEntry {
@@ -60,22 +76,44 @@ impl TarEntry {
         self.name == self.digest.layout_path()
     }
 
-    /// How many bytes its frames take in the file.
-    pub(crate) fn file_len(&self) -> u64 {
-        self.frames.iter().map(|frame| u64::from(frame.0)).sum()
+    /// The offset after its last frame.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
     }
 
-    /// The content of the frame at `index`, if the frame's `bytes` have the right hash.
-    pub(crate) fn content(&self, index: usize, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        if Hash::of(bytes) != self.frames[index].1 {
-            return Err("its bytes do not have the hash that the contents index gives them".into());
+    /// The offset of the first frame of its content.
+    pub(crate) fn content_offset(&self) -> u64 {
+        self.offset + stored_len(header::encoded_len(&self.name) as u64)
+    }
+
+    /// The frame at `index`, if it can be what rows of the frame table say: it has this hash, and lies `from` here `to`
+    /// there.
+    pub(crate) fn frame(&self, index: usize, from: u64, to: u64, hash: Hash) -> Result<EntryFrame, String> {
+        let is_inside = self.offset <= from && from < to && to <= self.end();
+        let (is_first, is_last) = (index == 0, index as u64 + 1 == TarEntry::frame_count(self.size));
+        let length = to.saturating_sub(from);
+        let has_length = match self.form_of(index) {
+            Form::Stored => length == stored_len(self.content_len(index) as u64),
+            Form::Compressed => length <= MAX_FRAME as u64,
+        };
+        let ends = is_first == (from == self.offset) && is_last == (to == self.end());
+        match is_inside && has_length && ends {
+            true => Ok(EntryFrame { index, offset: from, length: length as usize, hash }),
+            false => Err(format!("the frame table gives frame {index} a place that cannot be")),
         }
-        self.decoded(index, bytes)
     }
 
-    /// The content of the frame at `index`, if the frame's own checksum is right.
-    pub(crate) fn decoded(&self, index: usize, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        frame::decode(self.form_of(index), bytes, self.content_len(index))
+    /// The content of `frame`, if these `bytes` have the right hash.
+    pub(crate) fn content(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        if Hash::of(bytes) != frame.hash {
+            return Err("its bytes do not have the hash that the frame table gives them".into());
+        }
+        self.decoded(frame, bytes)
+    }
+
+    /// The content of `frame`, if the frame's own checksum is right.
+    pub(crate) fn decoded(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        frame::decode(self.form_of(frame.index), bytes, self.content_len(frame.index))
     }
 
     /// Returns the content of the frame at `index` if it is what must stand there, as far as that follows from name

@@ -12,8 +12,8 @@ use std::str::FromStr;
 pub struct Hash(pub(super) [u8; 32]);
 
 /// One zstd frame: its length in the file, and the SHA-256 of these bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frame(pub u32, pub Hash);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame(pub u32, pub Hash);
 
 impl Hash {
     /// The SHA-256 of `bytes`.

@@ -52,14 +52,6 @@ pub(crate) fn padding(size: u64) -> usize {
     (BLOCK - (size % BLOCK as u64) as usize) % BLOCK
 }
 
-/// Name and size of a plain header block that is exactly as [`encode`] writes it.
-pub(crate) fn decode(bytes: &[u8]) -> Option<(String, u64)> {
-    let header = (bytes.len() == BLOCK).then(|| Header::from_byte_slice(bytes))?;
-    let name = String::from_utf8(header.path_bytes().into_owned()).ok()?;
-    let size = header.entry_size().ok()?;
-    (encode(&name, size) == bytes).then_some((name, size))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,20 +69,6 @@ mod tests {
             assert_eq!(entry.size(), size);
             assert_eq!((entry.header().mtime().unwrap(), entry.header().mode().unwrap()), (0, 0o644));
         }
-        assert_eq!(decode(&encode("index.json", 77)), Some(("index.json".into(), 77)));
-        assert_eq!(decode(&encode("big", 9 << 30)), Some(("big".into(), 9 << 30)));
-    }
-
-    #[test]
-    fn only_canonical_blocks_decode() {
-        let good = encode("index.json", 77);
-        for at in 0..BLOCK {
-            let mut bad = good.clone();
-            bad[at] ^= 0x01;
-            assert_eq!(decode(&bad), None, "{at}");
-        }
-        assert_eq!(decode(&good[1..]), None);
-        assert_eq!(decode(&[0; BLOCK]), None);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or from a
 //! [`stream`]), [`header`] (tar headers), [`form`] (stored or compressed), [`entry`] (one entry of the tar),
-//! [`contents`] (the contents index, and its [`check`]), [`base`] (the bases of a delta), [`locator`] (where the
-//! index is), [`signature`] and [`trailer`] (what follows the index), [`files`] (names of its files) and [`volume_size`].
+//! [`frame_table`] (the hash of every frame), [`contents`] (the contents index, and its [`check`]), [`base`] (the bases of a
+//! delta), [`signatures`] and [`footer`] (what follows the tar), [`files`] (names of its files) and [`volume_size`].
 
 pub(crate) mod base;
 pub(crate) mod buffers;
@@ -13,14 +13,14 @@ pub(crate) mod contents;
 pub(crate) mod damage;
 pub(crate) mod entry;
 pub(crate) mod files;
+pub(crate) mod footer;
 pub(crate) mod form;
 pub(crate) mod frame;
+pub(crate) mod frame_table;
 pub(crate) mod hash;
 pub(crate) mod header;
-pub(crate) mod locator;
 pub(crate) mod names;
-pub(crate) mod signature;
+pub(crate) mod signatures;
 pub(crate) mod stored;
 pub(crate) mod stream;
-pub(crate) mod trailer;
 pub(crate) mod volume_size;

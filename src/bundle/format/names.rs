@@ -9,19 +9,19 @@ use std::fmt;
 pub(crate) const LAYOUT: [&str; 2] = [LAYOUT_FILE, INDEX_FILE];
 /// Name of the lock inside a bundle.
 pub(crate) const LOCK: &str = crate::lockfile::FILE_NAME;
-/// How many entries stand before the locator: the layout's, and the lock.
+/// How many entries stand before the blobs: the layout's, and the lock.
 pub(crate) const FRONT_LEN: usize = LAYOUT.len() + 1;
-/// Name of the locator inside a bundle.
-pub(crate) const LOCATOR: &str = "landfall-locator";
+/// Name of the frame table inside a bundle.
+pub(crate) const FRAMES: &str = "landfall-frames";
 /// Name of the contents index inside a bundle.
 pub(crate) const CONTENTS: &str = "landfall-contents.json";
-/// Name of the signature inside a bundle.
-pub(crate) const SIGNATURE: &str = "landfall-contents.json.sig";
 /// What a bundle requires that leaves out what its bases have.
 pub(crate) const DELTA: &str = "delta";
 
-/// What signatures of bundles are made for (PROTOCOL.sshsig, "namespace").
+/// What signatures of contents indexes are made for (PROTOCOL.sshsig, "namespace").
 pub(crate) const NAMESPACE: &str = "landfall-bundle-v1";
+/// What signatures of the checksums beside a bundle are made for.
+pub(crate) const SUMS_NAMESPACE: &str = "landfall-sums-v1";
 
 /// An item of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,10 +4,9 @@ use super::base::{self, Base};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
 use crate::bundle::error::Error;
 use crate::bundle::format::base::BaseName;
-use crate::bundle::format::contents::Contents;
+use crate::bundle::format::contents::{Contents, Serial};
 use crate::bundle::format::form::Form;
 use crate::bundle::format::header;
-use crate::bundle::format::locator::SPAN;
 use crate::bundle::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::bundle::format::stored::{CHUNK, stored_len};
 use crate::content::BlobRead;
@@ -30,6 +29,8 @@ pub struct PackPlan {
     pub omitted: Vec<Descriptor>,
     /// SHA-256 of the lock's text.
     pub fingerprint: Digest,
+    /// The bundle's series and its number there, where it has one.
+    pub serial: Option<Serial>,
     pub(crate) entries: Vec<PlannedEntry>,
 }
 
@@ -122,7 +123,9 @@ impl PackPlan {
     pub(crate) fn again(lock: &Lock, packed: &Contents) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
         plan.leave_out(|blob| packed.omitted.binary_search_by(|out| out.digest.cmp(&blob.digest)).is_ok());
-        PackPlan { bases: packed.bases.clone(), ..plan }
+        let serial = packed.series.clone().zip(packed.serial);
+        let serial = serial.map(|(series, number)| Serial { series, number });
+        PackPlan { bases: packed.bases.clone(), serial, ..plan }
     }
 
     /// The plan of a bundle of `lock` that lacks exactly `without`.
@@ -147,7 +150,15 @@ impl PackPlan {
         blobs.sort_by_key(|entry| entry.form != Form::Stored);
         entries.extend(blobs);
         let items = items.into_iter().map(|(_, item)| item).collect();
-        PackPlan { items, missing: Vec::new(), bases: Vec::new(), omitted: Vec::new(), fingerprint, entries }
+        PackPlan {
+            items,
+            missing: Vec::new(),
+            bases: Vec::new(),
+            omitted: Vec::new(),
+            fingerprint,
+            serial: None,
+            entries,
+        }
     }
 
     /// Leaves out the blobs that `is_had`.
@@ -192,6 +203,6 @@ impl PackPlan {
         };
         // a line for what is left out, and one for its place at each registry
         let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
-        self.entries.iter().map(most).sum::<u64>() + omitted + SPAN as u64 + 8192
+        self.entries.iter().map(most).sum::<u64>() + omitted + 8192
     }
 }

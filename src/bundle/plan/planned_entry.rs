@@ -45,7 +45,7 @@ fn content(origin: &Origin) -> ContentSource {
     }
 }
 
-/// An entry before the locator, whose content follows from the lock.
+/// An entry before the blobs, whose content follows from the lock.
 pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
     let descriptor =
         Descriptor { digest: Digest::sha256(&bytes), size: bytes.len() as u64, media_type: kind.into() };

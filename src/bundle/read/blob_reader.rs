@@ -18,7 +18,7 @@ pub(super) struct BlobReader {
 impl BlobReader {
     pub(super) fn new(bundle: Arc<OpenBundle>, place: usize) -> BlobReader {
         let entry = bundle.entry(place);
-        let (start, size) = (entry.offset + u64::from(entry.frames[0].0), entry.size);
+        let (start, size) = (entry.content_offset(), entry.size);
         let hasher = Some(Hasher::new(entry.digest.algorithm()));
         BlobReader { content: StoredReader { source: bundle, start, at: 0, size }, place, hasher }
     }

@@ -5,40 +5,41 @@
 //!
 //! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is decoded,
 //!   and so before a byte of it is handed out. The hash is of the frame as it lies in the file: not one
-//!   bit of it is free. The index's hash stands in the locator, and is the bundle digest.
+//!   bit of it is free. The hashes stand in the frame table, those of the table's frames in the index, and the index's
+//!   own in the footer: it is the bundle digest.
 //! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is hashed
 //!   on the way, and its last piece is not handed out if its digest is wrong. The index does not show who packed
 //!   the bundle; that needs the digest, the lock's fingerprint or a signature.
 //! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one run of bytes
 //!   under the same checks. The checksums beside them are not trusted: they only help to name the bad one.
-//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only the
-//!   names of the layout, the lock and `blobs/ALGORITHM/HEX` may stand in the index, once each. The
+//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only the names of the
+//!   layout, `blobs/ALGORITHM/HEX`, and plain names that begin with `landfall` may stand in the index, once each. The
 //!   tar headers are never used here; `verify` compares each with the one that must be there.
 //! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind the
 //!   end. Entries must lie one after the other from byte 0 to the index, stored frames have the one
 //!   length that follows from the size, and the file must end where the index says.
 //! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is allocated
 //!   by a declared length before the file has shown as many bytes; the index has a bound ([`Limits`]).
-//! - **The seek table and the frames' own sizes.** Readers trust the index alone; `verify` compares them.
+//! - **The frames' own sizes.** Readers trust the index and the frame table; `verify` compares them.
 //! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index; `verify`
 //!   plans the bundle again from the lock and compares, and compares the lock with what the manifests say.
-//! - **A signature** that is missing, swapped, of another key, or for another purpose. It is over the whole index,
+//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each is over the whole index,
 //!   and says nothing until [`Bundle::signed_by`] has compared it with the keys that are allowed.
+//! - **An older bundle** that was good once. Its serial is in the index, under the signatures.
 //! - **Newer formats** that would be misread. Their version or `requires` names what this release lacks.
 
 use super::blob_reader::BlobReader;
 use super::entry_reader::EntryReader;
-use super::index::Index;
+use super::index::{Index, read_footer};
 use super::open_bundle::OpenBundle;
-use super::signature;
 use super::stored_blob_reader::StoredBlobReader;
 use super::volume_reader::VolumeReader;
 use crate::bundle::error::Error;
 use crate::bundle::format::base::BaseName;
-use crate::bundle::format::contents::Contents;
+use crate::bundle::format::contents::{Contents, Serial};
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
-use crate::bundle::format::names::ItemName;
+use crate::bundle::format::names::{CONTENTS, ItemName};
 use crate::bundle::plan::base::Base;
 use crate::content::{BlobRead, ContentError, Entry, Look};
 use crate::lockfile::{Lock, Unresolved};
@@ -53,8 +54,8 @@ use std::sync::Arc;
 pub struct Bundle(pub(crate) Arc<OpenBundle>);
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its locator, its contents index and its signature, and nothing else. The
-    /// signature is not checked. `path` is the file; or where it is split, its name without a number, or any one
+    /// Opens the bundle at `path`: reads its footer, its contents index and its signatures, and nothing else. The
+    /// signatures are not checked. `path` is the file; or where it is split, its name without a number, or any one
     /// of its volumes.
     ///
     /// # Errors
@@ -73,23 +74,9 @@ impl Bundle {
             let damage = Damage { why: format!("{}{hint}", damage.why), ..volumes.place(damage) };
             Error::Damaged { path: path.into(), damage: vec![damage] }
         };
-        let index = Index::read(path, &volumes, damaged)?;
-        let (mut end, mut signature) = (index.bundle_len(None), None);
-        let length = volumes.length();
-        if length > end {
-            signature = signature::read(&volumes, index.end()).map_err(damaged)?;
-            end = index.bundle_len(signature.as_deref());
-        }
-        if length != end {
-            let why = match volumes.surplus(end) {
-                None => format!("the bundle must have {end} bytes, it has {length}"),
-                Some(volume) => {
-                    format!("the bundle ends here; {volume} and what follows do not belong to it")
-                }
-            };
-            return Err(damaged(Damage::new("end of the file", length.min(end), why)));
-        }
-        Ok(Bundle(Arc::new(OpenBundle::new(path, volumes, index, signature))))
+        let footer = read_footer(&volumes).map_err(damaged)?;
+        let index = Index::read(path, &volumes, footer, damaged)?;
+        Ok(Bundle(Arc::new(OpenBundle::new(path, volumes, index))))
     }
 
     /// Where it was opened.
@@ -99,7 +86,7 @@ impl Bundle {
 
     /// The bundle digest: SHA-256 of the contents index.
     pub fn digest(&self) -> &Digest {
-        &self.0.index.locator.sha256
+        &self.0.index.footer.sha256
     }
 
     /// The lock's fingerprint as the index names it. [`Bundle::lock`] checks it.
@@ -129,12 +116,19 @@ impl Bundle {
 
     /// Size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
-        self.0.index.bundle_len(self.signature())
+        self.0.volumes.length()
     }
 
-    /// The signature, as `ssh-keygen -Y sign` writes it, where there is one. It is not checked yet.
-    pub fn signature(&self) -> Option<&[u8]> {
-        self.0.signature.as_deref()
+    /// The signatures, each as `ssh-keygen -Y sign` writes it. They are not checked yet.
+    pub fn signatures(&self) -> &[String] {
+        &self.0.index.signatures
+    }
+
+    /// Its series, and its number in that, where it has one.
+    pub fn serial(&self) -> Option<Serial> {
+        let Contents { series, serial, .. } = self.contents();
+        let (series, number) = series.clone().zip(*serial)?;
+        Some(Serial { series, number })
     }
 
     /// Whether the bundle is this base of a delta, or was packed from the lock that the base names.
@@ -175,30 +169,25 @@ impl Bundle {
     /// # Errors
     /// When it cannot be read, or is not the one that the index names.
     pub fn lock(&self) -> Result<Lock, Error> {
-        let OpenBundle { index: Index { contents, .. }, path, volumes, .. } = &*self.0;
-        let place = contents.front_len() - contents.locks.len();
+        let OpenBundle { index: Index { contents, footer, .. }, path, volumes, .. } = &*self.0;
+        let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
+        let error = |damage| Error::Damaged { path: path.clone(), damage: vec![volumes.place(damage)] };
+        let place = contents.lock_place().ok_or_else(|| error(none()))?;
         let entry = &contents.entries[place];
-        let damaged = |why: String| Error::Damaged {
-            path: path.clone(),
-            damage: vec![volumes.place(Damage::new(&entry.name, entry.offset, why))],
-        };
+        let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
         EntryReader::new(Arc::clone(&self.0), place, 0)
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(error.to_string()))?;
-        let another = || damaged("it is not the lock that the contents index names".into());
-        // before it is parsed: who changed the lock must have made the index too
+        // before it is parsed: who changed the lock must have made the index too. What counts are the bytes that were
+        // carried; a later release may write the same lock otherwise
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
-            return Err(another());
+            return Err(damaged("it is not the lock that the contents index names".into()));
         }
-        let lock = Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
-            .map_err(|error| damaged(error.to_string()))?;
-        if lock.fingerprint() != *self.fingerprint() {
-            return Err(another());
-        }
-        Ok(lock)
+        Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
+            .map_err(|error| damaged(error.to_string()))
     }
 
     /// The items of the lock that are inside, each with its parts, by name: images, then files.
@@ -236,7 +225,7 @@ impl BlobRead for Bundle {
     fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {
         let missing = || ContentError::Missing { digest: digest.clone() };
         let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
-        let looks = self.0.volumes.looks(entry.offset, entry.file_len());
+        let looks = self.0.volumes.looks(entry.offset, entry.length);
         looks.map_err(|source| ContentError::Read { digest: digest.clone(), source })
     }
 

@@ -1,6 +1,6 @@
 //! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is handed out.
 
-use super::open_bundle::OpenBundle;
+use super::open_bundle::{FrameContent, OpenBundle};
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::stored::CHUNK;
@@ -12,9 +12,8 @@ use std::sync::Arc;
 pub(super) struct EntryReader {
     bundle: Arc<OpenBundle>,
     place: usize,
-    /// The next frame to read, and where it is.
+    /// The next frame to read.
     next: usize,
-    at: u64,
     /// Bytes of that frame's content to leave out.
     skip: usize,
     piece: io::Cursor<Vec<u8>>,
@@ -24,19 +23,15 @@ pub(super) struct EntryReader {
     content: FrameContent,
 }
 
-type FrameContent = fn(&TarEntry, usize, &[u8]) -> Result<Vec<u8>, String>;
-
 impl EntryReader {
     /// Reads the entry at `place` from `offset` of its content on.
     pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
         let entry = bundle.entry(place);
         let offset = offset.min(entry.size);
         let next = 1 + (offset / CHUNK as u64) as usize;
-        let before: u64 = entry.frames[..next].iter().map(|frame| u64::from(frame.0)).sum();
         EntryReader {
             place,
             next,
-            at: entry.offset + before,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
@@ -53,28 +48,26 @@ impl EntryReader {
 
     fn load(&mut self) -> io::Result<()> {
         let entry = self.bundle.entry(self.place);
-        let at = self.at;
-        let damaged = |why| {
-            let damage = self.bundle.volumes.place(Damage::new(&entry.name, at, why));
+        let damaged = |damage| {
+            let damage = self.bundle.volumes.place(damage);
             io::Error::new(io::ErrorKind::InvalidData, damage.to_string())
         };
         if entry.is_content(self.next) {
-            let length = entry.frames[self.next].0;
-            let bytes = self.bundle.volumes.bytes_at(self.at, length as usize)?;
-            let content = (self.content)(entry, self.next, &bytes).map_err(damaged)?;
+            let frame = self.bundle.frame(self.place, self.next).map_err(damaged)?;
+            let content = self.bundle.content(self.place, &frame, self.content).map_err(damaged)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&content);
             }
             self.piece = io::Cursor::new(content);
             self.piece.set_position(std::mem::take(&mut self.skip) as u64);
             self.next += 1;
-            self.at += u64::from(length);
         }
         if !entry.is_content(self.next)
             && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest)
         {
             self.piece = io::Cursor::default();
-            return Err(damaged(format!("its content does not have the digest {}", entry.digest)));
+            let why = format!("its content does not have the digest {}", entry.digest);
+            return Err(damaged(Damage::new(&entry.name, entry.offset, why)));
         }
         Ok(())
     }

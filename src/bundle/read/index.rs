@@ -1,138 +1,138 @@
-//! Finding and reading the contents index.
+//! Finding and reading the contents index, from the end of the file.
 
-use super::header::read_header;
 use super::volume_reader::VolumeReader;
 use crate::bundle::error::Error;
 use crate::bundle::format::contents::Contents;
 use crate::bundle::format::damage::Damage;
+use crate::bundle::format::footer::{self, Footer};
 use crate::bundle::format::form::Form;
+use crate::bundle::format::frame;
 use crate::bundle::format::hash::Hash;
-use crate::bundle::format::locator::{self, Locator};
-use crate::bundle::format::names::{CONTENTS, DELTA, LOCATOR};
-use crate::bundle::format::stored::{CHUNK, stored_len};
-use crate::bundle::format::trailer::{Sizes, trailer_len};
-use crate::bundle::format::{frame, header};
+use crate::bundle::format::names::{CONTENTS, DELTA};
+use crate::bundle::format::signatures;
+use crate::bundle::format::stored::CHUNK;
 use crate::model::Limits;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Most entries that may stand before the locator.
-const MAX_FRONT: usize = 64;
-
-/// A contents index, and how it stands in the file.
+/// A contents index, and what stands after it.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub contents: Contents,
-    pub locator: Locator,
-    /// Sizes of its own frames.
-    pub frames: Vec<Sizes>,
+    pub footer: Footer,
+    /// The signatures' texts. They are not checked yet.
+    pub signatures: Vec<String>,
+}
+
+/// Reads the footer of the bundle that ends with the last volume.
+///
+/// # Errors
+/// When there is none, or it is of a bundle with another length.
+pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
+    let length = volumes.length();
+    let damage = |why: String| Damage::new("footer", length.saturating_sub(footer::LEN as u64), why);
+    let surplus = || volumes.ends().find(|(end, _)| whole_before(volumes, *end));
+    match footer_before(volumes, length)? {
+        Some(footer) if footer.bundle_len() == Some(length) => Ok(footer),
+        found => Err(match (surplus(), found) {
+            (Some((end, next)), _) => {
+                let why = format!("the bundle ends here; {next} and what follows do not belong to it");
+                Damage::new("footer", end, why)
+            }
+            (None, Some(_)) => damage(format!("it is of a bundle with another length than {length} bytes")),
+            (None, None) => {
+                let why =
+                    "the file does not end as bundles do; this is no landfall bundle, or not all of one";
+                damage(why.into())
+            }
+        }),
+    }
+}
+
+/// The footer that ends at `end`, where one does.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
+    let at = end.saturating_sub(footer::LEN as u64);
+    let bytes = volumes.bytes_at(at, (end - at) as usize);
+    let bytes = bytes.map_err(|error| Damage::new("footer", at, format!("cannot be read: {error}")))?;
+    Ok(Footer::parse(&bytes))
+}
+
+/// Whether a whole bundle lies before `end`.
+fn whole_before(volumes: &VolumeReader, end: u64) -> bool {
+    footer_before(volumes, end)
+        .is_ok_and(|footer| footer.is_some_and(|footer| footer.bundle_len() == Some(end)))
 }
 
 impl Index {
-    /// Reads the index of the bundle at `path`; `damaged` makes an error of what is wrong with it.
+    /// Reads the index of the bundle at `path` which `footer` points at; `damaged` makes an error of what is wrong.
     pub(crate) fn read(
         path: &Path,
         volumes: &VolumeReader,
+        footer: Footer,
         damaged: impl Fn(Damage) -> Error,
     ) -> Result<Index, Error> {
-        let (locator_at, locator) = find_locator(volumes).map_err(&damaged)?;
-        let (bytes, frames) = read_index(volumes, &locator).map_err(&damaged)?;
-        let index = Index::parse(path, volumes, (locator, bytes, frames))?;
-        index.contents.check(locator_at, &index.locator).map_err(&damaged)?;
-        Ok(index)
-    }
-
-    /// Parses the index that the locator points at: its bytes, and the sizes of its frames.
-    pub(crate) fn parse(
-        path: &Path,
-        volumes: &VolumeReader,
-        (locator, bytes, frames): (Locator, Vec<u8>, Vec<Sizes>),
-    ) -> Result<Index, Error> {
-        Ok(Index { contents: parse(path, volumes, &locator, &bytes)?, locator, frames })
-    }
-
-    /// Where it ends, its padding included; a signature may follow.
-    pub(crate) fn end(&self) -> u64 {
-        let padding = header::padding(self.locator.size) as u64;
-        self.locator.offset + self.locator.length + stored_len(padding)
-    }
-
-    /// How many bytes the bundle must have with this signature, of all volumes together.
-    pub(crate) fn bundle_len(&self, signature: Option<&[u8]>) -> u64 {
-        let signature = signature.map(|text| text.len() as u64);
-        let trailer = trailer_len(&self.contents, self.frames.len(), self.locator.size, signature);
-        self.locator.offset + self.locator.length + trailer
+        let bytes = read_index(volumes, &footer).map_err(&damaged)?;
+        let contents = parse(path, &bytes, |why| damaged(Damage::new(CONTENTS, footer.offset, why)))?;
+        drop(bytes);
+        contents.check(footer.offset).map_err(&damaged)?;
+        let signatures = read_signatures(volumes, &footer).map_err(&damaged)?;
+        Ok(Index { contents, footer, signatures })
     }
 }
 
-/// Finds the locator: walks over the first entries, whose lengths follow from their tar headers.
-fn find_locator(volumes: &VolumeReader) -> Result<(u64, Locator), Damage> {
-    let mut at = 0;
-    for _ in 0..=MAX_FRONT {
-        let damage = |why: &str| match at {
-            0 => Damage::new(
-                "first entry",
-                at,
-                format!("{why}; this is no landfall bundle, or not all of one"),
-            ),
-            _ => Damage::new("an entry before the locator", at, why),
-        };
-        let (name, size) = read_header(volumes, at).map_err(|why| damage(&why))?;
-        if name == LOCATOR {
-            let span = volumes.bytes_at(at, locator::SPAN);
-            let span = span.map_err(|error| Damage::new(LOCATOR, at, format!("cannot be read: {error}")))?;
-            let locator = Locator::parse(&span).ok_or_else(|| Damage::new(LOCATOR, at, "damaged"))?;
-            return Ok((at, locator));
-        }
-        if size >= 1 << 40 {
-            return Err(damage("no entry of this size may stand here"));
-        }
-        at += stored_len(header::BLOCK as u64) + stored_len(size) + stored_len(header::padding(size) as u64);
-    }
-    Err(Damage::new(LOCATOR, at, "it is not where it must be"))
-}
-
-/// Reads the contents index; returns its bytes, and the sizes of its frames.
-pub(crate) fn read_index(volumes: &VolumeReader, locator: &Locator) -> Result<(Vec<u8>, Vec<Sizes>), Damage> {
-    let damage = |why: String| Damage::new(CONTENTS, locator.offset, why);
-    let limit = Limits::default().contents_bytes as u64;
-    let end = locator.offset.checked_add(locator.length);
-    let length = volumes.length();
-    if end.is_none_or(|end| end > length) {
-        return Err(damage("the file ends before it; it is not all there".into()));
-    }
+/// Reads the bytes of the contents index.
+pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
+    let damage = |why: String| Damage::new(CONTENTS, footer.offset, why);
     // an honest index is shorter than what it lists: each entry has a header of 512 bytes
-    let limit = limit.min((4 << 20) + length);
-    if locator.size > limit || locator.length > limit {
+    let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
+    if footer.size > limit || footer.length > limit {
         return Err(damage(format!("it is longer than the {limit} bytes that landfall reads")));
     }
-    let frames = volumes.bytes_at(locator.offset, locator.length as usize);
+    let frames = volumes.bytes_at(footer.offset, footer.length as usize);
     let frames = frames.map_err(|error| damage(format!("cannot be read: {error}")))?;
-    if Hash::of(&frames) != locator.frames {
-        return Err(damage("its bytes do not have the hash that the locator gives them".into()));
+    if Hash::of(&frames) != footer.frames {
+        return Err(damage("its bytes do not have the hash that the footer gives them".into()));
     }
-    let (index, sizes) = decode(&frames, locator.size).map_err(damage)?;
-    if !locator.sha256.matches(&index) {
-        return Err(damage("it does not have the hash that the locator gives it".into()));
+    let index = decode(&frames, footer.size).map_err(damage)?;
+    if !footer.sha256.matches(&index) {
+        return Err(damage("it does not have the hash that the footer gives it".into()));
     }
-    Ok((index, sizes))
+    Ok(index)
 }
 
-/// The `size` bytes of a contents index that these frames hold, and the sizes of the frames.
-pub(crate) fn decode(frames: &[u8], size: u64) -> Result<(Vec<u8>, Vec<Sizes>), String> {
-    let (mut index, mut sizes, mut rest) = (Vec::new(), Vec::new(), frames);
+/// The `size` bytes of a contents index that these frames hold.
+fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    let (mut index, mut rest) = (Vec::new(), frames);
     while (index.len() as u64) < size {
         let content = (size - index.len() as u64).min(CHUNK as u64) as usize;
         let (first, others) = frame::split(rest).ok_or("it ends early")?;
         index.extend(frame::decode(Form::Compressed, first, content)?);
-        sizes.push((first.len() as u32, content as u32));
         rest = others;
     }
-    if rest.is_empty() { Ok((index, sizes)) } else { Err("it ends late".into()) }
+    if rest.is_empty() { Ok(index) } else { Err("it ends late".into()) }
+}
+
+/// Reads the signatures.
+fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String>, Damage> {
+    let at = volumes.length() - footer::LEN as u64 - footer.signed;
+    let damage = |why: String| Damage::new("signatures", at, why);
+    let limit = Limits::default().signatures_bytes;
+    if footer.signed > limit {
+        return Err(damage(format!("they are longer than the {limit} bytes that landfall reads")));
+    }
+    let frame = volumes.bytes_at(at, footer.signed as usize);
+    let frame = frame.map_err(|error| damage(format!("cannot be read: {error}")))?;
+    if Hash::of(&frame) != footer.signatures {
+        return Err(damage("their bytes do not have the hash that the footer gives them".into()));
+    }
+    signatures::parse(&frame).ok_or_else(|| damage("they are no list of signatures".into()))
 }
 
 /// Parses the contents index of the bundle at `path`.
-fn parse(path: &Path, volumes: &VolumeReader, locator: &Locator, index: &[u8]) -> Result<Contents, Error> {
+fn parse(path: &Path, index: &[u8], damaged: impl Fn(String) -> Error) -> Result<Contents, Error> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -140,11 +140,7 @@ fn parse(path: &Path, volumes: &VolumeReader, locator: &Locator, index: &[u8]) -
         requires: Vec<String>,
     }
     let newer = |what| Err(Error::Newer { path: path.into(), what });
-    let damage = |error: serde_json::Error| Error::Damaged {
-        path: path.into(),
-        damage: vec![volumes.place(Damage::new(CONTENTS, locator.offset, error.to_string()))],
-    };
-    let head: Head = serde_json::from_slice(index).map_err(damage)?;
+    let head: Head = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     if head.version != 1 {
         return newer(format!("its format has version {}, this one reads version 1", head.version));
     }
@@ -152,7 +148,7 @@ fn parse(path: &Path, volumes: &VolumeReader, locator: &Locator, index: &[u8]) -
     if !unknown.is_empty() {
         return newer(format!("it uses {}", unknown.join(", ")));
     }
-    let mut contents: Contents = serde_json::from_slice(index).map_err(damage)?;
+    let mut contents: Contents = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     contents.entries.shrink_to_fit();
     if contents.locks.len() > 1 {
         return newer(format!("it has {} locks", contents.locks.len()));

@@ -1,8 +1,11 @@
 //! What is known of an opened bundle: its index in memory, and where its bytes are.
 
+use super::frame_rows::FrameRows;
 use super::index::Index;
+use super::recent_checks::RecentChecks;
 use super::volume_reader::VolumeReader;
-use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::damage::Damage;
+use crate::bundle::format::entry::{EntryFrame, TarEntry};
 use crate::bundle::format::stored::ReadAt;
 use crate::model::Digest;
 use std::io;
@@ -14,29 +17,61 @@ pub(crate) struct OpenBundle {
     pub path: PathBuf,
     pub volumes: VolumeReader,
     pub index: Index,
-    /// The signature's text, as it stands in its entry.
-    pub signature: Option<Vec<u8>>,
+    pub rows: FrameRows,
+    /// Of frames that were checked before.
+    pub(super) checks: RecentChecks,
     /// The places of all blobs, by digest.
     blobs: Vec<usize>,
 }
 
+/// How the content of a frame is checked.
+pub(crate) type FrameContent = fn(&TarEntry, &EntryFrame, &[u8]) -> Result<Vec<u8>, String>;
+
 impl OpenBundle {
-    /// The bundle at `path` with this index and this signature.
-    pub(crate) fn new(
-        path: &Path,
-        volumes: VolumeReader,
-        index: Index,
-        signature: Option<Vec<u8>>,
-    ) -> OpenBundle {
+    /// The bundle at `path` with this index.
+    pub(crate) fn new(path: &Path, volumes: VolumeReader, index: Index) -> OpenBundle {
         let entries = &index.contents.entries;
         let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
-        OpenBundle { path: path.into(), volumes, index, signature, blobs }
+        let rows = FrameRows::new(index.contents.frames.clone());
+        OpenBundle { path: path.into(), volumes, index, rows, checks: RecentChecks::new(), blobs }
     }
 
     /// The entry at this place.
     pub(crate) fn entry(&self, place: usize) -> &TarEntry {
         &self.index.contents.entries[place]
+    }
+
+    /// A frame of the entry at this place.
+    ///
+    /// # Errors
+    /// When the frame table is damaged, or cannot be right.
+    pub(crate) fn frame(&self, place: usize, index: usize) -> Result<EntryFrame, Damage> {
+        let entry = self.entry(place);
+        let number = entry.frame + index as u64;
+        let (from, hash) = self.rows.row(&self.volumes, number)?;
+        let to = match index as u64 + 1 < TarEntry::frame_count(entry.size) {
+            true => self.rows.row(&self.volumes, number + 1)?.0,
+            false => entry.end(),
+        };
+        entry.frame(index, from, to, hash).map_err(|why| Damage::new(&entry.name, entry.offset, why))
+    }
+
+    /// The content of such a frame, as `content` checks it.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub(crate) fn content(
+        &self,
+        place: usize,
+        frame: &EntryFrame,
+        content: FrameContent,
+    ) -> Result<Vec<u8>, Damage> {
+        let entry = self.entry(place);
+        let bytes = self.volumes.bytes_at(frame.offset, frame.length);
+        let bytes = bytes.map_err(|error| format!("cannot be read: {error}"));
+        let content = bytes.and_then(|bytes| content(entry, frame, &bytes));
+        content.map_err(|why| Damage::new(&entry.name, frame.offset, why))
     }
 
     /// The place of a blob among the entries.

@@ -5,9 +5,9 @@ use super::bundle::Bundle;
 use super::index::Index;
 use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
-use crate::bundle::format::names::{CONTENTS, ItemName, LOCATOR};
-use crate::bundle::format::trailer::trailer;
-use crate::bundle::format::{frame, header, locator};
+use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::names::{CONTENTS, FRAMES, ItemName};
+use crate::bundle::format::{frame, header};
 use crate::bundle::pipeline;
 use crate::model::{Digest, Hasher};
 use crate::report::Progress;
@@ -39,7 +39,11 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
     progress.begin("verify", contents.entries.len() as u64, bytes);
     let mut damage = entries(bundle, progress);
     progress.end();
-    damage.extend(rest(bundle));
+    for found in rest(bundle) {
+        if !damage.contains(&found) {
+            damage.push(found);
+        }
+    }
     if damage.is_empty() {
         damage = against_lock(bundle)?;
     }
@@ -61,8 +65,8 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
     })
 }
 
-/// One frame under check: entry, frame number, offset, bytes or content.
-struct FrameCheck(usize, usize, u64, Result<Vec<u8>, String>);
+/// One frame under check: the place of its entry, its number there, its offset, and its content.
+struct FrameCheck(usize, usize, u64, Result<Vec<u8>, Damage>);
 
 /// Checks every frame and every digest of the entries. Returns the first damage of each entry and of each volume.
 fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
@@ -74,26 +78,33 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
         pipeline::DEPTH,
         |hand| {
             for (place, entry) in entries.iter().enumerate() {
-                let mut at = entry.offset;
-                for (index, frame) in entry.frames.iter().enumerate() {
-                    let bytes = bundle.0.volumes.bytes_at(at, frame.0 as usize);
-                    if !hand(FrameCheck(
-                        place,
-                        index,
-                        at,
-                        bytes.map_err(|error| format!("cannot be read: {error}")),
-                    )) {
+                for index in 0..TarEntry::frame_count(entry.size) as usize {
+                    let frame = bundle.0.frame(place, index);
+                    let bytes = frame.map(|frame| {
+                        let bytes = bundle.0.volumes.bytes_at(frame.offset, frame.length);
+                        (frame, bytes.map_err(|error| format!("cannot be read: {error}")))
+                    });
+                    let no_row = bytes.is_err();
+                    if !hand((place, index, bytes)) {
                         return Ok(());
                     }
-                    at += u64::from(frame.0);
+                    // without rows no frame of the entry can be found
+                    if no_row {
+                        break;
+                    }
                 }
             }
             Ok(())
         },
-        |FrameCheck(place, index, at, bytes)| {
+        |(place, index, bytes)| {
             let entry = &entries[place];
-            let content = bytes.and_then(|bytes| entry.content(index, &bytes));
-            FrameCheck(place, index, at, content.and_then(|content| entry.check_content(index, content)))
+            let content = bytes.map(|(frame, bytes)| {
+                let content = bytes.and_then(|bytes| entry.content(&frame, &bytes));
+                let content = content.and_then(|content| entry.check_content(index, content));
+                (frame.offset, content.map_err(|why| Damage::new(&entry.name, frame.offset, why)))
+            });
+            let (at, content) = content.unwrap_or_else(|damage| (damage.offset, Err(damage)));
+            FrameCheck(place, index, at, content)
         },
         |FrameCheck(place, index, at, content)| {
             let entry = &entries[place];
@@ -101,15 +112,16 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
                 state = Some((place, Some(Hasher::new(entry.digest.algorithm()))));
             }
             let Some((_, hasher)) = &mut state else { return Ok(()) };
-            let mut fail = |at, why| {
-                // once an entry is known to be damaged, its other frames are not news, but other volumes are
-                let volume = bundle.0.volumes.volume(at);
-                if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume)) {
-                    damage.push(Damage::new(&entry.name, at, why));
-                }
-            };
             match content {
-                Err(why) => fail(at, why),
+                Err(found) => {
+                    // once an entry is known to be damaged, its other frames are not news, but other volumes are
+                    let volume = bundle.0.volumes.volume(at);
+                    if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
+                        && !damage.contains(&found)
+                    {
+                        damage.push(found);
+                    }
+                }
                 Ok(content) if entry.is_content(index) => {
                     progress.bytes(content.len() as u64);
                     if let Some(hasher) = hasher {
@@ -118,7 +130,7 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
                 }
                 Ok(_) => {}
             }
-            if index + 1 == entry.frames.len() {
+            if index as u64 + 1 == TarEntry::frame_count(entry.size) {
                 let digest = hasher.take().map(Hasher::finish);
                 if digest.is_some_and(|digest| digest != entry.digest) {
                     let why = format!("its content does not have the digest {}", entry.digest);
@@ -133,21 +145,36 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
     damage
 }
 
-/// Checks what no entry of the index covers: the locator, the index's tar header, and the trailer.
+/// Checks what no entry of the index covers: the frame table's entry, the index's tar header and padding, and the end of
+/// the tar. Signatures and footer were checked when the bundle was opened.
 fn rest(bundle: &Bundle) -> Vec<Damage> {
-    let Index { contents, locator, frames } = &bundle.0.index;
-    let header = frame::stored(&header::encode(CONTENTS, locator.size));
+    let Index { contents, footer, .. } = &bundle.0.index;
+    let table = &contents.frames;
+    let mut damage = Vec::new();
+    for index in 0..table.hashes.len() {
+        let expected = match (index, index + 1 == table.hashes.len()) {
+            (0, _) => Some(header::encode(FRAMES, table.size)),
+            (_, true) if header::padding(table.size) > 0 => Some(vec![0; header::padding(table.size)]),
+            _ => None,
+        };
+        match bundle.0.rows.frame(&bundle.0.volumes, index) {
+            Ok(content) if expected.is_none_or(|expected| expected == content) => {}
+            Ok(_) => {
+                let why = "its tar header or padding is not what the contents index says";
+                damage.push(Damage::new(FRAMES, table.offset, why));
+            }
+            Err(found) => damage.push(found),
+        }
+    }
+    let header = frame::stored(&header::encode(CONTENTS, footer.size));
+    let pieces = [vec![0; header::padding(footer.size)], header::END.to_vec()];
+    let end =
+        pieces.iter().filter(|piece| !piece.is_empty()).flat_map(|piece| frame::stored(piece)).collect();
     let expected = [
-        (LOCATOR, contents.locator, locator.frames().concat()),
-        (CONTENTS, locator.offset - header.len() as u64, header),
-        (
-            "signature, end of the tar or seek table",
-            locator.offset + locator.length,
-            trailer(contents, frames, locator.size, bundle.signature()),
-        ),
+        (CONTENTS, footer.offset - header.len() as u64, header),
+        ("end of the tar", footer.offset + footer.length, end),
     ];
-    debug_assert_eq!(expected[0].2.len(), locator::SPAN);
-    let damage =
+    let differs =
         |(name, at, expected): (&str, u64, Vec<u8>)| match bundle.0.volumes.bytes_at(at, expected.len()) {
             Err(error) => Some(Damage::new(name, at, format!("cannot be read: {error}"))),
             Ok(found) => {
@@ -155,5 +182,6 @@ fn rest(bundle: &Bundle) -> Vec<Damage> {
                 Some(Damage::new(name, at + differs as u64, "it is not what the contents index says"))
             }
         };
-    expected.into_iter().filter_map(damage).collect()
+    damage.extend(expected.into_iter().filter_map(differs));
+    damage
 }

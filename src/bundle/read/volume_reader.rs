@@ -92,6 +92,11 @@ impl VolumeReader {
         self.parts.get(index).map_or(self.length(), |part| part.start)
     }
 
+    /// The last file, and where it begins.
+    pub(crate) fn last(&self) -> (PathBuf, u64) {
+        self.parts.last().map(|part| (part.path.clone(), part.start)).unwrap_or_default()
+    }
+
     /// How many bytes there are.
     pub(crate) fn length(&self) -> u64 {
         self.parts.last().map_or(0, |last| last.start + last.length)
@@ -116,10 +121,9 @@ impl VolumeReader {
         Some(file_name(&part.path))
     }
 
-    /// The name of the volume that begins at `end`, where one does.
-    pub(crate) fn surplus(&self, end: u64) -> Option<String> {
-        let next = self.parts.iter().find(|part| part.start == end && end > 0);
-        next.map(|part| file_name(&part.path))
+    /// Where each volume but the last one ends, and the name of the one after it.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (u64, String)> + '_ {
+        self.parts.iter().skip(1).map(|part| (part.start, file_name(&part.path)))
     }
 
     /// The damage with the volume that it is in.

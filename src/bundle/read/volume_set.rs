@@ -42,11 +42,6 @@ impl VolumeSet {
         Ok(VolumeSet { base: base.into(), found, last })
     }
 
-    /// The path of the last one.
-    pub(crate) fn last(&self) -> PathBuf {
-        volume_path(&self.base, self.last)
-    }
-
     /// The names of those that are missing.
     pub(crate) fn missing(&self) -> Vec<String> {
         let missing = (1..=self.last).filter(|number| !self.found.contains(number));

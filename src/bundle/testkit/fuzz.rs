@@ -2,11 +2,11 @@
 //! panics, nothing is allocated beyond its bound, and no content is handed out under a wrong digest.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use super::sample::{Packed, index_at, packed};
+use super::sample::{Packed, packed};
 use crate::bundle::format::contents::Contents;
-use crate::bundle::format::locator::Locator;
-use crate::bundle::format::names::LOCATOR;
-use crate::bundle::format::{frame, header};
+use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::footer::Footer;
+use crate::bundle::format::signatures;
 use crate::bundle::{Bundle, verify};
 use crate::content::BlobRead;
 use crate::report::Silent;
@@ -21,29 +21,31 @@ pub fn reader(bytes: &[u8]) {
     read_all(file.path());
 }
 
-/// Reads `bytes` as the frames of a locator; a locator is written back as the same bytes.
-pub fn locator(bytes: &[u8]) {
-    if let Some(locator) = Locator::parse(bytes) {
-        assert_eq!(locator.frames().concat(), bytes);
+/// Reads `bytes` as a footer, and as a list of signatures; what is one is written back as the same bytes.
+pub fn footer(bytes: &[u8]) {
+    if let Some(footer) = Footer::parse(bytes) {
+        assert_eq!(footer.to_bytes(), bytes);
+        let _ = footer.bundle_len();
+    }
+    if let Some(texts) = signatures::parse(bytes) {
+        assert_eq!(signatures::to_frame(&texts), bytes);
     }
 }
 
-/// Reads `bytes` as the contents index of a bundle that is good in all else, with a locator and a trailer that fit.
+/// Reads `bytes` as the contents index of a bundle that is good in all else, with a frame table and a footer that fit.
 pub fn index(bytes: &[u8]) {
     let Ok(contents) = serde_json::from_slice::<Contents>(bytes) else { return };
     let again: Contents = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
     // what cannot be written by anybody need not be read
-    let frames: usize = contents.entries.iter().map(|entry| entry.frames.len()).sum();
-    if contents.entries.is_empty() || contents.locks.is_empty() || frames > 1 << 16 {
+    let frames = contents.entries.iter().map(|entry| TarEntry::frame_count(entry.size));
+    if contents.entries.is_empty() || contents.locks.is_empty() || frames.sum::<u64>() > 1 << 16 {
         return;
     }
     let packed = packed();
-    let (at, end) = {
-        let bundle = Bundle::open(&packed.path).unwrap();
-        (bundle.contents().locator, index_at(&bundle))
-    };
-    packed.seal(&contents, at, end);
+    let (good, rows) = packed.opened();
+    let is_lie = contents.frames != good.frames;
+    packed.seal(contents, &rows, good.frames.offset, is_lie, &[]);
     read_all(&packed.path);
 }
 
@@ -72,9 +74,8 @@ fn read_all(path: &Path) {
 pub fn seeds() -> [Vec<u8>; 3] {
     let packed: Packed = packed();
     let bundle = Bundle::open(&packed.path).unwrap();
-    let span = bundle.0.index.locator.frames().concat();
-    assert!(frame::stored(&header::encode(LOCATOR, 246)).len() < span.len());
-    [fs::read(&packed.path).unwrap(), span, bundle.contents().to_bytes().unwrap()]
+    let footer = bundle.0.index.footer.to_bytes();
+    [fs::read(&packed.path).unwrap(), footer, bundle.contents().to_bytes().unwrap()]
 }
 
 #[cfg(test)]
@@ -150,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn no_locator_does_harm() {
-        run(locator, &seeds()[1], 2);
+    fn no_footer_does_harm() {
+        run(footer, &seeds()[1], 2);
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! Bundles of somebody who lies about more than the index: tar headers, locator, seek table, sizes. Each is
+//! Bundles of somebody who lies about more than the index: tar headers, frame table, footer, sizes. Each is
 //! refused, and no content of it is handed out.
 
-use super::sample::{Packed, index_at, packed};
+use super::sample::{Packed, packed};
 use crate::bundle::Bundle;
-use crate::bundle::format::contents::Contents;
+use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::footer::{self, Footer};
 use crate::bundle::format::form::Form;
-use crate::bundle::format::hash::{Frame, Hash};
-use crate::bundle::format::locator::Locator;
+use crate::bundle::format::frame_table::ROW;
+use crate::bundle::format::hash::Hash;
 use crate::bundle::format::{frame, header};
 use crate::content::BlobRead;
 use std::fs;
@@ -19,12 +20,12 @@ impl Packed {
         fs::File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, at).unwrap();
     }
 
-    /// Puts a locator where the good one was.
-    fn relocate(&self, lie: impl FnOnce(&mut Locator)) {
+    /// Puts a footer where the good one was.
+    fn refoot(&self, lie: impl FnOnce(&mut Footer)) {
         let bundle = Bundle::open(&self.path).unwrap();
-        let mut locator = bundle.0.index.locator.clone();
-        lie(&mut locator);
-        self.write_at(&locator.frames().concat(), bundle.contents().locator);
+        let mut footer = bundle.0.index.footer.clone();
+        lie(&mut footer);
+        self.write_at(&footer.to_bytes(), bundle.bytes() - footer::LEN as u64);
     }
 
     fn assert_refused(&self, why: &str) {
@@ -43,7 +44,7 @@ fn edges(bundle: &Bundle, bytes: &[u8]) -> Vec<usize> {
             break;
         }
     }
-    let listed: usize = bundle.contents().entries.iter().map(|entry| entry.frames.len()).sum();
+    let listed = (bundle.contents().frames.size / ROW as u64) as usize;
     assert!(edges.len() > listed + 6 && at == bytes.len(), "{} of {listed}", edges.len());
     edges
 }
@@ -98,11 +99,11 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
     for (name, kind) in lies.chain([(None, EntryType::Regular)]) {
         for place in [0, 1, 3] {
             let packed = packed();
-            packed.reseal(|contents| {
-                let entry = &mut contents.entries[place];
+            packed.reseal(|contents, rows| {
+                let entry = &contents.entries[place];
                 let name = name.unwrap_or(&entry.name);
                 let lie = frame::stored(&header_of(name, entry.size, kind));
-                entry.frames[0] = Frame(lie.len() as u32, Hash::of(&lie));
+                rows[entry.frame as usize].1 = Hash::of(&lie);
                 packed.write_at(&lie, entry.offset);
             });
             packed.assert_refused("tar header");
@@ -111,90 +112,80 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn a_locator_that_lies_is_refused() {
-    type Lie = fn(&mut Locator);
-    let lies: [Lie; 13] = [
-        |l| l.offset = 0,
-        |l| l.offset -= 1,
-        |l| l.offset += 1,
-        |l| l.offset = u64::MAX,
-        |l| l.length = 0,
-        |l| l.length -= 1,
-        |l| l.length = u64::MAX,
-        |l| l.size = 0,
-        |l| l.size -= 1,
-        |l| l.size += 1,
-        |l| l.size = u64::MAX,
-        |l| l.frames = Hash::of(b"others"),
-        |l| l.sha256 = crate::model::Digest::sha256(b"others"),
+fn a_footer_that_lies_is_refused() {
+    type Lie = fn(&mut Footer);
+    let lies: [Lie; 16] = [
+        |f| f.offset = 0,
+        |f| f.offset -= 1,
+        |f| f.offset += 1,
+        |f| f.offset = u64::MAX,
+        |f| f.length = 0,
+        |f| f.length -= 1,
+        |f| f.length = u64::MAX,
+        |f| f.size = 0,
+        |f| f.size -= 1,
+        |f| f.size += 1,
+        |f| f.size = u64::MAX,
+        |f| f.frames = Hash::of(b"others"),
+        |f| f.sha256 = crate::model::Digest::sha256(b"others"),
+        |f| f.signed = 1,
+        |f| f.signed = u64::MAX,
+        |f| f.signatures = Hash::of(b"others"),
     ];
     for (number, lie) in lies.into_iter().enumerate() {
         let packed = packed();
-        packed.relocate(lie);
+        packed.refoot(lie);
         assert!(Bundle::open(&packed.path).is_err(), "lie {number}");
     }
-    // an index elsewhere that fits the locator: behind the end of the bundle, with a gap before it
+    // an index elsewhere that fits the footer: with a gap before it
     let packed = packed();
     let (bundle, bytes) = (Bundle::open(&packed.path).unwrap(), fs::read(&packed.path).unwrap());
-    let tail = &bytes[index_at(&bundle) as usize..];
-    fs::write(&packed.path, [&bytes[..], tail].concat()).unwrap();
-    let mut locator = bundle.0.index.locator.clone();
-    locator.offset += tail.len() as u64;
-    packed.write_at(&locator.frames().concat(), bundle.contents().locator);
-    packed.assert_refused("right after the last entry");
+    let footer = bundle.0.index.footer.clone();
+    let at = footer.offset as usize;
+    let moved = Footer { offset: footer.offset + 100, ..footer };
+    let end = bytes.len() - footer::LEN;
+    let gap = [&bytes[..at], &[0; 100], &bytes[at..end], &moved.to_bytes()].concat();
+    fs::write(&packed.path, gap).unwrap();
+    packed.assert_refused("right after the frame table");
 }
 
 #[test]
-fn readers_do_not_trust_the_seek_table() {
-    let packed = packed();
-    let bundle = Bundle::open(&packed.path).unwrap();
-    let length = bundle.bytes();
-    // the first entry's lengths, the number of frames, the descriptor, the magic number
-    let table = fs::read(&packed.path).unwrap();
-    let count = u32::from_le_bytes(table[table.len() - 9..][..4].try_into().unwrap());
-    for at in [length - 9 - u64::from(count) * 8, length - 9, length - 5, length - 4] {
-        let good = table[at as usize];
-        packed.write_at(&[good ^ 0x55], at);
-        packed.assert_refused("seek table");
-        let bundle = Bundle::open(&packed.path).unwrap();
-        for entry in bundle.contents().entries.iter().filter(|entry| entry.is_blob()) {
-            let mut read = Vec::new();
-            bundle.open(&entry.digest, 0).unwrap().read_to_end(&mut read).unwrap();
-            assert!(entry.digest.matches(&read));
-        }
-        packed.write_at(&[good], at);
+fn bytes_between_the_parts_of_the_end_are_refused() {
+    let good = packed();
+    let bytes = fs::read(&good.path).unwrap();
+    let footer = Bundle::open(&good.path).unwrap().0.index.footer.clone();
+    let (tar_end, end) = (footer.tar_end().unwrap() as usize, bytes.len());
+    for at in [footer.offset as usize - 1, tar_end - 1, tar_end, end] {
+        let packed = packed();
+        fs::write(&packed.path, [&bytes[..at], b"smuggled", &bytes[at..]].concat()).unwrap();
+        assert!(Bundle::open(&packed.path).is_err(), "at {at}");
     }
-    assert_eq!(packed.problems(), "");
 }
 
 #[test]
 fn sizes_that_cannot_be_allocate_nothing() {
-    // a header before the locator
-    for size in [1 << 41, u64::MAX] {
-        let packed = packed();
-        packed.write_at(&frame::stored(&header::encode("oci-layout", size)), 0);
-        assert_ne!(packed.problems(), "", "{size}");
-    }
     // an index that says it is as large as may be read, or as the file is
     for size in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
-        packed.relocate(|locator| locator.size = size);
+        packed.refoot(|footer| footer.size = size);
         assert_ne!(packed.problems(), "", "{size}");
     }
 }
 
 /// Puts `bomb` in place of the last entry's content, which is compressed, with an index that fits.
 fn plant(packed: &Packed, bomb: &[u8]) {
-    let bundle = Bundle::open(&packed.path).unwrap();
-    let mut contents: Contents = bundle.contents().clone();
+    let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.last_mut().unwrap();
-    assert_eq!((last.form, last.frames.len()), (Form::Compressed, 3));
-    let at = last.offset + u64::from(last.frames[0].0);
+    assert_eq!((last.form, TarEntry::frame_count(last.size)), (Form::Compressed, 3));
+    let content = &mut rows[last.frame as usize + 1];
+    content.1 = Hash::of(bomb);
+    let at = content.0;
     let padding = frame::stored(&vec![0; header::padding(last.size)]);
-    last.frames[1] = Frame(bomb.len() as u32, Hash::of(bomb));
     packed.write_at(&[bomb, &padding].concat(), at);
     let end = at + (bomb.len() + padding.len()) as u64;
-    packed.seal(&contents, contents.locator, end);
+    rows[last.frame as usize + 2].0 = at + bomb.len() as u64;
+    last.length = end - last.offset;
+    packed.seal(contents, &rows, end, false, &[]);
 }
 
 #[test]
@@ -229,11 +220,16 @@ fn bombs_are_not_blown_up() {
     let packed = packed();
     let bundle = Bundle::open(&packed.path).unwrap();
     let frames = bomb(1 << 20);
-    packed.relocate(|locator| {
-        locator.length = frames.len() as u64;
-        locator.frames = Hash::of(&frames);
-        locator.size = 2 << 20;
-    });
-    packed.write_at(&frames, bundle.0.index.locator.offset);
+    let footer = &bundle.0.index.footer;
+    let bytes = fs::read(&packed.path).unwrap();
+    let after = &bytes[(footer.offset + footer.length) as usize..bytes.len() - footer::LEN];
+    let lie = Footer {
+        length: frames.len() as u64,
+        frames: Hash::of(&frames),
+        size: footer.size + (2 << 20),
+        ..footer.clone()
+    };
+    let before = &bytes[..footer.offset as usize];
+    fs::write(&packed.path, [before, &frames, after, &lie.to_bytes()].concat()).unwrap();
     packed.assert_refused("landfall-contents.json");
 }

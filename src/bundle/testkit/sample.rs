@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::bundle::format::contents::Contents;
+use crate::bundle::format::footer::Footer;
 use crate::bundle::format::form::Form;
+use crate::bundle::format::frame_table::{self, FrameTable, ROW};
 use crate::bundle::format::hash::Hash;
-use crate::bundle::format::stored::stored_len;
+use crate::bundle::format::names::CONTENTS;
+use crate::bundle::format::signatures;
+use crate::bundle::format::stored::{CHUNK, stored_len};
 use crate::bundle::format::{frame, header};
-use crate::bundle::write::fill::finish;
-use crate::bundle::write::volume_writer::VolumeWriter;
 use crate::bundle::*;
 use crate::content::{BlobRead, ContentError};
 use crate::item::{File, Image};
@@ -96,16 +98,14 @@ pub(crate) fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
     lock.images[0] =
         Image { blobs: vec![config, layer], ..Image::new("h.example/app:1".parse().unwrap(), top) };
     let packed = packed_from(&memory, &lock);
-    packed.reseal(|contents| {
-        let entry = contents.entries.iter_mut().find(|entry| entry.digest == digest).unwrap();
+    packed.reseal(|contents, rows| {
+        let entry = contents.entries.iter().find(|entry| entry.digest == digest).unwrap();
         assert_eq!(entry.form, Form::Stored);
-        let mut at = entry.offset + u64::from(entry.frames[0].0);
         let file = fs::File::options().write(true).open(&packed.path).unwrap();
-        for (listed, chunk) in entry.frames[1..].iter_mut().zip(lie.chunks(1 << 20)) {
+        for (row, chunk) in rows[entry.frame as usize + 1..].iter_mut().zip(lie.chunks(CHUNK)) {
             let frame = frame::stored(chunk);
-            file.write_all_at(&frame, at).unwrap();
-            at += u64::from(listed.0);
-            listed.1 = Hash::of(&frame);
+            file.write_all_at(&frame, row.0).unwrap();
+            row.1 = Hash::of(&frame);
         }
     });
     (packed, lock)
@@ -120,55 +120,86 @@ impl Packed {
         }
     }
 
-    /// Lets a liar change the index, and makes locator and tail fit.
-    pub(super) fn reseal(&self, lie: impl FnOnce(&mut Contents)) {
+    /// Lets a liar change the index and the rows of the frame table, and makes all after them fit.
+    pub(super) fn reseal(&self, lie: impl FnOnce(&mut Contents, &mut Rows)) {
+        let (mut contents, mut rows) = self.opened();
+        let table = contents.frames.clone();
+        lie(&mut contents, &mut rows);
+        let is_lie = contents.frames != table;
+        self.seal(contents, &rows, table.offset, is_lie, &[]);
+    }
+
+    /// The index and the rows of the frame table.
+    pub(super) fn opened(&self) -> (Contents, Rows) {
         let bundle = Bundle::open(&self.path).unwrap();
-        let mut contents = bundle.contents().clone();
-        lie(&mut contents);
-        self.seal(&contents, bundle.contents().locator, index_at(&bundle));
+        let contents = bundle.contents().clone();
+        let count = contents.frames.size / ROW as u64;
+        let rows = (0..count).map(|number| bundle.0.rows.row(&bundle.0.volumes, number).unwrap());
+        (contents, rows.collect())
     }
 
-    /// Ends the file at `end` with this index, and puts the locator where it was.
-    pub(super) fn seal(&self, contents: &Contents, locator_at: u64, end: u64) {
-        self.seal_signed(contents, None, locator_at, end);
-    }
-
-    pub(super) fn seal_signed(
+    /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a footer. Unless it is
+    /// a lie, what the index says of the table is made right.
+    pub(super) fn seal(
         &self,
-        contents: &Contents,
-        signature: Option<&[u8]>,
-        locator_at: u64,
+        mut contents: Contents,
+        rows: &Rows,
         end: u64,
+        is_lie: bool,
+        signatures: &[String],
     ) {
         let file = fs::File::options().write(true).open(&self.path).unwrap();
         file.set_len(end).unwrap();
-        let mut out = VolumeWriter::file(file.into(), end, None);
-        let locator = finish(contents, signature, &mut out).unwrap();
-        out.overwrite(&locator.frames().concat(), locator_at).unwrap();
+        let table: Vec<u8> =
+            rows.iter().flat_map(|(offset, hash)| frame_table::row(*offset, *hash)).collect();
+        let frames: Vec<Vec<u8>> = frame_table::pieces(&table).map(|piece| frame::stored(&piece)).collect();
+        if !is_lie {
+            let hashes = frames.iter().map(|frame| Hash::of(frame)).collect();
+            contents.frames = FrameTable { offset: end, size: table.len() as u64, hashes };
+        }
+        let index = contents.to_bytes().unwrap();
+        let size = index.len() as u64;
+        let mut bytes = [frames.concat(), frame::stored(&header::encode(CONTENTS, size))].concat();
+        let offset = end + bytes.len() as u64;
+        let chunks = index.chunks(CHUNK).map(|chunk| frame::encode(Form::Compressed, 3, chunk).unwrap());
+        let frames = chunks.collect::<Vec<_>>().concat();
+        bytes.extend(&frames);
+        for piece in [vec![0; header::padding(size)], header::END.to_vec()] {
+            bytes.extend(if piece.is_empty() { Vec::new() } else { frame::stored(&piece) });
+        }
+        let list = signatures::to_frame(signatures);
+        bytes.extend(&list);
+        let footer = Footer {
+            offset,
+            length: frames.len() as u64,
+            frames: Hash::of(&frames),
+            size,
+            sha256: Digest::sha256(&index),
+            signed: list.len() as u64,
+            signatures: Hash::of(&list),
+        };
+        file.write_all_at(&[bytes, footer.to_bytes()].concat(), end).unwrap();
     }
 
     /// Puts other content of the same size into an entry, with frames that fit.
     pub(super) fn replace(&self, place: usize, change: impl FnOnce(&mut Vec<u8>)) {
-        self.reseal(|contents| {
-            let entry = &mut contents.entries[place];
-            assert_eq!((entry.form, entry.frames.len() > 1), (Form::Stored, true));
-            let at = entry.offset + u64::from(entry.frames[0].0);
+        self.reseal(|contents, rows| {
+            let entry = &contents.entries[place];
+            let row = &mut rows[entry.frame as usize + 1];
             let bytes = fs::read(&self.path).unwrap();
-            let old = &bytes[at as usize..][..entry.frames[1].0 as usize];
+            let old = &bytes[row.0 as usize..][..stored_len(entry.size) as usize];
             let mut content = frame::decode(Form::Stored, old, entry.size as usize).unwrap();
             change(&mut content);
             let new = frame::stored(&content);
-            entry.frames[1].1 = Hash::of(&new);
+            row.1 = Hash::of(&new);
             let file = fs::File::options().write(true).open(&self.path).unwrap();
-            file.write_all_at(&new, at).unwrap();
+            file.write_all_at(&new, row.0).unwrap();
         });
     }
 }
 
-/// Where the entry of the index begins.
-pub(super) fn index_at(bundle: &Bundle) -> u64 {
-    bundle.0.index.locator.offset - stored_len(header::BLOCK as u64)
-}
+/// The rows of a frame table.
+pub(super) type Rows = Vec<(u64, Hash)>;
 
 /// The first entry with this form that is a blob.
 pub(super) fn blob(contents: &Contents, form: Form) -> usize {

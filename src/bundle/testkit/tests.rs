@@ -1,17 +1,19 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
-use super::sample::write;
-use super::sample::{Memory, Packed, blob, index_at, packed, sample, today};
+use super::sample::{Memory, Packed, Rows, blob, packed, sample, today, write};
 use crate::bundle::format::contents::Contents;
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::form::Form;
-use crate::bundle::format::hash::{Frame, Hash};
+use crate::bundle::format::frame;
+use crate::bundle::format::hash::Hash;
 use crate::bundle::format::names::ItemName;
-use crate::bundle::format::{frame, header};
+use crate::bundle::plan::planned_entry::ContentSource;
+use crate::bundle::write::index_builder::IndexBuilder;
 use crate::bundle::*;
 use crate::content::BlobRead;
-use crate::model::{Descriptor, Digest, media_type};
+use crate::model::{Descriptor, Digest, Limits, media_type};
 use crate::report::Silent;
+use crate::store::LayoutIndex;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -36,7 +38,7 @@ fn what_is_packed_is_sound_and_reads_back() {
         assert_eq!(&whole, bytes);
     }
     assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
-    packed.reseal(|_| {});
+    packed.reseal(|_, _| {});
     assert_eq!(packed.problems(), "");
 }
 
@@ -59,22 +61,32 @@ fn every_flipped_bit_is_found() {
 
 #[test]
 fn an_index_that_lies_is_refused() {
-    type Lie = fn(&mut Contents);
-    let lies: [(&str, Lie); 14] = [
-        ("newer landfall", |c| c.version = 2),
-        ("newer landfall", |c| c.requires = vec!["delta".into(), "recipe".into()]),
-        ("does not fit together", |c| c.requires = vec!["delta".into()]),
-        ("newer landfall", |c| c.locks.push(c.locks[0].clone())),
-        ("every bundle has", |c| c.locks[0].name = "../../etc/passwd".into()),
-        ("every bundle has", |c| c.entries.swap(0, 1)),
-        ("no entry of a bundle", |c| c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()),
-        ("no entry of a bundle", |c| c.entries[3].name = "/etc/passwd".into()),
-        ("must begin at", |c| c.entries[4].offset += 1),
-        ("must begin at", |c| c.entries[4].offset = u64::MAX),
-        ("must begin at", |c| drop(c.entries.remove(4))),
-        ("frames", |c| c.entries[4].size = u64::MAX),
-        ("length that cannot be", |c| c.entries[3].frames[0].0 = u32::MAX),
-        ("another place", |c| c.locator += 1),
+    type Lie = fn(&mut Contents, &mut Rows);
+    let lies: [(&str, Lie); 24] = [
+        ("newer landfall", |c, _| c.version = 2),
+        ("newer landfall", |c, _| c.requires = vec!["delta".into(), "recipe".into()]),
+        ("does not fit together", |c, _| c.requires = vec!["delta".into()]),
+        ("newer landfall", |c, _| c.locks.push(c.locks[0].clone())),
+        ("every bundle has", |c, _| c.locks[0].name = "../../etc/passwd".into()),
+        ("every bundle has", |c, _| c.entries[1].name = "landfall-other".into()),
+        ("no entry of a bundle", |c, _| c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()),
+        ("no entry of a bundle", |c, _| c.entries[3].name = "/etc/passwd".into()),
+        ("no entry of a bundle", |c, _| c.entries[3].name = "landfall-contents.json".into()),
+        ("no entry of a bundle", |c, _| c.entries[3].name = "landfall-../x".into()),
+        ("must begin at", |c, _| c.entries[4].offset += 1),
+        ("must begin at", |c, _| c.entries[4].offset = u64::MAX),
+        ("must begin at", |c, _| c.entries[4].frame += 1),
+        ("must begin at", |c, _| drop(c.entries.remove(4))),
+        ("length that cannot be", |c, _| c.entries[4].size = u64::MAX),
+        ("length that cannot be", |c, _| c.entries[3].length = u64::MAX),
+        ("length that cannot be", |c, _| c.entries.last_mut().unwrap().length += 1 << 30),
+        ("frame table does not have its place", |c, _| c.frames.offset += 1),
+        ("frame table does not have its place", |c, _| c.frames.size = u64::MAX),
+        ("hashes of the frame table", |c, _| c.frames.hashes.truncate(1)),
+        ("do not have the hash", |c, _| c.frames.hashes[1] = Hash::of(b"x")),
+        ("a place that cannot be", |c, rows| rows[c.entries[4].frame as usize].0 += 1),
+        ("a place that cannot be", |c, rows| rows[c.entries.last().unwrap().frame as usize + 1].0 -= 1),
+        ("do not have the hash", |c, rows| rows[c.entries[4].frame as usize].1 = Hash::of(b"x")),
     ];
     for (why, lie) in lies {
         let packed = packed();
@@ -82,25 +94,20 @@ fn an_index_that_lies_is_refused() {
         let problems = packed.problems();
         assert!(problems.contains(why), "{why}: {problems}");
     }
-    let packed = packed();
-    packed.reseal(|contents| {
-        let place = blob(contents, Form::Compressed);
-        contents.entries[place].frames[1].0 = 1 << 30;
-    });
-    assert!(packed.problems().contains("length that cannot be"), "{}", packed.problems());
 }
 
 #[test]
 fn an_entry_that_is_there_twice_is_refused() {
     let packed = packed();
-    let bundle = Bundle::open(&packed.path).unwrap();
-    let mut contents = bundle.contents().clone();
+    let (mut contents, mut rows) = packed.opened();
     let last: TarEntry = contents.entries.last().unwrap().clone();
-    let (end, bytes) = (index_at(&bundle), fs::read(&packed.path).unwrap());
+    let (end, bytes) = (last.end(), fs::read(&packed.path).unwrap());
     let copy = &bytes[last.offset as usize..end as usize];
     fs::write(&packed.path, [&bytes[..end as usize], copy].concat()).unwrap();
-    contents.entries.push(TarEntry { offset: end, ..last });
-    packed.seal(&contents, contents.locator, end + copy.len() as u64);
+    let again = rows[last.frame as usize..].to_vec();
+    contents.entries.push(TarEntry { offset: end, frame: rows.len() as u64, ..last });
+    rows.extend(again.iter().map(|(at, hash)| (at + copy.len() as u64, *hash)));
+    packed.seal(contents, &rows, end + copy.len() as u64, false, &[]);
     assert!(packed.problems().contains("twice"), "{}", packed.problems());
 }
 
@@ -131,11 +138,11 @@ fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
     assert!(packed.problems().contains("landfall.lock"), "{}", packed.problems());
     // with digest and fingerprint made to fit as well, the items do not
     let bundle = Bundle::open(&packed.path).unwrap();
-    let at = bundle.contents().entries[2].offset + 529;
+    let at = bundle.contents().entries[2].content_offset();
     let size = bundle.contents().entries[2].size as usize;
     let bytes = fs::read(&packed.path).unwrap();
     let text = frame::decode(Form::Stored, &bytes[at as usize..][..size + 17], size).unwrap();
-    packed.reseal(|contents| {
+    packed.reseal(|contents, _| {
         contents.entries[2].digest = Digest::sha256(&text);
         contents.locks[0].fingerprint = Digest::sha256(&text);
     });
@@ -150,7 +157,7 @@ fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
 fn bundles_that_hide_what_they_lack_are_refused() {
     let (memory, lock) = sample();
     let packed = packed();
-    packed.reseal(|contents| {
+    packed.reseal(|contents, _| {
         let item = ItemName { kind: crate::report::Kind::File, name: lock.files[0].name.clone() };
         contents.partial = vec![item];
     });
@@ -163,7 +170,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     assert!(matches!(plan.check_whole(), Err(Error::Incomplete { missing }) if missing.len() == 1));
     write(&plan, &less, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
     assert_eq!(packed.problems(), "");
-    packed.reseal(|contents| contents.partial.clear());
+    packed.reseal(|contents, _| contents.partial.clear());
     assert!(packed.problems().contains("is not there"), "{}", packed.problems());
 }
 
@@ -171,17 +178,16 @@ fn bundles_that_hide_what_they_lack_are_refused() {
 fn a_header_or_padding_that_differs_from_the_index_is_refused() {
     for (frame_from_end, why) in [(false, "tar header"), (true, "padding is not empty")] {
         let packed = packed();
-        packed.reseal(|contents| {
-            let place = blob(contents, Form::Stored);
-            let entry = &mut contents.entries[place];
-            let index = if frame_from_end { entry.frames.len() - 1 } else { 0 };
-            let before: u64 = entry.frames[..index].iter().map(|frame| u64::from(frame.0)).sum();
+        packed.reseal(|contents, rows| {
+            let entry = &contents.entries[blob(contents, Form::Stored)];
+            let index = if frame_from_end { TarEntry::frame_count(entry.size) as usize - 1 } else { 0 };
+            let row = &mut rows[entry.frame as usize + index];
             let mut content = vec![0; entry.content_len(index)];
             content[0] = b'x';
             let new = frame::stored(&content);
-            entry.frames[index] = Frame(new.len() as u32, Hash::of(&new));
+            row.1 = Hash::of(&new);
             let file = fs::File::options().write(true).open(&packed.path).unwrap();
-            file.write_all_at(&new, entry.offset + before).unwrap();
+            file.write_all_at(&new, row.0).unwrap();
         });
         assert!(packed.problems().contains(why), "{}", packed.problems());
     }
@@ -190,12 +196,12 @@ fn a_header_or_padding_that_differs_from_the_index_is_refused() {
 #[test]
 fn too_little_room_is_told_before_anything_is_read() {
     let (mut memory, mut lock) = sample();
-    memory.sizes.insert(lock.files[0].digest.clone(), 1 << 60);
-    lock.files[0].size = 1 << 60;
+    memory.sizes.insert(lock.files[0].digest.clone(), 1 << 50);
+    lock.files[0].size = 1 << 50;
     let dir = tempfile::tempdir().unwrap();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
     let error = write(&plan, &memory, &dir.path().join("B"), PackOptions { level: 3 }, &Silent).unwrap_err();
-    assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 60), "{error}");
+    assert!(matches!(error, Error::Space { needed, .. } if needed > 1 << 50), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -286,12 +292,12 @@ fn a_delta_that_lies_is_refused() {
     ];
     for (why, lie) in lies {
         let packed = packed_delta();
-        packed.reseal(lie);
+        packed.reseal(|contents, _| lie(contents));
         let problems = packed.problems();
         assert!(problems.contains(why), "{why}: {problems}");
     }
     let packed = packed_delta();
-    packed.reseal(|contents| {
+    packed.reseal(|contents, _| {
         contents.omitted.push(config(contents));
         contents.omitted.sort();
     });
@@ -302,12 +308,12 @@ fn a_delta_that_lies_is_refused() {
     );
     // the last entry cut out of the file is one that must be there
     let packed = packed_delta();
-    let bundle = Bundle::open(&packed.path).unwrap();
-    let mut contents = bundle.contents().clone();
+    let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.pop().unwrap();
+    rows.truncate(last.frame as usize);
     contents.omitted.push(Descriptor { digest: last.digest, size: last.size, media_type: last.media_type });
     contents.omitted.sort();
-    packed.seal(&contents, contents.locator, last.offset);
+    packed.seal(contents, &rows, last.offset, false, &[]);
     assert!(packed.problems().contains("only layers and files"), "{}", packed.problems());
 }
 
@@ -331,43 +337,95 @@ fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
 }
 
 #[test]
-fn a_media_type_or_form_that_does_not_follow_from_the_lock_is_refused() {
+fn a_media_type_that_the_lock_does_not_give_is_refused() {
     let packed = packed();
-    packed.reseal(|contents| {
+    packed.reseal(|contents, _| {
         let place = blob(contents, Form::Stored);
         contents.entries[place].media_type = "text/html".into();
     });
-    assert!(packed.problems().contains("its media type or form"), "{}", packed.problems());
+    assert!(packed.problems().contains("its media type"), "{}", packed.problems());
 }
 
 #[test]
-fn what_stands_where_a_signature_may_stand_is_one_or_is_refused() {
+fn a_list_of_signatures_reads_back_or_is_refused() {
     let packed = packed();
-    let bundle = Bundle::open(&packed.path).unwrap();
-    let (locator_at, end, contents) = (bundle.contents().locator, index_at(&bundle), bundle.contents());
-    for (size, why) in
-        [(1, ""), (511, ""), (512, ""), (16 << 10, ""), (0, "this size"), ((16 << 10) + 1, "this size")]
-    {
-        packed.seal_signed(contents, Some(&vec![b'x'; size]), locator_at, end);
-        let problems = packed.problems();
-        assert!(
-            if why.is_empty() { problems.is_empty() } else { problems.contains(why) },
-            "{size}: {problems}"
-        );
-        if why.is_empty() {
-            let bundle = Bundle::open(&packed.path).unwrap();
-            assert_eq!(bundle.signature(), Some(&vec![b'x'; size][..]));
-            assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
-        }
+    let (contents, rows) = packed.opened();
+    let text = |size: usize| format!("-----BEGIN X-----\n{}\n-----END X-----\n", "x".repeat(size));
+    let end = contents.frames.offset;
+    for list in [vec![], vec![text(1)], vec![text(300), text(1), text(300)], vec![text(60 << 10)]] {
+        packed.seal(contents.clone(), &rows, end, false, &list);
+        assert_eq!(packed.problems(), "");
+        let bundle = Bundle::open(&packed.path).unwrap();
+        assert_eq!(bundle.signatures(), list);
+        assert_eq!(bundle.bytes(), fs::metadata(&packed.path).unwrap().len());
     }
-    // an entry with another name has no place there
-    packed.seal_signed(contents, Some(b"x"), locator_at, end);
-    let mut bytes = fs::read(&packed.path).unwrap();
-    let at = bytes.windows(4).rposition(|word| word == b".sig").unwrap();
-    let header = &bytes[at - 22..][..512];
-    assert!(header.starts_with(b"landfall-contents.json.sig"));
-    let other = frame::stored(&header::encode("landfall-contents.json.new", 1));
-    bytes[at - 22 - 13..][..529].copy_from_slice(&other);
-    fs::write(&packed.path, bytes).unwrap();
-    assert!(packed.problems().contains("the bundle must have"), "{}", packed.problems());
+    for (list, why) in [(vec![text(64 << 10)], "longer than"), (vec!["x\n".to_owned()], "no list")] {
+        packed.seal(contents.clone(), &rows, end, false, &list);
+        assert!(packed.problems().contains(why), "{}", packed.problems());
+    }
+}
+
+#[test]
+fn what_another_release_writes_otherwise_is_sound_too() {
+    // another head of the lock, forms that this release would not choose, members and entries that it does not know
+    let (memory, lock) = sample();
+    let packed = packed();
+    packed.reseal(|contents, _| {
+        contents.landfall = "99.0.0".into();
+        contents.options.level = 7;
+    });
+    assert_eq!(packed.problems(), "");
+    let mut plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let text = lock.to_text().replacen("# landfall.lock", "# A newer release's lock", 1);
+    assert_ne!(Digest::sha256(text.as_bytes()), lock.fingerprint());
+    plan.fingerprint = Digest::sha256(text.as_bytes());
+    let mut put = |place: usize, bytes: Vec<u8>| {
+        let entry = &mut plan.entries[place];
+        (entry.descriptor.digest, entry.descriptor.size) = (Digest::sha256(&bytes), bytes.len() as u64);
+        entry.content = ContentSource::Bytes(bytes);
+    };
+    put(2, text.into_bytes());
+    let mut index = LayoutIndex::default();
+    index.add(lock.entries());
+    let index = String::from_utf8(index.to_bytes()).unwrap();
+    put(1, index.replacen("\"annotations\":{", "\"annotations\":{\"later\":\"yes\",", 1).into_bytes());
+    for entry in &mut plan.entries[3..] {
+        entry.form = if entry.form == Form::Stored { Form::Compressed } else { Form::Stored };
+    }
+    write(&plan, &memory, &packed.path, PackOptions { level: 3 }, &Silent).unwrap();
+    assert_eq!(packed.problems(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.lock().unwrap(), lock);
+    assert_eq!(bundle.fingerprint(), &plan.fingerprint);
+}
+
+#[test]
+fn a_bundle_that_no_reader_would_open_is_not_begun() {
+    let (memory, lock) = sample();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let index = IndexBuilder::new(&plan, PackOptions::default());
+    let path = std::path::Path::new("B");
+    index.check_size(path, &Limits::default()).unwrap();
+    let limits = Limits { contents_bytes: 500, ..Limits::default() };
+    assert!(matches!(index.check_size(path, &limits), Err(Error::TooLarge { most: 500, .. })));
+    // what is allowed is as much as the reader takes
+    let written = Bundle::open(&packed().path).unwrap().contents().to_bytes().unwrap().len();
+    let limits = Limits { contents_bytes: written - 1, ..Limits::default() };
+    assert!(index.check_size(path, &limits).is_err());
+}
+
+#[test]
+fn a_pipe_gets_the_same_bytes() {
+    let (memory, lock) = sample();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let (mut out, into) = std::io::pipe().unwrap();
+    let into = fs::File::from(std::os::fd::OwnedFd::from(into));
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let written = write_to(&plan, &memory, into, PackOptions { level: 3 }, None, &Silent).unwrap();
+    let bytes = reader.join().unwrap().unwrap();
+    assert_eq!(written.bytes, bytes.len() as u64);
+    assert!(bytes == fs::read(&packed().path).unwrap());
 }

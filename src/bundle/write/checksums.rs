@@ -28,6 +28,19 @@ pub(crate) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Ve
     files.flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default())).collect()
 }
 
+/// The checksums `text` with this sum of `file` in place of the one that they have.
+pub(crate) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
+    let own = line(hex, file.file_name().unwrap_or_default());
+    // the hex digits are all that may differ; a name that is escaped has a mark before them
+    let from = usize::from(own.first() == Some(&b'\\'));
+    let same = |old: &[u8]| {
+        let others = |line: &[u8]| Some([line.get(..from)?, line.get(from + 64..)?].concat());
+        others(old) == others(&own)
+    };
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    lines.flat_map(|old| if same(old) { own.clone() } else { old.to_vec() }).collect()
+}
+
 /// Writes the checksums, or the signature over them.
 pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);

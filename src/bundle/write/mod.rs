@@ -1,8 +1,9 @@
 //! Writing: a bundle from a store, whole, in volumes, or one volume again; its packaging, and how it is published.
 
+mod add_signature;
 mod checksums;
 pub(crate) mod entries;
-pub(crate) mod fill;
+pub(crate) mod index_builder;
 mod only_volume;
 mod pack;
 mod packaging;
@@ -12,6 +13,7 @@ mod remove;
 pub(crate) mod sign;
 pub(crate) mod volume_writer;
 
+pub use add_signature::add_signature;
 pub(crate) use only_volume::write_volume;
-pub use pack::{PackedBundle, write_packaged};
+pub use pack::{PackedBundle, write_packaged, write_to};
 pub use packaging::Packaging;

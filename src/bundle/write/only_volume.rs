@@ -3,11 +3,11 @@
 //! The contents index says how the bundle was packed, so it must be in the other volumes. Where the lost volume holds
 //! it, the whole bundle must be packed again.
 
-use super::fill::{empty_contents, fill};
+use super::index_builder::IndexBuilder;
+use super::pack::write_all;
 use super::partial_file::room;
 use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
-use crate::bundle::format::contents::Contents;
 use crate::bundle::format::files::{
     base_of, checksums_path, file_name, folder, number_of, partial_path, volume_path,
 };
@@ -68,10 +68,10 @@ pub(crate) fn write_volume(
     let written = File::create(&partial).map_err(failed).and_then(|file| {
         let blobs = StoreFirst { store: blobs, bundle: &bundle, lost: part.clone() };
         let mut writer = VolumeWriter::only(file, part);
-        let landfall = packed.landfall.clone();
-        let contents = Contents { landfall, ..empty_contents(&plan, packed.options) };
-        let sign = |_: &Contents| Ok(bundle.signature().map(<[u8]>::to_vec));
-        let digest = fill(&plan, &blobs, &partial, &mut writer, contents, sign, progress)?;
+        let mut index = IndexBuilder::new(&plan, packed.options);
+        index.contents.landfall.clone_from(&packed.landfall);
+        // signatures are in the last volume, which is here
+        let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
         if digest != *bundle.digest() {
             return Err(cannot(&format!(
                 "landfall {}, which packed the bundle, compressed it otherwise than this landfall {}",
@@ -89,10 +89,7 @@ pub(crate) fn write_volume(
             && hash_file(&partial).map_err(failed)? != expected
         {
             let sums = file_name(&checksums_path(&base));
-            return Err(cannot(&format!(
-                "what came out does not have the SHA-256 that {sums} gives it; a signature that was in it cannot be \
-                 made again, so pack a signed bundle again with --sign"
-            )));
+            return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
         }
         fs::rename(&partial, &path).and_then(|()| File::open(folder(&path))?.sync_all()).map_err(failed)
     });
@@ -121,9 +118,7 @@ impl BlobRead for StoreFirst<'_> {
             return Ok(Some(size));
         }
         let entry = self.bundle.0.place(digest).map(|place| self.bundle.0.entry(place));
-        let there = entry.filter(|entry| {
-            entry.offset + entry.file_len() <= self.lost.start || entry.offset >= self.lost.end
-        });
+        let there = entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
         Ok(there.map(|entry| entry.size))
     }
 

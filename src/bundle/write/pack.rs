@@ -1,20 +1,23 @@
 //! Writing a bundle from a store: into `OUT.partial` beside it, which gets its name when everything is on disk.
 
-use super::fill::{empty_contents, fill};
+use super::entries::Entries;
+use super::index_builder::IndexBuilder;
 use super::packaging::Packaging;
 use super::partial_file::{claim, clear_work, room};
 use super::publish::publish;
 use super::remove::remove_volumes;
-use super::sign::sign;
+use super::sign::sign_index;
 use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
-use crate::bundle::format::contents::{Contents, PackOptions};
+use crate::bundle::format::contents::PackOptions;
 use crate::bundle::format::files::MAX_VOLUMES;
 use crate::bundle::format::volume_size::VolumeSize;
+use crate::bundle::pipeline;
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::content::BlobRead;
-use crate::model::Digest;
+use crate::model::{Digest, Limits};
 use crate::report::Progress;
+use crate::sign::Signer;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,6 +63,8 @@ pub fn write_packaged(
     let failed = |source| Error::Write { path: out.into(), source };
     // what an unfinished `pull --bundle` left belongs to the file's old content
     file.set_len(0).and_then(|()| clear_work(&partial)).map_err(failed)?;
+    let index = IndexBuilder::new(plan, options);
+    index.check_size(out, &Limits::default())?;
     let write = |flush| {
         // volumes lie beside the file, which then is but a lock
         let mut out = match packaging.volume_size {
@@ -67,9 +72,8 @@ pub fn write_packaged(
             Some(size) => VolumeWriter::volumes(&partial, size.0, flush).map_err(failed)?,
         };
         out.expect(plan.stored_bytes());
-        let signer = packaging.signer.as_deref();
-        let sign = |contents: &Contents| signer.map(|signer| sign(signer, contents, &partial)).transpose();
-        let digest = fill(plan, blobs, &partial, &mut out, empty_contents(plan, options), sign, progress)?;
+        let digest =
+            write_all(plan, blobs, index, &partial, &mut out, packaging.signer.as_deref(), progress)?;
         out.close();
         match (out.smallest(), packaging.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => {
@@ -82,16 +86,17 @@ pub fn write_packaged(
         room(plan.needed_bytes(), out)?;
         let tools = packaging.tools(out)?;
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-        let filled = flushing(write);
+        let written = flushing(write);
         progress.end();
-        filled.and_then(|((digest, filled), flushed)| {
+        written.and_then(|((digest, written), flushed)| {
+            let bytes = written.end;
             let publish = || {
                 flushed?;
-                filled.sync()?;
-                publish(&partial, out, &filled.sums()?, &tools, packaging.signer.as_deref())
+                written.sync()?;
+                publish(&partial, out, &written.sums(), &tools, packaging.signer.as_deref())
             };
             let (files, beside) = publish().map_err(failed)?;
-            Ok(PackedBundle { digest, bytes: filled.end, files, beside })
+            Ok(PackedBundle { digest, bytes, files, beside })
         })
     });
     if result.is_err() {
@@ -100,6 +105,51 @@ pub fn write_packaged(
         let _ = fs::remove_file(&partial);
     }
     result
+}
+
+/// Writes the bundle to `out`, a pipe or a file from where it stands, in one pass. `signer` signs it.
+///
+/// # Errors
+/// As [`write_packaged`], but for what is about files beside it.
+pub fn write_to(
+    plan: &PackPlan,
+    blobs: &dyn BlobRead,
+    out: File,
+    options: PackOptions,
+    signer: Option<&Signer>,
+    progress: &dyn Progress,
+) -> Result<PackedBundle, Error> {
+    let path = Path::new("-");
+    let index = IndexBuilder::new(plan, options);
+    index.check_size(path, &Limits::default())?;
+    let mut out = VolumeWriter::stream(out);
+    progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
+    let digest = write_all(plan, blobs, index, path, &mut out, signer, progress);
+    progress.end();
+    Ok(PackedBundle { digest: digest?, bytes: out.end, files: Vec::new(), beside: Vec::new() })
+}
+
+/// Writes all of the bundle of `plan` to `out`, which is at `path`. Returns the bundle digest.
+pub(super) fn write_all(
+    plan: &PackPlan,
+    blobs: &dyn BlobRead,
+    mut index: IndexBuilder,
+    path: &Path,
+    out: &mut VolumeWriter,
+    signer: Option<&Signer>,
+    progress: &dyn Progress,
+) -> Result<Digest, Error> {
+    let level = index.contents.options.level;
+    let entries = Entries { plan, blobs, level, depth: pipeline::DEPTH, path, progress };
+    entries.append(0..plan.entries.len(), out, |place, offset, frames| {
+        index.record(place, offset, &frames);
+        Ok(())
+    })?;
+    let digest = index.finish(out, path, |index| {
+        signer.map(|signer| sign_index(signer, index, path)).into_iter().collect()
+    })?;
+    plan.items.iter().for_each(|item| progress.item(&item.name));
+    Ok(digest)
 }
 
 /// Runs `work` beside a thread that syncs the files which it receives to disk. So progress is honest on a slow

@@ -4,7 +4,7 @@ use super::checksums;
 use super::packaging::Tool;
 use super::remove::{remove_other_form, remove_volumes};
 use crate::bundle::format::files::{checksums_path, folder, signature_path, volume_path};
-use crate::bundle::format::names::NAMESPACE;
+use crate::bundle::format::names::SUMS_NAMESPACE;
 use crate::bundle::read::checksums::{hash_file, read as listed};
 use crate::sign::Signer;
 use std::fs::{self, File};
@@ -35,7 +35,7 @@ pub(crate) fn publish(
     let mut beside: Vec<_> = tools.iter().map(|tool| (tool.path.clone(), tool.sum.clone())).collect();
     let has_sums = is_split || !tools.is_empty();
     let sums = has_sums.then(|| checksums::text(files.iter().chain(&beside)));
-    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(NAMESPACE, text));
+    let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(SUMS_NAMESPACE, text));
     // while nothing has its name yet
     let signature = signing.transpose().map_err(io::Error::other)?;
     // those of an older bundle would call this one damaged

@@ -1,12 +1,11 @@
-//! The writer of a bundle's bytes: into one file, into volumes that are cut at frame edges, each as long as its size
-//! allows, or into one volume alone.
+//! The writer of a bundle's bytes, in one pass: into one file, a pipe, volumes that are cut at frame edges, each as long as
+//! its size allows, or one volume alone.
 
 use crate::bundle::format::files::{MAX_VOLUMES, volume_path};
 use crate::bundle::format::frame;
-use crate::bundle::read::checksums::hash_file;
 use crate::model::{Algorithm, Hasher};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,9 @@ use std::sync::mpsc::SyncSender;
 
 /// How many bytes are written before they are synced to disk.
 const FLUSH: u64 = 16 << 20;
+/// How many bytes the last volume keeps free for the end of the tar, the signatures and the footer, so that signatures
+/// can be added later.
+const TAIL: u64 = 4 << 10;
 
 /// Where the frames of a bundle are written, one after the other.
 pub(crate) struct VolumeWriter {
@@ -31,6 +33,8 @@ pub(crate) struct VolumeWriter {
 enum Target {
     /// The file has the whole bundle.
     Whole,
+    /// The file is a pipe, or a file that is written like one.
+    Stream,
     /// The file is the last volume so far.
     Volumes(Box<Volumes>),
     /// The file is one volume, which ends here; the bytes of others are dropped.
@@ -42,8 +46,8 @@ struct Volumes {
     base: PathBuf,
     size: u64,
     starts: Vec<u64>,
-    /// The checksum of each volume that is full, in hex; `None` where it was overwritten since.
-    sums: Vec<Option<String>>,
+    /// The checksum of each volume that is full, in hex.
+    sums: Vec<String>,
     hasher: Hasher,
     /// Lengths of what cannot be cut.
     units: Vec<u64>,
@@ -56,6 +60,11 @@ impl VolumeWriter {
     /// on disk yet.
     pub(crate) fn file(file: Arc<File>, end: u64, flush: Option<SyncSender<Arc<File>>>) -> VolumeWriter {
         VolumeWriter { end, file, start: 0, flush, flushed: end, target: Target::Whole }
+    }
+
+    /// Writes to a pipe, or to a file from where it stands.
+    pub(crate) fn stream(file: File) -> VolumeWriter {
+        VolumeWriter { target: Target::Stream, ..VolumeWriter::file(file.into(), 0, None) }
     }
 
     /// Begins volumes of `base` that have at most `size` bytes.
@@ -89,24 +98,40 @@ impl VolumeWriter {
 
     /// Appends frames. A volume ends before one of them.
     pub(crate) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
-        if matches!(self.target, Target::Whole) {
+        if matches!(self.target, Target::Whole | Target::Stream) {
             return self.write(frames);
         }
         let mut rest = frames;
         while !rest.is_empty() {
             let (frame, later) = frame::split(rest).unwrap_or((rest, &[]));
-            if self.takes(frame.len() as u64)? {
-                self.write(frame)?;
-            } else {
-                self.end += frame.len() as u64;
-            }
+            self.append_unit(frame, frame.len() as u64)?;
             rest = later;
         }
         Ok(())
     }
 
+    /// Appends the end of the tar, and after it signatures and footer. They lie in one volume, which keeps room for more
+    /// signatures.
+    pub(crate) fn append_tail(&mut self, tar_end: &[u8], tail: &[u8]) -> io::Result<()> {
+        let tail = [tar_end, tail].concat();
+        self.append_unit(&tail, (tail.len() as u64).max(TAIL))
+    }
+
+    /// Appends bytes that no volume cuts, with room for `room` bytes.
+    fn append_unit(&mut self, bytes: &[u8], room: u64) -> io::Result<()> {
+        if self.takes(bytes.len() as u64, room)? {
+            self.write(bytes)
+        } else {
+            self.end += bytes.len() as u64;
+            Ok(())
+        }
+    }
+
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, self.end - self.start)?;
+        match self.target {
+            Target::Stream => (&*self.file).write_all(bytes)?,
+            _ => self.file.write_all_at(bytes, self.end - self.start)?,
+        }
         if let Target::Volumes(volumes) = &mut self.target {
             volumes.hasher.update(bytes);
         }
@@ -125,10 +150,10 @@ impl VolumeWriter {
         }
     }
 
-    /// Whether the next frame, of this length, is written. Begins another volume if it does not fit into this one.
-    fn takes(&mut self, length: u64) -> io::Result<bool> {
+    /// Whether the next unit, of this length, is written. Begins another volume if this one has no `room` for it.
+    fn takes(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
-            Target::Whole => return Ok(true),
+            Target::Whole | Target::Stream => return Ok(true),
             Target::Only { end, cuts_frame } => {
                 let next = self.end + length;
                 let inside = self.end >= self.start && next <= *end;
@@ -137,48 +162,19 @@ impl VolumeWriter {
             }
             Target::Volumes(volumes) => volumes,
         };
-        volumes.units.push(length);
-        let is_full = self.end - self.start + length > volumes.size;
-        volumes.counting |= length > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
+        volumes.units.push(room);
+        let is_full = self.end - self.start + room > volumes.size;
+        volumes.counting |= room > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
         let takes = !volumes.counting;
         if is_full && takes {
             let hasher = std::mem::replace(&mut volumes.hasher, Hasher::new(Algorithm::Sha256));
-            volumes.sums.push(Some(hasher.finish().hex()));
+            volumes.sums.push(hasher.finish().hex());
             volumes.starts.push(self.end);
             let next = File::create(volume_path(&volumes.base, volumes.starts.len()))?;
             self.flush();
             (self.file, self.start) = (Arc::new(next), self.end);
         }
         Ok(takes)
-    }
-
-    /// Writes `bytes` over what was appended at `at`.
-    pub(crate) fn overwrite(&mut self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
-        let volumes = match &mut self.target {
-            Target::Whole => return self.file.write_all_at(bytes, at),
-            Target::Only { end, .. } => {
-                let (from, to) = (at.max(self.start), (at + bytes.len() as u64).min(*end));
-                if from >= to {
-                    return Ok(());
-                }
-                let kept = &bytes[(from - at) as usize..(to - at) as usize];
-                return self.file.write_all_at(kept, from - self.start);
-            }
-            Target::Volumes(volumes) if volumes.counting => return Ok(()),
-            Target::Volumes(volumes) => volumes,
-        };
-        volumes.sums.resize(volumes.starts.len(), None);
-        while !bytes.is_empty() {
-            let index = volumes.starts.partition_point(|start| *start <= at) - 1;
-            let left = volumes.starts.get(index + 1).map_or(u64::MAX, |end| end - at);
-            let (now, later) = bytes.split_at(left.min(bytes.len() as u64) as usize);
-            let file = File::options().write(true).open(volume_path(&volumes.base, index + 1))?;
-            file.write_all_at(now, at - volumes.starts[index])?;
-            file.sync_all()?;
-            volumes.sums[index] = None;
-            (bytes, at) = (later, at + now.len() as u64);
-        }
-        Ok(())
     }
 
     /// Whether a frame lies over the edge of the one volume that is kept.
@@ -197,13 +193,15 @@ impl VolumeWriter {
     }
 
     /// The SHA-256 of each volume in hex; nothing where there is one file.
-    pub(crate) fn sums(&self) -> io::Result<Vec<String>> {
-        let Target::Volumes(volumes) = &self.target else { return Ok(Vec::new()) };
-        let sum = |index: usize| match volumes.sums.get(index) {
-            Some(Some(sum)) => Ok(sum.clone()),
-            _ => hash_file(&volume_path(&volumes.base, index + 1)),
-        };
-        (0..volumes.starts.len()).map(sum).collect()
+    pub(crate) fn sums(self) -> Vec<String> {
+        match self.target {
+            Target::Volumes(volumes) => {
+                let Volumes { mut sums, hasher, .. } = *volumes;
+                sums.push(hasher.finish().hex());
+                sums
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The smallest size of volumes that fits, where this one has turned out too small.
@@ -252,29 +250,29 @@ mod tests {
     }
 
     #[test]
-    fn volumes_end_at_frames_and_what_is_put_back_may_lie_in_two() {
+    fn volumes_end_at_frames_and_the_last_has_room_for_signatures() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("B.partial");
         let (flush, _flushed) = sync_channel(100);
-        let mut out = VolumeWriter::volumes(&base, 64, flush).unwrap();
+        let size = TAIL + 10;
+        let mut out = VolumeWriter::volumes(&base, size, flush).unwrap();
         let frames: Vec<Vec<u8>> =
-            [10, 20, 30, 5].iter().map(|len| frame::stored(&vec![b'x'; *len])).collect();
+            [3000, 1000, 1000, 10].iter().map(|len| frame::stored(&vec![b'x'; *len])).collect();
         out.append(&frames.concat()).unwrap();
-        let mut bytes = frames.concat();
-        assert_eq!(out.end, bytes.len() as u64);
-        out.overwrite(b"0123456789", 60).unwrap();
-        bytes[60..70].copy_from_slice(b"0123456789");
+        out.append_tail(b"end", b"tail").unwrap();
+        let bytes = [&frames.concat()[..], b"endtail"].concat();
+        assert_eq!((out.end, out.smallest()), (bytes.len() as u64, None));
+        let sums = out.sums();
         let files: Vec<_> = (1..=3).map(|number| fs::read(volume_path(&base, number)).unwrap()).collect();
-        assert_eq!(files.iter().map(Vec::len).collect::<Vec<_>>(), [27 + 37, 47, 22]);
+        assert_eq!(files.iter().map(Vec::len).collect::<Vec<_>>(), [3017 + 1017, 1017 + 27, 7]);
         assert_eq!(files.concat(), bytes);
-        let sums = out.sums().unwrap();
-        for (file, sum) in files.iter().zip(&sums) {
-            assert_eq!(*sum, crate::model::Digest::sha256(file).hex());
-        }
-        assert_eq!((sums.len(), out.smallest()), (3, None));
+        let expected: Vec<_> = files.iter().map(|file| crate::model::Digest::sha256(file).hex()).collect();
+        assert_eq!(sums, expected);
         // a frame that is longer than a volume may be
+        let (flush, _flushed) = sync_channel(100);
+        let mut out = VolumeWriter::volumes(&base, 64, flush).unwrap();
         out.append(&frame::stored(&[0; 100])).unwrap();
-        assert_eq!((out.smallest(), out.end), (Some(117), 133 + 117));
+        assert_eq!((out.smallest(), out.end), (Some(117), 117));
         assert!(!volume_path(&base, 4).exists());
     }
 }

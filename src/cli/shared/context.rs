@@ -87,6 +87,12 @@ impl Context {
         Ok(crate::config::mapping(target, self.site.as_ref()))
     }
 
+    /// The site's receipt, where it names one.
+    pub(crate) fn site_receipt(&self) -> Option<PathBuf> {
+        let site = self.site.as_ref()?;
+        Some(site.resolve(site.receipt.as_ref()?))
+    }
+
     /// The site's `registry.address`, where there is one.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use crate::model::{Mapping, Target};
 use crate::push::{Options, ProblemKind, PushError, Pushed};
 use crate::report::{Item, Report, Side, Status};
 use clap::Args;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub(crate) struct Delivery {
     recheck: bool,
     /// Write down what stands at the registry afterwards; implies --recheck
     #[arg(long, value_name = "FILE")]
-    receipt: Option<PathBuf>,
+    pub(crate) receipt: Option<PathBuf>,
     /// Make the Harbor projects that are missing (private ones)
     #[arg(long)]
     create_projects: bool,
@@ -54,12 +55,13 @@ impl Delivery {
     }
 
     /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was approved, where
-    /// there is one.
+    /// there is one; `series` is for the receipts.
     pub(crate) async fn run(
         &self,
         context: &Context,
         client: &Client,
         fingerprint: Option<&Digest>,
+        series: BTreeMap<String, u64>,
         mapping: &Mapping,
         delivering: impl Future<Output = Result<Pushed, PushError>>,
     ) -> Result<Outcome, Failure> {
@@ -86,7 +88,10 @@ impl Delivery {
         if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned) {
             outcome.exit = Exit::Partial;
         }
-        if let Some(path) = self.receipt.as_ref().filter(|_| !self.dry_run) {
+        pushed.receipt.series = series;
+        let receipts: BTreeSet<PathBuf> =
+            self.receipt.clone().into_iter().chain(context.site_receipt()).collect();
+        for path in receipts.iter().filter(|_| !self.dry_run) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
             if let Err(error) = std::fs::write(path, text) {
                 let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());

@@ -179,8 +179,9 @@ impl From<bundle::Error> for Failure {
             | Error::VolumeLock { .. }
             | Error::Newer { .. }
             | Error::NotSigned { .. }
+            | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
-            Error::VolumeSize { .. } | Error::Tool { .. } => Failure::usage(message),
+            Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
@@ -291,7 +292,7 @@ impl From<PushError> for Failure {
 
 /// Whether the account that the user names for a registry cannot be read.
 fn is_setting(error: &crate::http::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|source| source.is::<CredentialError>())
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<CredentialError>)
 }
 
 /// Prints what there is to print and gives the process's exit code.

@@ -5,6 +5,7 @@ pub(super) mod carried;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
+pub(super) mod exported;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
@@ -18,6 +19,7 @@ pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod stdout;
 pub(super) mod summary;
+pub(super) mod taken;
 pub(super) mod unified_diff;
 pub(super) mod wishes;
 

@@ -3,8 +3,9 @@
 
 use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
 use crate::cli::shared::listing::lines;
+use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
-use crate::lockfile::Lock;
+use crate::lockfile::LockError;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
 use serde_json::{Value, json};
@@ -15,12 +16,14 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Demands<'a> {
     /// Its digest or its lock's fingerprint is one of these, where there are any.
     pub(crate) expect: &'a [Digest],
-    /// It was packed from this lock.
-    pub(crate) lock: Option<&'a Lock>,
+    /// It was packed from this lock: [`lock_fingerprints`] of it.
+    pub(crate) lock: &'a [Digest],
     /// One of this file signed it. Without it, the site's file counts.
     pub(crate) signers: Option<&'a Path>,
     /// It may say of itself that items are missing.
     pub(crate) allow_partial: bool,
+    /// What was taken before: an older bundle of a series is refused.
+    pub(crate) taken: Option<&'a Taken>,
 }
 
 /// A bundle that is taken.
@@ -28,7 +31,7 @@ pub(crate) struct Carried {
     path: PathBuf,
     pub(crate) bundle: Bundle,
     /// Who signed it, where that was asked for.
-    pub(crate) signed_by: Option<SignedBy>,
+    pub(crate) signed_by: Option<Vec<SignedBy>>,
 }
 
 /// Opens the bundle at `path`.
@@ -40,29 +43,49 @@ pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Res
         .map_err(|error| input_file::no_bundle(path, name_bad_volumes(error, path, &*context.progress)))?;
     let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
+    if let Some(taken) = demands.taken {
+        taken.check(&bundle, path)?;
+    }
     if !demands.allow_partial {
         refuse_partial(&bundle, path)?;
     }
     Ok(Carried { path: path.into(), bundle, signed_by })
 }
 
+/// The fingerprints that the lock at `path` may have in a bundle: of its text as this release writes it, and of its
+/// bytes as they are, which another release wrote and packed.
+///
+/// # Errors
+/// When it is no lock.
+pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Failure> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let lock = input_file::lock(path)?;
+    let bytes = std::fs::read(path).map_err(|source| LockError::Open { path: path.into(), source })?;
+    Ok(vec![lock.fingerprint(), Digest::sha256(&bytes)])
+}
+
 /// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where nobody is named.
 ///
 /// # Errors
-/// When nobody of these did (exit 4), or the file cannot be read.
+/// When too few of these did (exit 4), or the file cannot be read.
 pub(crate) fn signed_by(
     context: &Context,
     bundle: &Bundle,
     signers: Option<&Path>,
-) -> Result<Option<SignedBy>, Failure> {
-    let site = || context.site.as_ref().and_then(|site| Some(site.resolve(site.signers.as_ref()?)));
-    let Some(file) = signers.map(Path::to_path_buf).or_else(site) else { return Ok(None) };
-    if bundle.signature().is_none() {
+) -> Result<Option<Vec<SignedBy>>, Failure> {
+    let site = || {
+        let site = context.site.as_ref()?;
+        let (file, at_least) = site.signers.as_ref()?.rule();
+        Some((site.resolve(file), at_least))
+    };
+    let rule = signers.map(|file| (file.to_path_buf(), 1)).or_else(site);
+    let Some((file, at_least)) = rule else { return Ok(None) };
+    if bundle.signatures().is_empty() {
         return Err(bundle::Error::NotSigned { path: bundle.path().into() }.into());
     }
     let allowed = AllowedSigners::load(&file)?;
     allowed.notes().iter().for_each(|note| context.progress.note(note));
-    Ok(Some(bundle.signed_by(&allowed, jiff::Timestamp::now())?))
+    Ok(Some(bundle.signed_by(&allowed, at_least, jiff::Timestamp::now())?))
 }
 
 /// Whether it is the bundle that was asked for.
@@ -76,7 +99,7 @@ fn approved(bundle: &Bundle, path: &Path, demands: &Demands<'_>) -> Result<(), F
             expected.join("\n                    ")
         )));
     }
-    match demands.lock.map(Lock::fingerprint).filter(|wanted| wanted != fingerprint) {
+    match demands.lock.first().filter(|_| !demands.lock.contains(fingerprint)) {
         Some(wanted) => Err(Failure::refused(format!(
             "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
         ))),
@@ -104,19 +127,22 @@ pub(crate) fn lacks(bundle: &Bundle) -> Vec<String> {
 impl Carried {
     /// The member `bundle` of reports.
     pub(crate) fn told(&self) -> Value {
-        told(&self.path, &self.bundle, self.signed_by.as_ref())
+        told(&self.path, &self.bundle, self.signed_by.as_deref())
     }
 }
 
-/// The member `bundle` of reports. `signer` is there only where the signature was checked.
-pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&SignedBy>) -> Value {
-    let signer = signed_by.map(|SignedBy { principals, key }| {
-        json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()})
-    });
+/// The member `bundle` of reports. `signer` and `signers` are there only where the signatures were checked; `signer` is
+/// the first of them.
+pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[SignedBy]>) -> Value {
+    let signer = |SignedBy { principals, key }: &SignedBy| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
+    let signers: Option<Vec<Value>> = signed_by.map(|all| all.iter().map(signer).collect());
+    let serial = bundle.serial();
     json!({
         "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
         "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(),
-        "signed": bundle.signature().is_some(),
-        "signer": signer,
+        "signed": !bundle.signatures().is_empty(),
+        "signer": signers.as_ref().and_then(|all| all.first()), "signers": signers,
+        "series": serial.as_ref().map(|serial| &serial.series),
+        "serial": serial.as_ref().map(|serial| serial.number),
     })
 }

@@ -2,12 +2,13 @@
 
 use super::listing::{count, lines, table};
 use super::{Exit, Failure, Outcome};
-use crate::bundle::{PackPlan, PackedBundle};
+use crate::bundle::{PackPlan, PackedBundle, Serial};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::model::human_size;
 use crate::report::{Item, Report, Status, escape};
 use crate::sign::{PublicKey, Signer};
+use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,34 @@ use std::sync::Arc;
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
     let agent = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
     Ok(key.map(|key| Signer::load(key, agent.as_deref())).transpose()?.map(Arc::new))
+}
+
+/// The place of a bundle among those that a site takes one after the other.
+#[derive(Args)]
+pub(crate) struct SerialFlags {
+    /// Give the bundle this number in its series: a site that took a later one refuses it
+    #[arg(long, value_name = "N")]
+    serial: Option<u64>,
+    /// The name of the series [default: metadata.name of the manifest]
+    #[arg(long, value_name = "NAME", requires = "serial")]
+    series: Option<String>,
+}
+
+impl SerialFlags {
+    /// The place of the bundle of `lock`, where one is given.
+    ///
+    /// # Errors
+    /// When there is a number and no name (exit 2).
+    pub(crate) fn of(&self, lock: &Lock) -> Result<Option<Serial>, Failure> {
+        let Some(number) = self.serial else { return Ok(None) };
+        let series = self.series.clone().or_else(|| lock.name.clone()).ok_or_else(|| {
+            Failure::usage(
+                "--serial needs a name for the series: add --series NAME, or give the manifest a metadata.name and lock \
+                 it again (of several manifests, all with the same name)",
+            )
+        })?;
+        Ok(Some(Serial { series, number }))
+    }
 }
 
 /// What would be made, and how much room it needs; `more` lines about it.
@@ -33,34 +62,41 @@ pub(crate) fn dry_run(plan: &PackPlan, out: &Path, mut report: Report, more: &st
     outcome(plan, report, &text)
 }
 
-/// The member `bundle` of a report; `key` signed it.
+/// The member `bundle` of a report; `keys` signed it.
 pub(crate) fn bundle_member(
     plan: &PackPlan,
     out: &Path,
     written: &PackedBundle,
-    key: Option<&PublicKey>,
+    keys: &[PublicKey],
 ) -> serde_json::Value {
+    let signer = |key: &PublicKey| json!({"key": key.fingerprint(), "type": key.kind()});
     let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
         "bases": plan.bases, "omitted": plan.omitted,
         "files": paths(&written.files), "beside": paths(&written.beside),
-        "signed": key.is_some(),
-        "signer": key.map(|key| json!({"key": key.fingerprint(), "type": key.kind()})),
+        "signed": !keys.is_empty(),
+        "signer": keys.first().map(signer), "signers": keys.iter().map(signer).collect::<Vec<_>>(),
+        "series": plan.serial.as_ref().map(|serial| &serial.series),
+        "serial": plan.serial.as_ref().map(|serial| serial.number),
     })
 }
 
 /// The lines about a bundle that was made.
 pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
+    let serial = plan.serial.as_ref();
+    let serial =
+        serial.map(|serial| format!("  series            {}, number {}\n", serial.series, serial.number));
     format!(
-        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n",
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
         written.digest,
         plan.fingerprint,
         human_size(written.bytes),
         written.bytes as f64 / content.max(1) as f64,
         human_size(content),
+        serial.unwrap_or_default(),
     )
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let (old, new) = (held(context, &self.old)?, held(context, &self.new)?);
+        let ((old, from), (new, to)) = (held(context, &self.old)?, held(context, &self.new)?);
         let (old_entries, entries) = (old.entries(), new.entries());
         let had: HashSet<&Digest> = unique(&old_entries).into_keys().collect();
         let news = |entries: &[Entry]| {
@@ -50,7 +50,6 @@ impl Diff {
         }
         let (count, bytes) = news(&entries);
         let all: u64 = unique(&entries).values().sum();
-        let (from, to) = (old.fingerprint(), new.fingerprint());
         text += &format!(
             "{}; {} with {} are new, of {} in all\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n",
             count_of(changes.len(), "change"),
@@ -69,14 +68,17 @@ impl Diff {
     }
 }
 
-/// The lock, or what a bundle holds of its lock.
-fn held(context: &Context, path: &Path) -> Result<Lock, Failure> {
+/// The lock, or what a bundle holds of its lock; and the fingerprint of the whole lock.
+fn held(context: &Context, path: &Path) -> Result<(Lock, Digest), Failure> {
     match Given::open(path)? {
         Given::Bundle(bundle) => {
             open_bundle::signed_by(context, &bundle, None)?;
-            Ok(bundle.held()?)
+            Ok((bundle.held()?, bundle.fingerprint().clone()))
         }
-        Given::Lock(lock) => Ok(lock),
+        Given::Lock(lock) => {
+            let fingerprint = lock.fingerprint();
+            Ok((lock, fingerprint))
+        }
         Given::Receipt(_) => {
             let path = path.display();
             Err(Failure::usage(format!("{path} is the receipt of a push; diff compares bundles and locks")))

@@ -48,14 +48,17 @@ impl Ls {
         let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
         let listed: String = items.iter().map(|item| line(item, &platforms_of(&item.name))).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
-        let fingerprint = lock.fingerprint();
+        let fingerprint = match &bundle {
+            Some(bundle) => bundle.fingerprint().clone(),
+            None => lock.fingerprint(),
+        };
         let mut extra = json!({"lock": fingerprint, "platforms": platforms});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
-            extra["bundle"] = open_bundle::told(&self.file, bundle, signed_by.as_ref());
-            text.extend(signed_by.map(|by| format!("signed by         {} ({})\n", by.principals, by.key)));
+            extra["bundle"] = open_bundle::told(&self.file, bundle, signed_by.as_deref());
+            text.extend(signed_by.iter().flatten().map(|by| format!("signed by         {by}\n")));
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
         // what the bundle lacks is among the unresolved ones

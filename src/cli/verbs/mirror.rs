@@ -1,6 +1,7 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::Keep;
 use crate::lock::Locked;
@@ -29,6 +30,7 @@ pub(crate) struct Mirror {
 impl Mirror {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
+        let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
             Some(input_file::manifests(&self.manifests, &self.platforms)?)
@@ -57,7 +59,8 @@ impl Mirror {
                 }
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
-            Box::pin(self.delivery.run(context, &client, None, &mapping, mirroring)).await
+            let series = taken.after(None);
+            Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await
         })
     }
 }

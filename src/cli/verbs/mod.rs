@@ -20,4 +20,5 @@ pub(super) mod render;
 pub(super) mod rewrite;
 pub(super) mod schema;
 pub(super) mod serve;
+pub(super) mod sign;
 pub(super) mod verify;

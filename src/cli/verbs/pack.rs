@@ -4,9 +4,9 @@ use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, Volume
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::{count, count_of};
 use crate::cli::shared::packed::{
-    bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
+    SerialFlags, bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
 };
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode, input_file};
 use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
 use crate::lockfile::FILE_NAME;
@@ -16,6 +16,9 @@ use crate::sign::PublicKey;
 use crate::store::Disk;
 use clap::Args;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,8 +28,8 @@ pub(crate) struct Pack {
     /// The lock [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The bundle to write
-    #[arg(short, long, value_name = "BUNDLE", required_unless_present = "like")]
+    /// The bundle to write; - writes it to stdout, in one pass
+    #[arg(short, long, value_name = "BUNDLE|-", required_unless_present = "like")]
     out: Option<PathBuf>,
     /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
@@ -44,6 +47,8 @@ pub(crate) struct Pack {
     /// SSH agent holds
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
+    #[command(flatten)]
+    serial: SerialFlags,
     #[command(flatten)]
     like: Like,
     /// Pack what is there where something is missing; the bundle says what it lacks
@@ -66,11 +71,13 @@ impl Pack {
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
+        let stdout = if out == Path::new("-") && !self.dry_run { Some(self.stdout(context)?) } else { None };
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 held(&store, stored_once(lock.each_entry()), false, &*progress)?;
-                let plan = PackPlan::since(&lock, &store, &bases, today())?;
+                let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
+                plan.serial = self.serial.of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -81,18 +88,48 @@ impl Pack {
                     return Ok(dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
                 }
                 let options = PackOptions { level: self.level };
-                let written = bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?;
+                let to_stdout = stdout.is_some();
+                let written = match stdout {
+                    Some(stdout) => {
+                        let signer = packaging.signer.as_deref();
+                        bundle::write_to(&plan, &store, stdout, options, signer, &*progress)?
+                    }
+                    None => bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?,
+                };
                 if self.volume_size.is_some() && out.is_file() {
                     progress.note(&format!(
                         "note: there is a file {} too, and commands that are given this name read it, not the volumes",
                         out.display()
                     ));
                 }
-                let key = packaging.signer.as_ref().map(|signer| signer.key());
-                Ok(self.done(&plan, &out, &written, key, report(Status::Done)))
+                let keys: Vec<_> = packaging.signer.iter().map(|signer| signer.key().clone()).collect();
+                let mut outcome = self.done(&plan, &out, &written, &keys, report(Status::Done));
+                if to_stdout {
+                    // the bundle is there
+                    progress.note(std::mem::take(&mut outcome.text).trim_end());
+                }
+                Ok(outcome)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
+    }
+
+    /// The pipe or file that stdout is.
+    fn stdout(&self, context: &Context) -> Result<File, Failure> {
+        let wrong = |why: &str| Failure::usage(format!("-o - writes the bundle to stdout: {why}"));
+        if self.volume_size.is_some() || !self.include_self.is_empty() {
+            return Err(wrong("there are no volumes and no programs beside it; name a file with -o"));
+        }
+        if context.global.output == OutputMode::Json {
+            return Err(wrong("the JSON document goes to a file with --report FILE"));
+        }
+        if io::stdout().is_terminal() {
+            return Err(wrong("send it to a pipe or a file, not to a terminal"));
+        }
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        stdout
+            .map(File::from)
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot use stdout: {error}")))
     }
 
     /// The programs to put beside the bundle.
@@ -134,13 +171,13 @@ impl Pack {
         plan: &PackPlan,
         out: &Path,
         written: &PackedBundle,
-        key: Option<&PublicKey>,
+        keys: &[PublicKey],
         mut report: Report,
     ) -> Outcome {
-        report.extra.insert("bundle".into(), bundle_member(plan, out, written, key));
+        report.extra.insert("bundle".into(), bundle_member(plan, out, written, keys));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &bundle_lines(plan, written);
-        text.extend(key.map(|key| format!("  signed by         {key}\n")));
+        text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));

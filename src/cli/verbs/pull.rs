@@ -2,7 +2,7 @@
 
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::packed;
+use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::summary::{failed_count, item_lines};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
@@ -34,6 +34,8 @@ pub(crate) struct Pull {
     /// Sign the bundle, as `pack --sign`
     #[arg(long, value_name = "KEY", requires = "bundle")]
     sign: Option<String>,
+    #[command(flatten)]
+    serial: SerialFlags,
     /// Hash everything in the store again, whatever its journal says
     #[arg(long)]
     rehash: bool,
@@ -65,7 +67,9 @@ impl Pull {
     }
 
     fn to_bundle(&self, context: &Context, lock: &Lock, dir: &Path, out: &Path) -> Result<Outcome, Failure> {
-        let plan = Arc::new(PackPlan::wanted(lock, today()));
+        let mut plan = PackPlan::wanted(lock, today());
+        plan.serial = self.serial.of(lock)?;
+        let plan = Arc::new(plan);
         if let Err(error) = plan.check_whole() {
             let report = Box::new(packed::pack_report(lock, &plan, Status::Skipped));
             return Err(Failure { report, ..error.into() });
@@ -79,14 +83,14 @@ impl Pull {
             let client = context.client()?;
             let pack = PackOptions { level: self.level };
             let options = BundleOptions { store, pack, signer, rehash: self.rehash };
-            let PulledBundle { items, packed, key } = client.pull_bundle(lock, plan.clone(), out, options).await?;
+            let PulledBundle { items, packed, keys } = client.pull_bundle(lock, plan.clone(), out, options).await?;
             let mut report = client.report(items);
             let mut text = text(&report, out);
             match packed {
                 Some(written) => {
                     text += &packed::bundle_lines(&plan, &written);
-                    text.extend(key.iter().map(|key| format!("  signed by         {key}\n")));
-                    report.extra.insert("bundle".into(), packed::bundle_member(&plan, out, &written, key.as_ref()));
+                    text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
+                    report.extra.insert("bundle".into(), packed::bundle_member(&plan, out, &written, &keys));
                 }
                 None => {
                     let out = out.display();

@@ -1,8 +1,10 @@
 //! `landfall push`.
 
+use crate::bundle::Serial;
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
@@ -35,6 +37,9 @@ pub(crate) struct Push {
     /// Take a bundle that says of itself that items are missing
     #[arg(long)]
     allow_partial: bool,
+    /// Take a bundle that is older than the last one of its series, as the receipt has it
+    #[arg(long)]
+    allow_older: bool,
     #[command(flatten)]
     delivery: Delivery,
 }
@@ -49,20 +54,24 @@ struct Load {
     fingerprint: Digest,
     /// The bundle, for the report.
     bundle: Option<Value>,
+    /// Its series and number.
+    serial: Option<Serial>,
 }
 
 impl Push {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
-        let Load { lock, blobs, omitted, fingerprint, bundle } = match &self.bundle {
-            Some(path) => self.carried(context, path)?,
+        let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
+        let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &self.bundle {
+            Some(path) => self.carried(context, path, &taken)?,
             None => self.kept(context)?,
         };
         let mut result = context.run(async {
             let client = context.client()?;
             let options = self.delivery.options(context);
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
-            Box::pin(self.delivery.run(context, &client, Some(&fingerprint), &mapping, pushing)).await
+            let series = taken.after(serial.as_ref());
+            Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,
@@ -72,16 +81,17 @@ impl Push {
         result
     }
 
-    fn carried(&self, context: &Context, path: &Path) -> Result<Load, Failure> {
-        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
+    fn carried(&self, context: &Context, path: &Path, taken: &Taken) -> Result<Load, Failure> {
+        let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
-        let demands = Demands { expect, lock: lock.as_ref(), allow_partial, ..Demands::default() };
+        let demands =
+            Demands { expect, lock: &lock, allow_partial, taken: Some(taken), ..Demands::default() };
         let carried = open_bundle::open(context, path, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
-        let fingerprint = carried.bundle.fingerprint().clone();
+        let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
         let omitted = together.omitted(&lock.entries())?;
-        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle })
+        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -95,6 +105,6 @@ impl Push {
             )));
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
-        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None })
+        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None, serial: None })
     }
 }

@@ -4,7 +4,8 @@ use crate::bundle::Bundle;
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::patience;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode, input_file};
+use crate::cli::shared::taken::Taken;
+use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::content::{BlobChain, BlobRead, missing_blobs};
 use crate::model::{Digest, Limits, Target, parse_size};
 use crate::report::{Kind, Report};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serve bundles as a registry and file server, until SIGINT or SIGTERM
+/// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta
@@ -64,6 +65,9 @@ pub(crate) struct Serve {
     /// Serve a bundle that says of itself that items are missing
     #[arg(long)]
     allow_partial: bool,
+    /// Serve a bundle that is older than the last one of its series, as the site's receipt has it
+    #[arg(long)]
+    allow_older: bool,
     /// Certificate chain in PEM form: speak https
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -134,9 +138,11 @@ impl Serve {
             Some(target) => Some(target.clone()),
             None => context.site_target()?,
         };
-        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
-        let (expect, lock, allow_partial) = (&self.expect[..], lock.as_ref(), self.allow_partial);
-        let demands = Demands { expect, lock, allow_partial, ..Demands::default() };
+        let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
+        let (expect, lock, allow_partial) = (&self.expect[..], &lock[..], self.allow_partial);
+        let taken = Taken::load(context, None, self.allow_older)?;
+        let taken = Some(&taken);
+        let demands = Demands { expect, lock, allow_partial, taken, ..Demands::default() };
         let load = || self.load(context, &demands);
         let options = Options {
             listen: self.listen.clone(),

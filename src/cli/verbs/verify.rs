@@ -1,11 +1,11 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use crate::bundle::{self, Bundle};
+use crate::bundle::{self, Bundle, Serial};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{self, Carried, Demands};
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Entry;
 use crate::lockfile::losses;
 use crate::model::{Digest, human_size};
@@ -38,12 +38,13 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = self.lock.as_deref().map(input_file::lock).transpose()?;
+        let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let demands = Demands {
             expect: self.expect.as_slice(),
-            lock: lock.as_ref(),
+            lock: &lock,
             signers: self.allowed_signers.as_deref(),
             allow_partial: self.allow_partial,
+            taken: None,
         };
         // what the bundle says of itself here is checked afterwards
         let carried = open_bundle::open(context, &self.bundle, &demands)?;
@@ -82,18 +83,25 @@ impl Verify {
             0 => String::new(),
             lost => format!(", partial: it lacks {lost} of the lock's items"),
         };
-        let origin = match (&carried.signed_by, bundle.signature()) {
-            (Some(by), _) => format!("signed by {} ({})", by.principals, by.key),
-            (None, None) => "origin not proven (it is not signed)".into(),
-            (None, Some(_)) => {
+        let origin = match (&carried.signed_by, bundle.signatures().is_empty()) {
+            (Some(all), _) => {
+                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+                format!("signed by {}", all.join(", "))
+            }
+            (None, true) => "origin not proven (it is not signed)".into(),
+            (None, false) => {
                 "origin not proven (it is signed; --allowed-signers FILE checks by whom)".to_owned()
             }
         };
+        let serial = bundle.serial();
+        let serial = serial
+            .map(|Serial { series, number }| format!("  series            {series}, number {number}\n"));
         let text = format!(
-            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}  {}, {}\n{}",
+            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {}, {}\n{}",
             self.bundle.display(),
             bundle.digest(),
             bundle.fingerprint(),
+            serial.unwrap_or_default(),
             self.delta(bundle),
             count,
             human_size(unique_bytes(&entries)),

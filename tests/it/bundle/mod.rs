@@ -1,5 +1,7 @@
 //! `landfall pack`, `verify` and `ls` as a user runs them, and the bundle as other tools read it.
 
+mod frozen;
+mod huge;
 mod site;
 use crate::support::library::{Accepted, BlobRead, Bundle, Digest, ItemKind, Lock, Unresolved};
 use crate::support::{need, rounds, skip, test_name, which};
@@ -169,7 +171,7 @@ fn tar_and_zstd_read_it() {
     let Some(listed) = tool("tar_and_zstd_read_it", "tar", &["--zstd", "-tf", bundle]) else { return };
     let names = String::from_utf8(listed.stdout).unwrap();
     let names: Vec<&str> = names.lines().collect();
-    assert_eq!(names[..4], ["oci-layout", "index.json", "landfall.lock", "landfall-locator"]);
+    assert_eq!(names[..3], ["oci-layout", "index.json", "landfall.lock"]);
     assert_eq!(names.last(), Some(&"landfall-contents.json"));
     let out = site.path("out");
     fs::create_dir(&out).unwrap();
@@ -198,6 +200,29 @@ fn tar_and_zstd_read_it() {
     fs::write(site.path("flipped.zst"), bytes).unwrap();
     let flipped = tool("tar_and_zstd_read_it", "zstd", &["-t", site.path("flipped.zst").to_str().unwrap()]);
     assert!(!flipped.unwrap().status.success());
+}
+
+#[test]
+fn a_bundle_goes_through_a_pipe() {
+    if !need(&["sh", "cat"]) {
+        return;
+    }
+    let site = Site::new();
+    let whole = fs::read(site.pack()).unwrap();
+    let landfall = env!("CARGO_BIN_EXE_landfall");
+    let script = format!("{landfall} pack -o - --progress none --report report.json | cat > piped");
+    let mut command = Command::new("sh");
+    command.args(["-ec", &script]).current_dir(site.dir.path()).env("LANDFALL_STORE", site.path("store"));
+    let output = command.output().unwrap();
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert!(fs::read(site.path("piped")).unwrap() == whole);
+    assert!(output.stdout.is_empty() && shown(&output).contains("bundle digest"), "{}", shown(&output));
+    let report: Value = serde_json::from_slice(&fs::read(site.path("report.json")).unwrap()).unwrap();
+    assert_eq!(report["bundle"]["bytes"], whole.len());
+    assert!(!site.path("-").exists());
+    for bad in [&["--output", "json"][..], &["--volume-size", "2M"], &["--include-self"]] {
+        assert_eq!(code(&site.run(&[&["pack", "-o", "-"], bad].concat())), 2, "{bad:?}");
+    }
 }
 
 #[test]

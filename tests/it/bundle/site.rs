@@ -110,6 +110,24 @@ impl Site {
         site
     }
 
+    /// Much like it, of some KB.
+    pub(super) fn small() -> Site {
+        let lock = Lock { version: 1, name: Some("frozen".into()), ..Lock::default() };
+        let mut site = Site { dir: tempfile::tempdir().unwrap(), blobs: vec![], lock };
+        let shared = site.put(Algorithm::Sha256, noise(1, 2100), GZIP);
+        let plain = site.put(Algorithm::Sha256, b"layer ".repeat(900), TAR);
+        let sha512 = site.put(Algorithm::Sha512, noise(2, 700), GZIP);
+        let empty = site.put(Algorithm::Sha256, vec![], TAR);
+        let (amd, arm) = (vec![shared.clone(), plain, empty], vec![shared, sha512]);
+        site.image("quay.io/example/app:v1", &[("amd64", amd), ("arm64", arm.clone())], 2);
+        site.image("docker.io/library/tool:2.0", &[("amd64", arm), ("s390x", vec![])], 1);
+        site.file("https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet", b"kubelet ".repeat(700));
+        site.file("https://example.com/cni-plugins.tgz", noise(4, 3000));
+        site.fill("store", 0);
+        site.lock();
+        site
+    }
+
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

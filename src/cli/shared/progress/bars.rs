@@ -68,7 +68,7 @@ impl Progress for Bars {
             meter.items
         };
         self.update(count, |drawn, (done, all)| {
-            drawn.set_message(format!("{done}/{all} · {}", escape(name)))
+            drawn.set_message(format!("{done}/{all} · {}", escape(name)));
         });
     }
 

@@ -1,5 +1,7 @@
 //! Signed bundles: who may sign, what was approved, and OpenSSH's own tools on what landfall signs.
 
+mod later;
+
 use crate::support::free_port;
 use crate::support::images::noise;
 use crate::support::library::{Digest, File, Lock};
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 const NAMESPACE: &str = "landfall-bundle-v1";
-const SIGNATURE: &str = "landfall-contents.json.sig";
+const SUMS_NAMESPACE: &str = "landfall-sums-v1";
 
 /// A folder with a store, a lock of one file, and keys.
 struct Desk {
@@ -58,6 +60,14 @@ impl Desk {
         let output = self.run(&[&["pack", "-o", out], more].concat());
         assert_eq!(code(&output), 0, "{}", shown(&output));
         self.place.path(out)
+    }
+
+    /// Writes the signatures of a bundle to a file, as the documents tell people without landfall to do.
+    fn signatures(&self, bundle: &str, to: &str) {
+        let script = format!(
+            "tail -c 66000 '{bundle}' | LC_ALL=C sed -n '/^-----BEGIN SSH/,/^-----END SSH/p' > '{to}'"
+        );
+        run(self.place.clean("sh").args(["-c", &script]));
     }
 
     /// A site that takes only what one of `allowed` signed.
@@ -128,30 +138,31 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         std::fs::create_dir(&out).unwrap();
         let mut tar = desk.place.clean("tar");
         tar.args(["--zstd", "-C"]).arg(&out).arg("-xf").arg(&path);
-        run(tar.args(["landfall-contents.json", SIGNATURE]));
+        run(tar.arg("landfall-contents.json"));
+        desk.signatures(&bundle, &format!("out{n}/sig"));
         let contents = std::fs::File::open(out.join("landfall-contents.json")).unwrap();
         let mut verify = desk.place.clean("ssh-keygen");
         verify.args(["-Y", "verify", "-f", "allowed", "-I", "board@example.com", "-n", NAMESPACE, "-s"]);
-        let told = run(verify.arg(out.join(SIGNATURE)).stdin(Stdio::from(contents)));
+        let told = run(verify.arg(out.join("sig")).stdin(Stdio::from(contents)));
         assert!(String::from_utf8_lossy(&told).starts_with("Good \"landfall-bundle-v1\" signature"));
         if kind == &["ed25519"] {
             // such signatures are always the same, so they can be compared
             let sign = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", &key];
             std::fs::copy(out.join("landfall-contents.json"), out.join("again")).unwrap();
             run(desk.place.clean("ssh-keygen").args(sign).arg(out.join("again")));
-            let (ours, theirs) = (out.join(SIGNATURE), out.join("again.sig"));
+            let (ours, theirs) = (out.join("sig"), out.join("again.sig"));
             assert_eq!(std::fs::read(ours).unwrap(), std::fs::read(theirs).unwrap());
         }
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
         if which("python3").is_some() {
             // a reader written from the document alone finds it too
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
-            for (what, name) in [("index", "landfall-contents.json"), ("signature", SIGNATURE)] {
+            for (what, name) in [("index", "landfall-contents.json"), ("signatures", "sig")] {
                 let read = run(desk.place.clean("python3").arg(script).arg(&path).arg(what));
                 assert_eq!(read, std::fs::read(out.join(name)).unwrap());
             }
             let read =
-                desk.place.clean("python3").arg(script).arg(&unsigned).arg("signature").output().unwrap();
+                desk.place.clean("python3").arg(script).arg(&unsigned).arg("signatures").output().unwrap();
             assert!(String::from_utf8_lossy(&read.stderr).contains("not signed"), "{}", shown(&read));
         }
     }
@@ -182,6 +193,12 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
             assert_eq!(code(&packed), 0, "{kind} {}", shown(&packed));
             assert!(shown(&packed).contains("signed by"), "{}", shown(&packed));
             desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
+            // a bundle that is packed already, too
+            desk.pack("later", &[]);
+            let mut sign = desk.command(&["sign", "later", "--key", key]);
+            let signed = sign.env("SSH_AUTH_SOCK", &socket).output().unwrap();
+            assert_eq!(code(&signed), 0, "{kind} {}", shown(&signed));
+            desk.place.json(0, &["verify", "later", "--allowed-signers", "allowed"]);
         }
     }
     std::fs::remove_file(desk.place.path("B")).unwrap();
@@ -277,24 +294,29 @@ fn a_swapped_signature_is_refused() {
     assert_eq!(ours.len(), theirs.len());
 
     // another bundle's signature by the same key: the bundle with it is sound, and is not the one that was signed
-    let tail =
-        |bytes: &[u8], range: &std::ops::Range<usize>| bytes[range.start - 13 - 529..range.end + 4].to_vec();
     let mut swapped = good.clone();
-    swapped[ours.start - 13 - 529..ours.end + 4].copy_from_slice(&tail(&other, &theirs));
+    swapped[ours.clone()].copy_from_slice(&other[theirs.clone()]);
+    let frame = |range: &std::ops::Range<usize>| range.start - 9..range.end;
+    let sum = |bytes: &[u8]| Digest::sha256(bytes).hex();
+    let old = sum(&good[frame(&ours)]);
+    let at = good.len() - 65;
+    assert_eq!(good[at..good.len() - 1], *old.as_bytes());
+    let new = sum(&swapped[frame(&ours)]);
+    swapped[at..good.len() - 1].copy_from_slice(new.as_bytes());
     desk.place.write("swapped", swapped);
     assert_eq!(code(&desk.run(&["verify", "swapped"])), 0);
     let output = verify("swapped");
     assert_eq!(code(&output), 4);
     assert!(shown(&output).contains("did not make it for this content"), "{}", shown(&output));
 
-    // every bit of the signature's entry counts, and so does its end
-    for at in (ours.start - 13 - 529..good.len()).step_by(7) {
+    // every bit of the signatures and of the footer counts, and so does the end
+    for at in (ours.start - 9..good.len()).step_by(7) {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
         desk.place.write("bad", bad);
         assert_eq!(code(&verify("bad")), 4, "{at}");
     }
-    for cut in [ours.start - 13 - 529, ours.start, ours.end, good.len() - 1] {
+    for cut in [ours.start - 9, ours.start, ours.end, good.len() - 1] {
         desk.place.write("bad", &good[..cut]);
         assert_eq!(code(&verify("bad")), 4, "{cut}");
     }
@@ -414,12 +436,16 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
         "-I",
         "board@example.com",
         "-n",
-        NAMESPACE,
+        SUMS_NAMESPACE,
         "-s",
         "B.sha256sums.sig",
     ];
-    let sums = std::fs::File::open(desk.place.path("B.sha256sums")).unwrap();
-    run(desk.place.clean("ssh-keygen").args(verify).stdin(Stdio::from(sums)));
+    let sums = || std::fs::File::open(desk.place.path("B.sha256sums")).unwrap();
+    run(desk.place.clean("ssh-keygen").args(verify).stdin(Stdio::from(sums())));
+    // it says nothing of an index, and a signature of an index says nothing of checksums
+    let as_index = verify.map(|word| if word == SUMS_NAMESPACE { NAMESPACE } else { word });
+    let refused = desk.place.clean("ssh-keygen").args(as_index).stdin(Stdio::from(sums())).output();
+    assert!(!refused.unwrap().status.success());
     run(desk.place.clean("sha256sum").args(["--strict", "-c", "B.sha256sums"]));
     let report = desk.place.json(0, &["verify", "B", "--allowed-signers", "allowed"]);
     assert_eq!(report["bundle"]["signer"]["principals"], "board@example.com");
