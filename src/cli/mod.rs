@@ -1,5 +1,6 @@
 //! The command line: one file a verb, and the only place that prints.
 
+mod help;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod verbs;
 use crate::model::without_userinfo;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use shared::room::check_output;
 use shared::{Context, Exit, Failure, Global, Outcome, finish};
 use std::process::ExitCode;
 
@@ -82,7 +84,9 @@ fn command() -> Command {
     let is_empty = |name: &str| std::env::var_os(name).is_some_and(|value| value.is_empty());
     let flags = [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")];
     let empty = flags.into_iter().filter(|(_, name)| is_empty(name));
-    empty.fold(Cli::command(), |command, (flag, _)| command.mut_arg(flag, |flag| flag.env(None::<&str>)))
+    empty.fold(help::grouped(Cli::command()), |command, (flag, _)| {
+        command.mut_arg(flag, |flag| flag.env(None::<&str>))
+    })
 }
 
 /// Masks the value that is refused, as it may be `user:password@host`.
@@ -96,13 +100,17 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
 
 /// Parses, runs, prints, and gives the exit code.
 pub fn main() -> ExitCode {
-    let matches = command().try_get_matches().unwrap_or_else(|error| without_passwords(error).exit());
+    let told = |error| help::without_far_tips(without_passwords(error));
+    let matches = command().try_get_matches().unwrap_or_else(|error| told(error).exit());
     let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
-        Err(failure) => return finish("landfall", &cli.global, Err(failure)),
+        Err(failure) => return finish(&name, &cli.global, Err(failure)),
     };
+    if let Some(Err(failure)) = cli.global.report.as_ref().map(|report| check_output("the report", report)) {
+        return finish(&name, &Global { report: None, ..cli.global }, Err(failure));
+    }
     let (interrupted, global) = (name.clone(), cli.global.clone());
     let progress = context.progress.clone();
     let watched = context.interrupts.watch(move || {

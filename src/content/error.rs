@@ -48,12 +48,17 @@ pub enum WriteError {
 impl WriteError {
     /// A step with a file that failed.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> WriteError {
-        let hint = match source.kind() {
-            std::io::ErrorKind::StorageFull => "; free some space and run it again, it goes on from here",
-            _ => "",
+        let hint = match is_full(&source) {
+            true => "; free some space and run it again, it goes on from here",
+            false => "",
         };
         WriteError::Io { sink: "", action, path: path.into(), source, hint }
     }
+}
+
+/// Whether no byte more goes to this disk, or to this user's share of it.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 /// A part that could not be moved.
@@ -70,6 +75,13 @@ impl TransferError {
     /// An error of this side and class.
     pub(crate) fn new(side: Side, kind: ErrorKind, message: impl Into<String>) -> TransferError {
         TransferError { side, why: Error::new(kind, message).into() }
+    }
+
+    /// Whether the disk of the destination is full.
+    pub(crate) fn is_full(&self) -> bool {
+        let cause =
+            std::error::Error::source(&*self.why).and_then(|cause| cause.downcast_ref::<WriteError>());
+        cause.is_some_and(|cause| matches!(cause, WriteError::Io { source, .. } if is_full(source)))
     }
 
     /// An error of the source.
@@ -89,7 +101,8 @@ impl From<WriteError> for TransferError {
             WriteError::Digest { .. } | WriteError::Size { .. } => (Side::Source, ErrorKind::Invalid),
             WriteError::Io { .. } | WriteError::Refused(_) => (Side::Destination, ErrorKind::Local),
         };
-        TransferError::new(side, kind, error.to_string())
+        let message = error.to_string();
+        TransferError { side, why: Error::new(kind, message).caused_by(error).into() }
     }
 }
 

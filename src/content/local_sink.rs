@@ -3,7 +3,8 @@
 use super::blocking::blocking;
 use super::parallel::fetch_parallel;
 use super::{
-    BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Sink, TransferError, WriteError, Writer,
+    BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Room, Sink, TransferError, WriteError,
+    Writer,
 };
 use crate::model::{Descriptor, Digest, Limits};
 use futures_util::StreamExt;
@@ -40,6 +41,14 @@ pub(crate) trait LocalSink: BlobRead {
         descriptor: &Descriptor,
         apart: bool,
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError>;
+
+    /// The room for this content, where the sink knows; what of it is here in part needs less.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn room(&self, _wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
+        Ok(None)
+    }
 
     /// The content with the lowest rank is fetched first: here, the biggest.
     fn rank(&self, descriptor: &Descriptor) -> u64 {

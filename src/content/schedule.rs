@@ -46,6 +46,11 @@ impl<T, R: Send + 'static> Schedule<T, R> {
         });
     }
 
+    /// What has not begun yet never will.
+    pub(crate) fn begin_no_more(&mut self) {
+        self.queues.iter_mut().for_each(|(queue, _)| queue.clear());
+    }
+
     /// What happens next; `None` when every task has ended. A task that panicked comes to no result.
     pub(crate) async fn step(&mut self) -> Option<Step<T, R>> {
         loop {

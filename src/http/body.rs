@@ -41,7 +41,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Where it came from after redirects.
     pub url: Url,
-    pub(super) method: Method,
+    pub(crate) method: Method,
     /// The proxy that was used, without credentials.
     pub(super) via: Option<String>,
     /// When it was asked for.

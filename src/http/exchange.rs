@@ -73,7 +73,8 @@ impl Transport {
         let limiter = self.limiter(url, request.feeds);
         let slot = limiter.slot().await;
         let given_up = || self.0.lost_hosts.check(&host_port(url));
-        if let Some(error) = limiter.refusal(request.metered).or_else(given_up) {
+        let refusal = limiter.refusal((request.metered, request.origin.as_deref()));
+        if let Some(error) = refusal.or_else(given_up) {
             return Err(error);
         }
         let asked = tokio::time::Instant::now();

@@ -141,8 +141,23 @@ pub(super) fn unreachable(
             let hint = format!("; it does not speak TLS: if http is meant, say --plain-http {host}");
             Error::new(ErrorKind::Local, words + &hint).at(url)
         }
-        _ => Error::new(ErrorKind::Network, words).at(url),
+        _ => Error::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
     }
+}
+
+/// What a connection that failed says about the host and port that were asked.
+fn advice(url: &Url, route: Option<&ProxyUrl>, cause: &(dyn std::error::Error + 'static)) -> String {
+    let host = host_port(url);
+    let is_refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+    if route.is_none() && find::<std::io::Error>(cause).is_some_and(is_refused) {
+        return format!("; nothing listens at {host}: is the port right, and does the server run?");
+    }
+    if url.scheme() == "http" && find::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse) {
+        return format!(
+            "; the answer is no HTTP: if {host} speaks TLS, leave out --plain-http, and plainHTTP of the site"
+        );
+    }
+    String::new()
 }
 
 /// The words for a proxy that cannot be reached.

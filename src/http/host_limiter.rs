@@ -21,8 +21,18 @@ pub(super) struct HostLimiter {
 #[derive(Debug, Default)]
 struct Gate {
     paused_until: Option<Instant>,
-    /// The answer that every request gets until then: for all requests, for metered ones.
-    refusals: [Option<(Instant, Error)>; 2],
+    refusals: Vec<Refusal>,
+}
+
+/// The answer that every request of a kind gets until then.
+#[derive(Debug)]
+struct Refusal {
+    /// Only metered requests get it.
+    metered: bool,
+    /// The upstream behind a mirror that it is about: others behind the same mirror have limits of their own.
+    origin: Option<String>,
+    until: Instant,
+    error: Error,
 }
 
 #[derive(Debug, Default)]
@@ -117,17 +127,24 @@ impl HostLimiter {
         }
     }
 
-    /// Answers requests of this kind with `error` for this long: the host asked to come back later.
-    pub(super) fn refuse(&self, metered: bool, wait: Duration, error: Error) {
-        self.gate().refusals[usize::from(metered)] = Some((Instant::now() + wait, error));
+    /// Answers requests of this kind, for this upstream behind a mirror, with `error` for this long: the host asked to
+    /// come back later.
+    pub(super) fn refuse(&self, (metered, origin): (bool, Option<&str>), wait: Duration, error: Error) {
+        let refusals = &mut self.gate().refusals;
+        refusals.retain(|old| (old.metered, old.origin.as_deref()) != (metered, origin));
+        let (origin, until) = (origin.map(str::to_owned), Instant::now() + wait);
+        refusals.push(Refusal { metered, origin, until, error });
     }
 
     /// The error that a request of this kind gets without being sent.
-    pub(super) fn refusal(&self, metered: bool) -> Option<Error> {
+    pub(super) fn refusal(&self, (metered, origin): (bool, Option<&str>)) -> Option<Error> {
         let gate = self.gate();
-        let all = &gate.refusals[0];
-        let mine = all.iter().chain(gate.refusals[1].iter().filter(|_| metered));
-        mine.filter(|(until, _)| *until > Instant::now()).map(|(_, error)| error.clone()).next()
+        let is_mine = |refusal: &&Refusal| {
+            (metered || !refusal.metered)
+                && refusal.origin.as_deref() == origin
+                && refusal.until > Instant::now()
+        };
+        gate.refusals.iter().find(is_mine).map(|refusal| refusal.error.clone())
     }
 }
 
@@ -174,12 +191,17 @@ mod tests {
     async fn a_refusal_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
         let error = Error::new(super::super::ErrorKind::ComeBack(Duration::from_mins(1)), "later");
-        limiter.refuse(true, Duration::from_mins(1), error.clone());
-        assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_none());
-        limiter.refuse(false, Duration::from_mins(1), error);
-        assert!(limiter.refusal(true).is_some() && limiter.refusal(false).is_some());
+        let hub = Some("docker.io");
+        limiter.refuse((true, hub), Duration::from_mins(1), error.clone());
+        assert!(limiter.refusal((true, hub)).is_some() && limiter.refusal((false, hub)).is_none());
         assert!(
-            limiter.beside().refusal(false).is_some(),
+            limiter.refusal((true, Some("quay.io"))).is_none(),
+            "upstreams behind one mirror are kept apart"
+        );
+        limiter.refuse((false, None), Duration::from_mins(1), error);
+        assert!(limiter.refusal((true, None)).is_some() && limiter.refusal((false, None)).is_some());
+        assert!(
+            limiter.beside().refusal((false, None)).is_some(),
             "what feeds an upload comes through the same gate"
         );
     }

@@ -41,6 +41,7 @@ pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
 pub(crate) use range::from_offset;
 pub(crate) use request::Request;
 pub(crate) use retry::{Attempts, RetryPolicy};
+pub(crate) use send::SIGN_IN;
 pub(crate) use settings::{HostRule, TransportConfig};
 pub(crate) use tls::{TlsError, TlsProfile};
 pub(crate) use transport::Transport;

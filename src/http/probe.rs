@@ -43,7 +43,7 @@ pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Prot
     let attempt = async {
         let connecting = TcpStream::connect((name, port)).await;
         let mut stream =
-            connecting.map_err(|error| failed(&format!("cannot connect: {error}")).caused_by(error))?;
+            connecting.map_err(|error| failed(&no_connection(host, port, &error)).caused_by(error))?;
         let hello = client_hello(name).map_err(|error| failed(&error.to_string()).caused_by(error))?;
         let sent = stream.write_all(&hello).await;
         sent.map_err(|error| settle(format!("cannot send: {error}")).caused_by(error))?;
@@ -64,6 +64,16 @@ pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Prot
     };
     let late = |_| Err(settle(format!("no answer to TLS within {} s", limit.as_secs())));
     tokio::time::timeout(limit, attempt).await.unwrap_or_else(late)
+}
+
+fn no_connection(host: &str, port: u16, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            format!("; nothing listens at {host}:{port}: is the port right, and does the server run?")
+        }
+        _ => String::new(),
+    };
+    format!("cannot connect: {error}{advice}")
 }
 
 fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {

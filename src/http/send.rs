@@ -2,7 +2,8 @@
 //! to end the item because the host asks for a longer wait.
 
 use super::body::Response;
-use super::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind, host_port};
+
 use super::rate_limit::{RateLimit, span};
 use super::request::Request;
 use super::retry::{self, Attempts, RetryPolicy};
@@ -11,6 +12,16 @@ use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
+use url::Url;
+
+/// What helps against a rate limit besides time.
+pub(crate) const SIGN_IN: &str = "; at most registries an account has a higher limit: sign in with docker or podman login, or name one in the site";
+
+/// The host and port of a request, and the upstream that a mirror stands for.
+fn shown_host(origin: Option<&str>, url: &Url) -> String {
+    let host = host_port(url);
+    origin.map_or(host.clone(), |origin| format!("{host}, the mirror of {origin}"))
+}
 
 /// What the loop counts for one request.
 struct Tally {
@@ -86,8 +97,9 @@ impl Transport {
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
         {
-            let error = self.come_back(response, asked, tally.waited);
-            limiter.refuse(request.metered, asked, error.clone());
+            let origin = request.origin.as_deref();
+            let error = self.come_back(origin, response, asked, tally.waited);
+            limiter.refuse((request.metered, origin), asked, error.clone());
             return Err(error);
         }
         // where the host names no time, landfall tries less often
@@ -99,8 +111,9 @@ impl Transport {
         tally.waited += wait;
         let shown = Duration::from_secs(5);
         if limiter.pause_for(wait) && wait >= shown {
-            let host = response.url.host_str().unwrap_or("?");
-            self.progress().note(&format!("{host} asks to wait: resumes in {} s", wait.as_secs()));
+            let host = shown_host(request.origin.as_deref(), &response.url);
+            let why = if limited { " (429, its rate limit)" } else { "" };
+            self.progress().note(&format!("{host} asks to wait{why}: resumes in {} s", wait.as_secs()));
         }
         Ok(Some(wait))
     }
@@ -110,20 +123,30 @@ impl Transport {
         RetryPolicy::new(self.limits())
     }
 
-    fn come_back(&self, response: &Response, wait: Duration, waited: Duration) -> Error {
+    fn come_back(
+        &self,
+        origin: Option<&str>,
+        response: &Response,
+        wait: Duration,
+        waited: Duration,
+    ) -> Error {
         let when = httpdate::fmt_http_date(SystemTime::now() + wait);
-        let host = response.url.host_str().unwrap_or("?");
         let (wait_shown, most) = (span(wait), span(Duration::from_secs(self.limits().max_wait_secs)));
         let already = match waited.as_secs() {
             0 => String::new(),
             seconds => format!(", after {seconds} s of waiting"),
         };
+        let (limit, advice) = match response.status {
+            StatusCode::TOO_MANY_REQUESTS => ("its rate limit is reached (429): ", SIGN_IN),
+            _ => ("", ""),
+        };
         let rate_limit = RateLimit::read(&response.headers);
         let rate_limit = rate_limit.map(|limit| format!(" ({})", limit.shown())).unwrap_or_default();
         let message = format!(
-            "it asks to come back in {wait_shown}{already}, which is longer than --max-wait {most}{rate_limit}; run it \
-             again after {when}, it resumes here"
+            "{limit}it asks to come back in {wait_shown}{already}, which is longer than --max-wait {most}{rate_limit}; \
+             run it again after {when}, it resumes here{advice}"
         );
+        let host = shown_host(origin, &response.url);
         Error::new(ErrorKind::ComeBack(wait), message).at(&response.url).answered(response.status).about(host)
     }
 

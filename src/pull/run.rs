@@ -41,6 +41,15 @@ pub(crate) async fn pull(
     let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
     let there = looking.await.map_err(|error| WriteError::Refused(error.to_string()))??;
     let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash, &there)?;
+    if !tasks.is_empty()
+        && let Some(room) = into.room(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
+    {
+        if !room.is_enough() {
+            let words = format!("store: it {room}; make room there, or name another store with --store DIR");
+            return Err(WriteError::Refused(words).into());
+        }
+        progress.tell(&room.to_string());
+    }
     progress.begin("pull", outcome.open.len() as u64, bytes);
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
@@ -59,7 +68,13 @@ pub(crate) async fn pull(
                     (digest, result)
                 });
             }
-            Step::Done((digest, result)) => outcome.settle(digest, result, &*progress),
+            Step::Done((digest, result)) => {
+                if result.as_ref().is_err_and(TransferError::is_full) {
+                    // what follows would fail as well
+                    schedule.begin_no_more();
+                }
+                outcome.settle(digest, result, &*progress);
+            }
         }
     }
     lock.each_entry().for_each(|entry| outcome.compute_trimmed(&entry, &**into));
@@ -73,6 +88,7 @@ pub(crate) async fn pull(
 /// One digest to fetch.
 struct Task {
     digest: Digest,
+    size: u64,
     rank: u64,
     is_manifest: bool,
 }
@@ -101,7 +117,7 @@ impl<'a> Pending<'a> {
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new() };
+        let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new(), full: None };
         for (at, entry) in lock.each_entry().enumerate() {
             outcome.open.push(0);
             for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
@@ -111,7 +127,7 @@ impl<'a> Pending<'a> {
                 }
                 if !outcome.parts.contains_key(digest) {
                     let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
-                    tasks.push(Task { digest: digest.clone(), rank, is_manifest });
+                    tasks.push(Task { digest: digest.clone(), size: *size, rank, is_manifest });
                     bytes += size;
                 }
                 outcome.parts.entry(digest.clone()).or_default().wanted.push((at, index));
@@ -143,6 +159,8 @@ struct Outcome<'a> {
     parts: HashMap<Digest, Fetch>,
     /// How many parts each entry still waits for, so that an item is shown done when it is.
     open: Vec<usize>,
+    /// What was said when the disk was full: one cause, so one message for all that it stops.
+    full: Option<String>,
 }
 
 #[derive(Default)]
@@ -165,6 +183,11 @@ impl Outcome<'_> {
     }
 
     fn settle(&mut self, digest: Digest, result: Result<Brought, TransferError>, progress: &dyn Progress) {
+        if let Err(error) = &result
+            && error.is_full()
+        {
+            self.full.get_or_insert_with(|| error.to_string());
+        }
         let fetch = self.parts.entry(digest).or_default();
         fetch.result = Some(result);
         for (at, _) in std::mem::take(&mut fetch.wanted) {
@@ -203,13 +226,14 @@ impl Outcome<'_> {
                 None => {}
                 Some(Some(Ok(Brought::Received(1..)))) if status == Status::Present => status = Status::Done,
                 Some(Some(Ok(_))) => {}
-                Some(Some(Err(error))) => {
+                Some(result) => {
                     status = Status::Failed;
-                    reason.get_or_insert_with(|| format!("{}: {error}", error.side));
-                }
-                Some(None) => {
-                    status = Status::Failed;
-                    reason.get_or_insert_with(|| "source: its transfer ended without a result".into());
+                    reason.get_or_insert_with(|| match (result, &self.full) {
+                        (Some(Err(error)), None) => format!("{}: {error}", error.side),
+                        (Some(Err(error)), Some(_)) if !error.is_full() => format!("{}: {error}", error.side),
+                        (_, Some(full)) => format!("destination: {full}"),
+                        (_, None) => "source: its transfer ended without a result".into(),
+                    });
                 }
             }
         }

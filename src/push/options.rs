@@ -7,6 +7,8 @@ use crate::config::IndexPolicy;
 pub struct Options {
     /// Replace tags that stand at another digest.
     pub move_tags: bool,
+    /// Send nothing where a tag stands at another digest. Else that stops its own delivery alone.
+    pub all_or_nothing: bool,
     /// Ask for every manifest and blob of what stands there, and send what is missing. Else a tag at the right digest
     /// counts as whole, and the receipt leaves out blobs that nobody asked for.
     pub recheck: bool,

@@ -11,12 +11,14 @@ use serde::Serialize;
 pub struct Pushed {
     /// One item for each entry of the lock, and its losses.
     pub items: Vec<Item>,
-    /// What is in the way. Where there is something, nothing was sent.
+    /// What is in the way. Where one of them [stops all](Problem::stops_all), nothing was sent.
     pub problems: Vec<Problem>,
     /// Tags that stood at another digest, and were replaced.
     pub moved: Vec<Moved>,
     /// Indexes that were replaced by their trimmed form.
     pub trimmed: Vec<Replaced>,
+    /// Bytes that were to be sent at the most.
+    pub needed_bytes: u64,
     /// What stands there now.
     pub receipt: Receipt,
 }

@@ -45,10 +45,14 @@ impl Preflight<'_> {
         if !self.options.create_projects {
             problems.extend(missing.iter().map(|project| self.missing_project(project)));
         }
-        if problems.is_empty() && self.options.index == IndexPolicy::Exact && !self.options.dry_run {
+        let stops_all = |problem: &Problem| problem.stops_all(self.options.all_or_nothing);
+        if !problems.iter().any(stops_all)
+            && self.options.index == IndexPolicy::Exact
+            && !self.options.dry_run
+        {
             problems.extend(self.sparse().await);
         }
-        if problems.is_empty() && self.options.create_projects && !self.options.dry_run {
+        if !problems.iter().any(stops_all) && self.options.create_projects && !self.options.dry_run {
             problems.extend(self.create(&missing).await);
         }
         problems.sort_by(|a, b| (a.kind, &a.at).cmp(&(b.kind, &b.at)));

@@ -46,6 +46,12 @@ pub enum ProblemKind {
 }
 
 impl Problem {
+    /// Whether nothing is sent because of it. A tag at another digest stops its own delivery, unless nothing less than
+    /// all is wanted.
+    pub fn stops_all(&self, all_or_nothing: bool) -> bool {
+        self.kind != ProblemKind::Tag || all_or_nothing
+    }
+
     /// How many deliveries it stops.
     pub fn stopped(&self) -> usize {
         self.stops.len()

@@ -57,12 +57,13 @@ pub(crate) async fn push(
         let preflight =
             Preflight { uploader: &uploader, lock, deliveries, standings, todo: &todo, omitted, options };
         let problems = preflight.problems().await;
-        todo = run.settle_problems(problems, todo);
-    }
-    if options.dry_run || !run.problems.is_empty() {
-        return Ok(run.finish(mapping, &uploader));
+        todo = run.settle_problems(problems, todo, options.all_or_nothing);
     }
     let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
+    run.needed_bytes = bytes;
+    if options.dry_run || todo.is_empty() {
+        return Ok(run.finish(mapping, &uploader));
+    }
     progress.begin("push", todo.len() as u64, bytes);
     // few at a time, so that what is there is whole when it ends early
     let mut schedule = Schedule::new([(todo, limits.jobs)]);
@@ -111,12 +112,13 @@ struct Run<'a> {
     results: Vec<Option<Result<(Status, Digest), TransferError>>>,
     problems: Vec<Problem>,
     moved: Vec<Moved>,
+    needed_bytes: u64,
 }
 
 impl<'a> Run<'a> {
     fn new(lock: &'a Lock, deliveries: &'a [Delivery]) -> Run<'a> {
         let results = vec![None; deliveries.len()];
-        Run { lock, deliveries, results, problems: Vec::new(), moved: Vec::new() }
+        Run { lock, deliveries, results, problems: Vec::new(), moved: Vec::new(), needed_bytes: 0 }
     }
 
     /// What stands already is done, what could not be asked for failed. Gives the rest, what this account
@@ -151,8 +153,13 @@ impl<'a> Run<'a> {
         todo
     }
 
-    /// With problems nothing is delivered: what they stop failed by them, and the rest was not sent.
-    fn settle_problems(&mut self, problems: Vec<Problem>, todo: Vec<usize>) -> Vec<usize> {
+    /// What problems stop failed by them. Where one stops all, the rest was not sent. Gives what is delivered.
+    fn settle_problems(
+        &mut self,
+        problems: Vec<Problem>,
+        mut todo: Vec<usize>,
+        all_or_nothing: bool,
+    ) -> Vec<usize> {
         let refused = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
             let side = if problem.kind == ProblemKind::Content { Side::Source } else { Side::Destination };
@@ -160,14 +167,15 @@ impl<'a> Run<'a> {
                 self.results[at].get_or_insert_with(|| Err(refused(side, &problem.message)));
             }
         }
+        let is_stopped = problems.iter().any(|problem| problem.stops_all(all_or_nothing));
         self.problems = problems;
-        if self.problems.is_empty() {
-            return todo;
+        if is_stopped {
+            for at in std::mem::take(&mut todo) {
+                self.results[at].get_or_insert_with(|| Err(refused(Side::Destination, NOT_SENT)));
+            }
         }
-        for at in todo {
-            self.results[at].get_or_insert_with(|| Err(refused(Side::Destination, NOT_SENT)));
-        }
-        Vec::new()
+        todo.retain(|&at| self.results[at].is_none());
+        todo
     }
 
     fn note_moved(&mut self, at: usize, standing: &Result<Standing, Error>) {
@@ -238,8 +246,9 @@ impl<'a> Run<'a> {
             items: delivered,
             blobs: uploader.take_known(),
         };
+        let needed_bytes = self.needed_bytes;
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
-        Pushed { items, problems: self.problems, moved, trimmed: replaced, receipt }
+        Pushed { items, problems: self.problems, moved, trimmed: replaced, needed_bytes, receipt }
     }
 }

@@ -3,11 +3,12 @@
 use super::refusal::is_quota;
 use super::scope::Scope;
 use super::session::{Session, host_of};
-use crate::http::{ApiError, Error, ErrorKind, Response, looks_like_page, title};
-use reqwest::StatusCode;
+use crate::http::{ApiError, Error, ErrorKind, Response, SIGN_IN, looks_like_page, title};
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
+use url::Url;
 
 impl Session {
     /// The answer if it is a good one and no HTML page; else an error with the registry's own words.
@@ -35,10 +36,20 @@ impl Session {
             return Ok(response);
         }
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        let url = response.url.clone();
+        let (url, has_body) = (response.url.clone(), response.method != Method::HEAD);
+        let is_registry = response.header("docker-distribution-api-version").is_some();
         let body = response.bytes(64 << 10).await.unwrap_or_default();
-        let words =
-            format!("{} answered {status}{}", host_of(&url), describe(&body, content_type.as_deref()));
+        let (host, said) = (host_of(&url), describe(&body, content_type.as_deref()));
+        let strange = has_body && !is_registry && api_errors(&body).is_empty();
+        let advice = match status.as_u16() {
+            400 if url.scheme() == "http" && wants_tls(&body) => leave_plain_http(&url),
+            404 | 405 | 501 if strange => {
+                format!("; that is no answer of a registry: is {host} the right host and port?")
+            }
+            429 => format!(": its rate limit is reached{SIGN_IN}, or run it again later"),
+            _ => String::new(),
+        };
+        let words = format!("{host} answered {status}{said}{advice}");
         Err(self.refusal(status, scope, words, api_errors(&body)).await.at(&url).about(what()))
     }
 
@@ -79,6 +90,26 @@ fn api_errors(body: &[u8]) -> Vec<ApiError> {
         detail: error.get("detail").cloned().unwrap_or_default(),
     };
     document.iter().flat_map(|document| &document.errors).map(error).collect()
+}
+
+/// What helps where http was spoken to a server of https.
+pub(super) fn leave_plain_http(url: &Url) -> String {
+    format!(
+        "; if it speaks TLS at this port, leave out --plain-http {}, and plainHTTP of the site",
+        host_of(url)
+    )
+}
+
+/// Whether a server of https says so to a request of http, as those of Go, nginx and Apache do.
+fn wants_tls(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    [
+        "http request to an https server",
+        "http request was sent to https port",
+        "speaking plain http to an ssl-enabled",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
 }
 
 /// What an unexpected body says: the errors of the distribution API, an HTML page's title, or nothing.

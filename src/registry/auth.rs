@@ -237,14 +237,18 @@ impl Auth {
     pub(super) async fn no_account(&self, scope: &Scope) -> Error {
         let words = format!("it wants a sign-in for {}, and there is no account for it", scope.repository);
         let advice = match (self.account(scope).await, self.trusted) {
-            (Err(fault), _) => format!(": {fault}"),
-            (_, true) => "; sign in with docker or podman login, or name credentials in the site".into(),
+            (Err(fault), _) => {
+                return Error::new(ErrorKind::Denied, format!("{words}: {fault}"))
+                    .about(&*self.host)
+                    .caused_by(fault);
+            }
+            (_, true) => "; sign in with docker or podman login, or name credentials in the site",
             (_, false) => {
                 "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
-                 plainHTTP: true in the site: over http that was found by probing none is ever sent".into()
+                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
             }
         };
-        Error::new(ErrorKind::Denied, words + &advice).about(&*self.host)
+        Error::new(ErrorKind::Denied, words + advice).about(&*self.host)
     }
 
     /// The error for a refused account. It is final for all workers, so that no account gets locked.

@@ -1,8 +1,10 @@
 //! A session's manifests: get, head, put.
 
-use super::answer::describe;
-use super::session::Session;
-use crate::http::{Body, BodyFailure, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page};
+use super::answer::{describe, leave_plain_http};
+use super::session::{Session, host_of};
+use crate::http::{
+    Body, BodyFailure, Error, ErrorKind, Purpose, Request, SIGN_IN, came_instead, looks_like_page,
+};
 use crate::model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, media_type};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -159,7 +161,18 @@ impl Session {
             // some registries say 403 for what is not there; the push will tell
             StatusCode::FORBIDDEN if push => Ok(None),
             status => {
-                let error = self.refusal(status, &scope, status.to_string(), Vec::new()).await;
+                // an answer to HEAD has no words of its own
+                let advice = match status {
+                    StatusCode::BAD_REQUEST if response.url.scheme() == "http" => {
+                        leave_plain_http(&response.url)
+                    }
+                    StatusCode::TOO_MANY_REQUESTS => {
+                        format!(": its rate limit is reached{SIGN_IN}, or run it again later")
+                    }
+                    _ => String::new(),
+                };
+                let words = format!("{} answered {status}{advice}", host_of(&response.url));
+                let error = self.refusal(status, &scope, words, Vec::new()).await;
                 Err(error.at(&response.url).about(format!("{}/{repository}:{reference}", self.host())))
             }
         }

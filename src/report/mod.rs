@@ -3,10 +3,14 @@
 mod escape;
 mod item;
 mod progress;
+#[cfg(feature = "cli")]
+mod schema;
 mod summary;
 
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
 pub use progress::{Progress, Silent};
+#[cfg(feature = "cli")]
+pub(crate) use schema::schema;
 pub use summary::Report;
 pub(crate) use summary::{ErrorInfo, HostUse, RunStatus, Side, Totals};

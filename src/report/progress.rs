@@ -10,6 +10,8 @@ pub trait Progress: Send + Sync {
     fn more(&self, _bytes: u64) {}
     /// One more item is done; `name` is its name.
     fn item(&self, name: &str);
+    /// A line about what is to come, of no more weight than the progress itself.
+    fn tell(&self, _line: &str) {}
     /// A line that people should read at once: a warning, a wait.
     fn note(&self, line: &str);
     /// The phase ends.

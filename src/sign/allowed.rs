@@ -147,6 +147,11 @@ fn read_line(number: usize, line: &str, zone: &TimeZone) -> Result<Option<Line>,
     let wrong = |span: Range<usize>, message: &str| Wrong { span, message: message.into(), help: FORM };
     let mut options = Options::default();
     let mut kind = words.next();
+    if is_kind(&line[principals.clone()])
+        && PublicKey::from_words(&line[principals.clone()], &line[kind.clone()]).is_some()
+    {
+        return Err(wrong(principals, "the principal is missing: write before the key who signs with it"));
+    }
     if !kind.is_empty() && !is_kind(&line[kind.clone()]) {
         options.read(line, kind, zone)?;
         kind = words.next();

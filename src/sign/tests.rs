@@ -179,6 +179,7 @@ fn bad_lines_are_told_with_their_place() {
     for (line, place, why) in [
         ("a".to_owned(), "f:2:2", "a key should stand here"),
         (format!("a {kind}"), "f:2:3", "no key of OpenSSH's"),
+        (format!("{KEY} me@here"), "f:2:1", "the principal is missing"),
         (format!("a {kind} {}", &base64[..40]), "f:2:3", "no key of OpenSSH's"),
         (format!("a ssh-rsa {base64}"), "f:2:3", "no key of OpenSSH's"),
         (format!("a namespace=\"x\" {KEY}"), "f:2:3", "neither a key nor a known option"),

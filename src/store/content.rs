@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::partial;
-use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, Look, WriteError, Writer};
+use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, Look, Room, WriteError, Writer};
 use crate::model::{Descriptor, Digest};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -83,6 +83,10 @@ impl LocalSink for Disk {
         apart: bool,
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
         partial::open(self, descriptor, apart)
+    }
+
+    fn room(&self, wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
+        Disk::room(self, wanted).map(Some)
     }
 
     fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {

@@ -3,7 +3,7 @@
 use super::error::{StoreError, io};
 use super::layout::LayoutIndex;
 use super::records::Records;
-use crate::content::{Entry, WriteError, sync_folder, temporary_in};
+use crate::content::{Entry, Room, WriteError, sync_folder, temporary_in};
 use crate::model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -182,6 +182,26 @@ impl Disk {
         let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
         let metadata = file.metadata().map_err(io("look at", &path))?;
         self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
+    }
+
+    /// Where the partial file of some content stands.
+    pub(super) fn partial_path(&self, digest: &Digest) -> PathBuf {
+        let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
+        self.0.dir.join(".landfall/partial").join(name)
+    }
+
+    /// The room for this content; what of it is here in part needs less.
+    ///
+    /// # Errors
+    /// When the system does not tell what is free.
+    pub(crate) fn room<'a>(
+        &self,
+        wanted: impl Iterator<Item = (&'a Digest, u64)>,
+    ) -> Result<Room, WriteError> {
+        let blocks = |digest: &Digest| std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks());
+        let taken = |digest: &Digest| blocks(digest).map_or(0, |blocks| blocks * 512);
+        let needed = wanted.map(|(digest, size)| size.saturating_sub(taken(digest))).sum();
+        Room::of(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
     }
 
     /// Gives the entries their names in `index.json`, after the names of their blobs are on disk.

@@ -29,8 +29,7 @@ pub(super) fn open(
     keep_ranges: bool,
 ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
-    let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
-    let path = disk.dir().join(".landfall/partial").join(name);
+    let path = disk.partial_path(digest);
     loop {
         let file = OpenOptions::new()
             .create(true)

@@ -1,8 +1,9 @@
 //! A disk that is full: a clear error, a store that is still good, and another run that does the rest.
 
-use crate::support::faults::{On, Rig};
+use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::{need, skip, test_name};
 use std::process::Command;
+use std::time::Duration;
 
 /// Runs a script in a mount namespace of its own, in which `small` is a tmpfs of so many KiB. `None`, and
 /// the test counts as skipped, where that cannot be had.
@@ -30,10 +31,12 @@ fn a_store_on_a_full_disk() {
         return;
     }
     let rig = Rig::of(8);
-    rig.arm([]);
+    rig.arm([Fault::always(On::Blob, What::Drip(8000, Duration::from_millis(10)))]);
     let pull = format!("$LANDFALL pull --store small/store --plain-http {} --progress none", rig.up.address);
     let script = format!(
-        "{pull}; echo \"exit $?\"\n\
+        "(until find small/store/.landfall/partial -type f -size +1k 2>&1 | grep -q partial/s; do sleep 0.01; done\n\
+         head -c 900000 /dev/zero > small/filler) 2>/dev/null &\n\
+         {pull}; echo \"exit $?\"; wait; rm small/filler\n\
          (cd small/store/blobs/sha256 && for f in *; do echo \"$f  $f\" | sha256sum -c --quiet || exit 1; done) || exit 1\n\
          echo 'what is there is good'\n\
          find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
@@ -41,7 +44,7 @@ fn a_store_on_a_full_disk() {
          {pull}; echo \"again $?\"\n\
          cp -r small/store stores/grown"
     );
-    let Some(said) = on_small_disk(&rig, 500, &script) else { return };
+    let Some(said) = on_small_disk(&rig, 1200, &script) else { return };
     for words in [
         "No space left on device",
         "free some space and run it again, it goes on from here",
@@ -51,6 +54,7 @@ fn a_store_on_a_full_disk() {
         assert!(said.contains(words), "{words}:\n{said}");
     }
     assert!(said.contains("exit 3") || said.contains("exit 1"), "{said}");
+    assert_eq!(said.matches("No space left on device").count(), 1, "one cause is one message: {said}");
     rig.assert_same("grown", &said);
     // what was there is not asked for again, and what was there in part only for the rest
     for line in said.lines().filter_map(|line| line.strip_prefix("stood ")) {
@@ -72,6 +76,25 @@ fn a_store_on_a_full_disk() {
 
 fn last_component(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
+}
+
+#[test]
+fn a_store_without_room_is_refused_before_the_first_byte() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    let rig = Rig::of(8);
+    rig.arm([]);
+    let asked = rig.up.seen().len();
+    let script = format!(
+        "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",
+        rig.up.address
+    );
+    let Some(said) = on_small_disk(&rig, 500, &script) else { return };
+    let words = "destination: store: it needs at most 805 kB in small/store, which has 492 kB free; make room there, or \
+                 name another store with --store DIR";
+    assert!(said.contains(words) && said.contains("exit 1"), "{said}");
+    assert_eq!(rig.up.seen().len(), asked, "{}", rig.up.shown());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::bundle::format::files::{
     checksums_path, folder, partial_path, signature_path, suffixed, volume_path,
 };
 use crate::bundle::read::volume_set::numbers;
-use crate::content::{self, refuse_special};
+use crate::content::{self, Room, refuse_special};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,11 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
 /// Refuses to begin where there is less room than `needed` bytes.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), Error> {
     let folder = folder(out);
-    let failed = |source: rustix::io::Errno| Error::Write { path: folder.into(), source: source.into() };
-    let system = rustix::fs::statvfs(folder).map_err(failed)?;
-    let available = system.f_bavail.saturating_mul(system.f_frsize);
-    if needed > available { Err(Error::Space { folder: folder.into(), needed, available }) } else { Ok(()) }
+    let room = Room::of(folder, needed).map_err(|source| Error::Write { path: folder.into(), source })?;
+    match room.is_enough() {
+        true => Ok(()),
+        false => Err(Error::Space { folder: room.folder, needed, available: room.free }),
+    }
 }
 
 /// The folder beside the partial file at `path` in which `pull --bundle` keeps its journal and its spool.

@@ -1,7 +1,8 @@
 //! What `push` and `mirror` share: flags, and how the result is shown.
 
 use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::summary::{failed_count, item_lines};
+use crate::cli::shared::room::check_output;
+use crate::cli::shared::summary::{good_of_all, item_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
 use crate::model::{Digest, human_size};
@@ -22,6 +23,9 @@ pub(crate) struct Delivery {
     /// Replace tags that stand at another digest
     #[arg(long)]
     move_tags: bool,
+    /// Send nothing where a tag stands at another digest; without it, that stops its own image
+    #[arg(long)]
+    all_or_nothing: bool,
     /// Ask for every manifest and blob of what stands there already, and send what is missing
     #[arg(long)]
     recheck: bool,
@@ -37,8 +41,11 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// The mapping to `--to` or the site's registry.
+    /// The mapping to `--to` or the site's registry, after a look at what is to be written.
     pub(crate) fn mapping(&self, context: &Context) -> Result<Mapping, Failure> {
+        if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {
+            check_output("the receipt", receipt)?;
+        }
         context.mapping(self.to.as_ref())
     }
 
@@ -47,6 +54,7 @@ impl Delivery {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
         Options {
             move_tags: self.move_tags,
+            all_or_nothing: self.all_or_nothing,
             recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
@@ -79,7 +87,7 @@ impl Delivery {
             pushed.receipt.lock = fingerprint.clone();
             report.extra.insert("lock".into(), serde_json::json!(fingerprint));
         }
-        if !pushed.problems.is_empty() {
+        if pushed.problems.iter().any(|problem| problem.stops_all(self.all_or_nothing)) {
             return Err(refused(report, &pushed, mapping));
         }
         let mut text = self.text(&report, &pushed, mapping);
@@ -110,6 +118,7 @@ impl Delivery {
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
         report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report.extra.insert("needed_bytes".into(), serde_json::json!(pushed.needed_bytes));
         report
     }
 
@@ -118,35 +127,45 @@ impl Delivery {
         for moved in &pushed.moved {
             let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
         }
-        for replaced in &pushed.trimmed {
-            let (from, to) = (&replaced.from, &replaced.to);
+        if !pushed.trimmed.is_empty() {
             let _ = writeln!(
                 text,
-                "trimmed  {}: the registry takes no index with missing children\n         {from} -> {to}",
-                replaced.name
+                "trimmed  {} to the locked platforms, as the registry takes no index with missing children. Their \
+                 digests are not the lock's: pin by `rewrite --pin --receipt FILE`, or lock all platforms",
+                match pushed.trimmed.len() {
+                    1 => "1 index".into(),
+                    count => format!("{count} indexes"),
+                }
             );
         }
         let lacking = report.items.iter();
         let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
         let (planned, lacking): (Vec<&Item>, Vec<&Item>) =
-            lacking.partition(|item| self.dry_run && item.status == Status::Skipped);
-        for item in planned {
+            lacking.partition(|item| self.dry_run && planned(item));
+        for item in &planned {
             let _ = writeln!(text, "{} {}", item.name, item.reason.as_deref().unwrap_or_default());
         }
         text += &item_lines(lacking);
         let totals = report.totals();
         let _ = writeln!(
             text,
-            "{} {} to {}: {} new, {} there{}, {} in {} requests",
+            "{} {} to {}{}: {} new, {} there, {} in {} requests",
             if self.dry_run { "would deliver" } else { "delivered" },
-            count_kinds(&report.items),
+            if self.dry_run { count_kinds(&report.items) } else { good_of_all(&report.items) },
             mapping.target(),
-            if self.dry_run { totals.skipped } else { totals.done },
+            lost_count(&totals),
+            if self.dry_run { planned.len() } else { totals.done },
             totals.present,
-            failed_count(&totals),
             human_size(totals.bytes_transferred),
             totals.requests
         );
+        if self.dry_run {
+            let (needed, registry) = (human_size(pushed.needed_bytes), &mapping.target().registry);
+            let _ = writeln!(
+                text,
+                "  needs at most     {needed} at {registry}; only Harbor tells what is free there"
+            );
+        }
         text
     }
 }

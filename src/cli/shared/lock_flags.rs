@@ -1,10 +1,23 @@
 //! Which lock says what is known: shared by the verbs that compare references with it.
 
+use crate::bundle::is_split;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::lockfile::{FILE_NAME, Lock};
 use clap::Args;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Whether a bundle stands here, told by its first bytes: no chart and no text begins like one.
+fn is_bundle(path: &Path) -> bool {
+    let mut first = [0; 4];
+    let mut is_zstd = || {
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+        read.is_ok() && first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes()
+    };
+    if path.is_file() { is_zstd() } else { !path.exists() && is_split(path) }
+}
 
 /// Flags that name a lock.
 #[derive(Args)]
@@ -21,6 +34,31 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
+    /// As [`Locked::load`], and `paths` without the bundle that is named among them in place of `--bundle`.
+    ///
+    /// # Errors
+    /// As there; and when several bundles are named.
+    pub(crate) fn load_beside(
+        &self,
+        context: &Context,
+        paths: &[PathBuf],
+    ) -> Result<(Lock, Vec<PathBuf>), Failure> {
+        let may_be_named = self.lock.is_none() && self.bundle.is_none();
+        let (bundles, others): (Vec<_>, Vec<_>) =
+            paths.iter().cloned().partition(|path| may_be_named && is_bundle(path));
+        match &bundles[..] {
+            [] => Ok((self.load(context)?, others)),
+            [bundle] => {
+                let named =
+                    Locked { bundle: Some(bundle.clone()), lock: None, allow_partial: self.allow_partial };
+                Ok((named.load(context)?, others))
+            }
+            [_, ..] => {
+                Err(Failure::usage("several bundles are named; say which one counts with --bundle BUNDLE"))
+            }
+        }
+    }
+
     /// The lock that decides which references are known.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ pub(super) mod packed;
 pub(super) mod progress;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
+pub(super) mod room;
 pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod taken;

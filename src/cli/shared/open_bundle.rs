@@ -124,7 +124,19 @@ pub(crate) fn lacks(bundle: &Bundle) -> Vec<String> {
     bundle.partial().iter().map(|lost| format!("{} {}", lost.kind, lost.name)).collect()
 }
 
+/// Puts the bundle that `--bundle` names before those that are named without it.
+pub(crate) fn name_first(named: Option<PathBuf>, bundle: &mut Option<PathBuf>, bases: &mut Vec<PathBuf>) {
+    if let Some(named) = named {
+        bases.splice(0..0, bundle.replace(named));
+    }
+}
+
 impl Carried {
+    /// Where it stands.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The member `bundle` of reports.
     pub(crate) fn told(&self) -> Value {
         told(&self.path, &self.bundle, self.signed_by.as_deref())

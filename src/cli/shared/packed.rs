@@ -1,6 +1,7 @@
 //! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
 
 use super::listing::{count, lines, table};
+use super::room::{folder_of, room_of, tell_room};
 use super::{Exit, Failure, Outcome};
 use crate::bundle::{PackPlan, PackedBundle, Serial};
 use crate::lockfile::Lock;
@@ -48,18 +49,24 @@ impl SerialFlags {
 }
 
 /// What would be made, and how much room it needs; `more` lines about it.
-pub(crate) fn dry_run(plan: &PackPlan, out: &Path, mut report: Report, more: &str) -> Outcome {
-    let needed = plan.needed_bytes();
-    report.extra.insert("needed_bytes".into(), json!(needed));
+///
+/// # Errors
+/// When the system does not tell what is free there.
+pub(crate) fn dry_run(
+    plan: &PackPlan,
+    out: &Path,
+    mut report: Report,
+    more: &str,
+) -> Result<Outcome, Failure> {
+    let room = tell_room(&mut report, &room_of(folder_of(out), plan.needed_bytes())?);
     let text = format!(
-        "{}would pack {} into {}\n  lock fingerprint  {}\n  needs at most     {} ({needed} bytes)\n{more}",
+        "{}would pack {} into {}\n  lock fingerprint  {}\n{room}{more}",
         table(&plan.items),
         count(&plan.items),
         out.display(),
         plan.fingerprint,
-        human_size(needed),
     );
-    outcome(plan, report, &text)
+    Ok(outcome(plan, report, &text))
 }
 
 /// The member `bundle` of a report; `keys` signed it.

@@ -1,9 +1,9 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
-use super::listing::count_kinds;
+use super::listing::{count_kinds, count_of};
 use crate::lock::Change;
-use crate::report::{Item, Status, Totals};
-use std::collections::HashMap;
+use crate::report::{Item, Kind, Status, Totals};
+use std::collections::{BTreeMap, HashMap};
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
@@ -19,11 +19,42 @@ pub(crate) fn change_line(change: &Change) -> String {
     }
 }
 
-/// `, 2 failed or missing` for a summary; nothing where nothing is.
-pub(crate) fn failed_count(totals: &Totals) -> String {
-    match totals.failed + totals.missing {
-        0 => String::new(),
-        count => format!(", {count} failed or missing"),
+/// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.
+pub(crate) fn good_of_all(items: &[Item]) -> String {
+    let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
+    for item in items {
+        let (good, all) = counts.entry(item.kind).or_default();
+        *good += usize::from(matches!(item.status, Status::Done | Status::Present));
+        *all += 1;
+    }
+    let words: Vec<String> = counts
+        .into_iter()
+        .map(|(kind, (good, all))| match good == all {
+            true => count_of(all, &kind.to_string()),
+            false => format!("{good} of {}", count_of(all, &kind.to_string())),
+        })
+        .collect();
+    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+}
+
+/// `, 2 failed, 1 missing` for a summary; nothing where nothing is.
+pub(crate) fn lost_count(totals: &Totals) -> String {
+    let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, word)| format!(", {count} {word}")).collect()
+}
+
+/// Lines for those items that are not whole.
+pub(crate) fn loss_lines(items: &[Item]) -> String {
+    item_lines(items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)))
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Missing => "missing",
+        Status::Failed => "failed",
+        Status::Skipped => "accepted",
+        Status::Done | Status::Present => "good",
     }
 }
 
@@ -58,18 +89,36 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> Strin
     lines
 }
 
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Missing => "missing",
-        Status::Failed => "failed",
-        Status::Skipped => "accepted",
-        Status::Done | Status::Present => "good",
-    }
-}
-
 /// One line for an item that is not whole.
 pub(crate) fn item_line(item: &Item) -> String {
     let word = word(item.status);
     let reason = item.reason.as_deref().map(crate::report::escape).unwrap_or_default();
     format!("{word:8} {} {}: {reason}", item.kind, item.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
+        Item { kind, name: name.into(), digest: None, bytes: None, status, reason: reason.map(str::to_owned) }
+    }
+
+    #[test]
+    fn counts_say_what_they_mean() {
+        let full = Some("the disk is full");
+        let items = [
+            item(Kind::Image, "a", Status::Done, None),
+            item(Kind::Image, "b", Status::Failed, full),
+            item(Kind::Image, "c", Status::Failed, Some("404")),
+            item(Kind::File, "d", Status::Present, None),
+            item(Kind::Package, "e", Status::Failed, full),
+        ];
+        assert_eq!(good_of_all(&items), "1 of 3 images, 1 file, 0 of 1 package");
+        assert_eq!(good_of_all(&[]), "nothing");
+        let totals = Totals { failed: 3, missing: 1, ..Totals::default() };
+        assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
+        let lines = "failed   1 image, 1 package: the disk is full\n           b\n           e\nfailed   image c: 404\n";
+        assert_eq!(loss_lines(&items), lines);
+    }
 }

@@ -1,6 +1,7 @@
 //! `landfall audit`: what manifests, charts and clusters name, beside what the lock has.
 
 use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::room::check_output;
 use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::kind_named;
@@ -42,8 +43,15 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = self.locked.load(context)?;
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
+        if paths.is_empty() && self.registry.is_none() {
+            return Err(Failure::usage("what is to be audited? name files or folders beside the bundle"));
+        }
+        self.paths = paths;
+        if let Some(path) = &self.missing {
+            check_output("the manifest", path)?;
+        }
         let mapping = self.mapping(context)?;
         let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());

@@ -2,6 +2,8 @@
 
 use crate::cli::shared::{Exit, Failure, Outcome};
 use clap::{Args, Command};
+use std::io::{IsTerminal, Write};
+use std::process::Command as Shell;
 
 /// Print a completion script for a shell
 #[derive(Args)]
@@ -18,7 +20,7 @@ impl Completions {
     }
 }
 
-/// Print the manual page, of landfall or of one verb
+/// Show the manual page, of landfall or of one verb; its source where stdout is no terminal
 #[derive(Args)]
 pub(crate) struct Man {
     /// The verb
@@ -33,10 +35,19 @@ impl Man {
             command = found
                 .ok_or_else(|| Failure::usage(format!("there is no verb '{verb}'; see landfall --help")))?;
         }
+        let cannot = |error| Failure::new(Exit::Failed, format!("cannot write the page: {error}"));
         let mut page = Vec::new();
-        clap_mangen::Man::new(command)
-            .render(&mut page)
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the page: {error}")))?;
-        Ok(Outcome::text(String::from_utf8_lossy(&page)))
+        clap_mangen::Man::new(command.clone()).render(&mut page).map_err(cannot)?;
+        if !std::io::stdout().is_terminal() {
+            return Ok(Outcome::text(String::from_utf8_lossy(&page)));
+        }
+        let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
+        file.write_all(&page).map_err(cannot)?;
+        let shown = Shell::new("man").arg("-l").arg(file.path()).status();
+        Ok(Outcome::text(match shown.is_ok_and(|status| status.success()) {
+            true => String::new(),
+            // a machine without man
+            false => command.render_long_help().to_string(),
+        }))
     }
 }

@@ -1,6 +1,7 @@
 //! `landfall export files`.
 
 use crate::cli::shared::carried::Carried;
+use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::item::has_files;
@@ -52,6 +53,11 @@ impl Files {
                     human_size(report.bytes_transferred),
                     totals.present
                 );
+                if self.dry_run {
+                    let planned = report.items.iter().filter(|item| item.status == Status::Skipped);
+                    let needed = planned.filter_map(|item| item.bytes).sum();
+                    text += &tell_room(&mut report, &room_of(&self.out, needed)?);
+                }
                 Ok(Outcome::of(report, text))
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("exporting stopped: {error}")))?

@@ -1,14 +1,14 @@
 //! `landfall lock`.
 
-use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::summary::{change_line, item_lines};
+use crate::cli::shared::room::check_output;
+use crate::cli::shared::summary::{change_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{create, replace};
 use crate::item::Pins;
 use crate::lock::Locked;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Digest, Platform};
-use crate::report::{Item, Report, Status};
+use crate::report::Report;
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -47,6 +47,9 @@ impl LockVerb {
                 "there is no {path} to check; write it first, without --check"
             )));
         }
+        if !self.check && !self.dry_run {
+            check_output("the lock", &self.lock)?;
+        }
         let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
         context.run(async {
             let client = context.client()?;
@@ -71,23 +74,22 @@ impl LockVerb {
         for change in &locked.changes {
             let _ = writeln!(text, "{}", change_line(change));
         }
-        let lacking = report.items.iter();
-        text += &item_lines(lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present)));
+        text += &loss_lines(&report.items);
         let writes = !self.check && !self.dry_run;
         if writes {
             write(&self.lock, &lock.to_text(), old, context)?;
         }
         let moved = locked.changes.len();
         let verb = match (self.check, moved) {
+            (true, 0) if report.has_losses() => "nothing moved as far as it could be asked: checked",
             (true, 0) => "nothing moved: checked",
             (true, _) => "something moved: checked",
             (false, _) if writes => "locked",
             (false, _) => "would lock",
         };
-        let counted: Vec<Item> = report.items.iter().filter(|item| item.digest.is_some()).cloned().collect();
+        let (counted, lost) = (good_of_all(&report.items), lost_count(&report.totals()));
         let path = self.lock.display();
-        let _ =
-            writeln!(text, "{verb} {} in {path}, fingerprint {}", count_kinds(&counted), lock.fingerprint());
+        let _ = writeln!(text, "{verb} {counted} in {path}{lost}, fingerprint {}", lock.fingerprint());
         let mut outcome = Outcome::of(report, text);
         if self.check && !locked.changes.is_empty() {
             outcome.exit = Exit::Refused;

@@ -2,29 +2,37 @@
 
 use crate::bundle::Bundle;
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
-use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
+use crate::cli::shared::listing::{count, count_of, line, lines, platforms, unique_bytes};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
-use crate::content::Entry;
-use crate::content::missing_blobs;
+use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
-use crate::model::human_size;
+use crate::model::{self, human_size};
 use crate::report::{Item, Report, Status, escape};
+use crate::sign::Signature;
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// List what is in a bundle or a lock
 #[derive(Args)]
 pub(crate) struct Ls {
     /// The bundle or the lock
-    #[arg(value_name = "BUNDLE|LOCK")]
-    file: PathBuf,
+    #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
+    file: Option<PathBuf>,
+    /// The bundle, in place of the argument
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["file", "lock"])]
+    bundle: Option<PathBuf>,
+    /// The lock, in place of the argument
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    lock: Option<PathBuf>,
 }
 
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let (bundle, lock, entries) = match Given::open(&self.file)? {
+        let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
+        let (bundle, lock, entries) = match Given::open(&file)? {
             Given::Bundle(bundle) => {
                 let (lock, entries) = (bundle.lock()?, bundle.entries()?);
                 (Some(bundle), lock, entries)
@@ -34,7 +42,7 @@ impl Ls {
                 (None, lock, entries)
             }
             Given::Receipt(_) => {
-                let file = self.file.display();
+                let file = file.display();
                 return Err(Failure::usage(format!(
                     "{file} is the receipt of a push; ls lists bundles and locks"
                 )));
@@ -46,19 +54,35 @@ impl Ls {
             platforms.cloned().collect::<Vec<_>>().join(",")
         };
         let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
-        let listed: String = items.iter().map(|item| line(item, &platforms_of(&item.name))).collect();
+        let referring: BTreeMap<&str, Referring> = entries
+            .iter()
+            .filter(|entry| !entry.referrers.is_empty())
+            .map(|entry| (&*entry.name, referring(entry, bundle.as_ref())))
+            .collect();
+        let carried = |item: &Item| match referring.get(&*item.name) {
+            Some(counts) => {
+                let counts = counts.iter().map(|(what, count)| count_of(*count, what));
+                format!("       with {}\n", counts.collect::<Vec<_>>().join(", "))
+            }
+            None => String::new(),
+        };
+        let listed: String =
+            items.iter().map(|item| line(item, &platforms_of(&item.name)) + &carried(item)).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
         let fingerprint = match &bundle {
             Some(bundle) => bundle.fingerprint().clone(),
             None => lock.fingerprint(),
         };
-        let mut extra = json!({"lock": fingerprint, "platforms": platforms});
+        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referring});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
-            extra["bundle"] = open_bundle::told(&self.file, bundle, signed_by.as_deref());
-            text.extend(signed_by.iter().flatten().map(|by| format!("signed by         {by}\n")));
+            extra["bundle"] = open_bundle::told(&file, bundle, signed_by.as_deref());
+            text += &match signed_by {
+                Some(by) => by.iter().map(|by| format!("signed by         {by}\n")).collect(),
+                None => unchecked(bundle),
+            };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
         // what the bundle lacks is among the unresolved ones
@@ -78,6 +102,48 @@ impl Ls {
         }
         Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
     }
+}
+
+/// The keys of signatures that nobody checked.
+fn unchecked(bundle: &Bundle) -> String {
+    let told = bundle.signatures().iter().map(|text| match Signature::parse(text.as_bytes()) {
+        Ok(signature) => {
+            format!(
+                "signature         {} (not checked: verify --allowed-signers FILE does)\n",
+                signature.key()
+            )
+        }
+        Err(error) => format!("signature         cannot be read: {error}\n"),
+    });
+    if bundle.signatures().is_empty() { "signature         none\n".into() } else { told.collect() }
+}
+
+/// How many manifests refer to an item, by what they are.
+type Referring = BTreeMap<&'static str, usize>;
+
+/// What refers to `entry`: by the tag that cosign's convention gives it, or by its type, which the bundle knows.
+fn referring(entry: &Entry, bundle: Option<&Bundle>) -> Referring {
+    let mut counts = Referring::new();
+    for referrer in &entry.referrers {
+        let manifest = bundle.and_then(|bundle| bundle.read(&referrer.descriptor).ok());
+        let kind = manifest.and_then(|bytes| {
+            let entry = model::referring(&bytes, &referrer.descriptor)?.entry;
+            Some(entry["artifactType"].as_str()?.to_owned())
+        });
+        let words = referrer.tag.as_deref().or(kind.as_deref()).unwrap_or_default();
+        let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+        let what = if referrer.is_child || has(&[".att", "in-toto", "attestation"]) {
+            "attestation"
+        } else if has(&[".sbom", "spdx", "cyclonedx", "syft"]) {
+            "SBOM"
+        } else if has(&[".sig", "signature", "sigstore"]) {
+            "signature"
+        } else {
+            "referrer"
+        };
+        *counts.entry(what).or_default() += 1;
+    }
+    counts
 }
 
 /// What a delta leaves out: each blob, and what it is for.

@@ -85,7 +85,7 @@ impl Pack {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
                 }
                 if self.dry_run {
-                    return Ok(dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan)));
+                    return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));
                 }
                 let options = PackOptions { level: self.level };
                 let to_stdout = stdout.is_some();

@@ -3,7 +3,8 @@
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
-use crate::cli::shared::summary::{failed_count, item_lines};
+use crate::cli::shared::room::{room_of, tell_room};
+use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{held, stored_once};
@@ -13,7 +14,6 @@ use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
 use crate::report::{Item, Progress, Report, Status};
 use crate::store::Disk;
 use clap::Args;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Pull {
         let store = store(dir)?;
         let signer = packed::signer(self.sign.as_deref())?;
         if self.dry_run {
-            return Ok(packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), ""));
+            return packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), "");
         }
         context.run(async {
             let client = context.client()?;
@@ -128,34 +128,36 @@ fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path, progress: &dyn Progress) -
     }
     items.extend(losses(lock));
     let bytes = wanted.values().sum();
+    let room = match store {
+        Some(store) => store.room(wanted.iter().map(|(digest, size)| (digest, *size)))?,
+        None => room_of(dir, bytes)?,
+    };
     let mut report = Report { items, ..Report::default() };
-    report.extra.insert("needed_bytes".into(), json!(bytes));
+    let room = tell_room(&mut report, &room);
     let totals = report.totals();
     let text = format!(
-        "would pull {} into {}: {} there{}, {} to come ({bytes} bytes)\n",
+        "{}would pull {} into {}{}: {} there, {} to come\n{room}",
+        loss_lines(&losses(lock)),
         count_kinds(&report.items),
         dir.display(),
+        lost_count(&totals),
         totals.present,
-        failed_count(&totals),
         human_size(bytes)
     );
     Ok(Outcome::of(report, text))
 }
 
 fn text(report: &Report, into: &Path) -> String {
-    let lacking = report.items.iter();
-    let mut text = item_lines(lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present)));
     let totals = report.totals();
-    let _ = writeln!(
-        text,
-        "pulled {} into {}: {} new, {} there{}, {} in {} requests",
-        count_kinds(&report.items),
+    format!(
+        "{}pulled {} into {}{}: {} new, {} there, {} in {} requests\n",
+        loss_lines(&report.items),
+        good_of_all(&report.items),
         into.display(),
+        lost_count(&totals),
         totals.done,
         totals.present,
-        failed_count(&totals),
         human_size(totals.bytes_transferred),
         totals.requests
-    );
-    text
+    )
 }

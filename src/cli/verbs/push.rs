@@ -3,7 +3,7 @@
 use crate::bundle::Serial;
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::open_bundle::{self, Demands, name_first};
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::content::BlobRead;
@@ -24,8 +24,11 @@ pub(crate) struct Push {
     /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
     #[arg(value_name = "BASE")]
     bases: Vec<PathBuf>,
+    /// The bundle, in place of the first argument
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Option<PathBuf>,
     /// Take what a delta leaves out from the store too
-    #[arg(long, requires = "bundle")]
+    #[arg(long)]
     with_store: bool,
     /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed [default:
     /// landfall.lock]
@@ -59,7 +62,8 @@ struct Load {
 }
 
 impl Push {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
         let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &self.bundle {

@@ -92,9 +92,11 @@ impl FromArgMatches for Render {
 }
 
 impl Render {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let Common { to, locked, out } = &self.common;
-        let lock = locked.load(context)?;
+        let given: Vec<PathBuf> = self.inputs.iter().flat_map(|(_, paths)| paths.clone()).collect();
+        let (lock, paths) = locked.load_beside(context, &given)?;
+        self.inputs.iter_mut().for_each(|(_, given)| given.retain(|path| paths.contains(path)));
         let mapping = context.mapping(to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));

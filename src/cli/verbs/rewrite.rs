@@ -83,9 +83,13 @@ impl Modes {
 }
 
 impl Rewrite {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
+        if paths.is_empty() {
+            return Err(Failure::usage("what is to be rewritten? name files or folders beside the bundle"));
+        }
+        self.paths = paths;
         let inputs = self.inputs()?;
-        let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));

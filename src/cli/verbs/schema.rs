@@ -1,9 +1,11 @@
-//! `landfall schema`: the JSON schema of the documents that people write.
+//! `landfall schema`: the JSON schema of the documents that people write, and of reports.
 
 use crate::cli::shared::{Exit, Failure, Outcome};
 use crate::config::Site;
 use crate::manifest::Document;
+use crate::report::{self, Report};
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
 /// Print the JSON schema of a document, for editors
 #[derive(Args)]
@@ -20,16 +22,21 @@ enum Kind {
     Manifest,
     /// A place where landfall or its users run
     Site,
+    /// What --output json prints, and --report writes
+    Report,
 }
 
 impl Schema {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let schema = match self.document {
-            Kind::Manifest => schemars::schema_for!(Document),
-            Kind::Site => schemars::schema_for!(Site),
+            Kind::Manifest => json!(schemars::schema_for!(Document)),
+            Kind::Site => json!(schemars::schema_for!(Site)),
+            Kind::Report => report::schema(),
         };
+        let mut report = Report::default();
+        report.extra.insert("schema".into(), json!(schema));
         let text = serde_json::to_string_pretty(&schema)
             .map_err(|error| Failure::new(Exit::Failed, format!("cannot write the schema: {error}")))?;
-        Ok(Outcome::text(text + "\n"))
+        Ok(Outcome { report, ..Outcome::text(text + "\n") })
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Serve {
     /// counts after its bases
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
+    /// A bundle, in place of an argument (may be repeated)
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Vec<PathBuf>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: String,
@@ -128,7 +131,8 @@ impl Bounds {
 }
 
 impl Serve {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        self.bundles.append(&mut self.named);
         if self.bundles.is_empty() && self.writable.is_none() {
             return Err(Failure::usage(
                 "there is nothing to serve: name a bundle, or a folder with --writable DIR",

@@ -3,7 +3,7 @@
 use crate::bundle::{self, Bundle, Serial};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
-use crate::cli::shared::open_bundle::{self, Carried, Demands};
+use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Entry;
@@ -18,10 +18,14 @@ use std::sync::Arc;
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The bundle
-    bundle: PathBuf,
+    #[arg(value_name = "BUNDLE", required_unless_present = "named")]
+    bundle: Option<PathBuf>,
     /// What a delta was packed against: these are checked too, and that nothing is missing
     #[arg(value_name = "BASE")]
     bases: Vec<PathBuf>,
+    /// The bundle, in place of the first argument
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Option<PathBuf>,
     /// Who may have signed it, in OpenSSH's format [default: signers of the site]
     #[arg(long, value_name = "FILE")]
     allowed_signers: Option<PathBuf>,
@@ -37,7 +41,9 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        let path = self.bundle.take().unwrap_or_default();
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let demands = Demands {
             expect: self.expect.as_slice(),
@@ -47,7 +53,7 @@ impl Verify {
             taken: None,
         };
         // what the bundle says of itself here is checked afterwards
-        let carried = open_bundle::open(context, &self.bundle, &demands)?;
+        let carried = open_bundle::open(context, &path, &demands)?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -98,7 +104,7 @@ impl Verify {
             .map(|Serial { series, number }| format!("  series            {series}, number {number}\n"));
         let text = format!(
             "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {}, {}\n{}",
-            self.bundle.display(),
+            carried.path().display(),
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),

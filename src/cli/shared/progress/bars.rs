@@ -1,7 +1,7 @@
 //! One bar over all bytes, with the rate, the time left and the item that was done last.
 
 use super::meter::Meter;
-use super::say;
+use super::say::say;
 use crate::report::{Progress, escape};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -70,6 +70,10 @@ impl Progress for Bars {
         self.update(count, |drawn, (done, all)| {
             drawn.set_message(format!("{done}/{all} · {}", escape(name)));
         });
+    }
+
+    fn tell(&self, line: &str) {
+        self.note(line);
     }
 
     fn note(&self, line: &str) {

@@ -3,11 +3,13 @@
 mod bars;
 mod meter;
 mod plain;
+mod say;
 
-use crate::report::{Progress, escape};
+use crate::report::Progress;
 use bars::Bars;
 use plain::Plain;
-use std::io::{IsTerminal, Write};
+use say::say;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// The choice of `--progress`.
@@ -38,10 +40,6 @@ pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
 fn draws() -> bool {
     let variable = |name| std::env::var(name).unwrap_or_default();
     variable("TERM") != "dumb" && matches!(variable("CI").as_str(), "" | "false" | "0")
-}
-
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", escape(line));
 }
 
 /// Warnings and nothing else.

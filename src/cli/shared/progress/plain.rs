@@ -1,7 +1,7 @@
 //! A line every five seconds at the most, and one at the end.
 
 use super::meter::Meter;
-use super::say;
+use super::say::say;
 use crate::report::Progress;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -57,6 +57,10 @@ impl Progress for Plain {
 
     fn item(&self, _name: &str) {
         self.update(|meter, _| meter.items.0 += 1);
+    }
+
+    fn tell(&self, line: &str) {
+        say(line);
     }
 
     fn note(&self, line: &str) {

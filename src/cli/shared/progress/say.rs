@@ -1,0 +1,8 @@
+//! One line on stderr.
+
+use crate::report::escape;
+use std::io::Write;
+
+pub(super) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape(line));
+}

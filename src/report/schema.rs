@@ -1,0 +1,189 @@
+//! The form of the JSON document of every command, as one table: the schema and `docs/report.md` say the same.
+
+use serde_json::{Map, Value, json};
+
+/// A member of the document: its name, its JSON type, which commands have it, and what it means.
+pub(crate) struct Member {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// `string`, `integer`, `array` or `object`; several words where it may be several.
+    pub(crate) kind: &'static str,
+    /// The commands that may have it; empty means all.
+    pub(crate) commands: &'static [&'static str],
+    /// What it means.
+    pub(crate) meaning: &'static str,
+}
+
+const fn member(
+    name: &'static str,
+    kind: &'static str,
+    commands: &'static [&'static str],
+    meaning: &'static str,
+) -> Member {
+    Member { name, kind, commands, meaning }
+}
+
+/// Every member. The first five are in every document.
+pub(crate) const MEMBERS: &[Member] = &[
+    member("command", "string", &[], "the command that was run"),
+    member("status", "string", &[], "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4"),
+    member("items", "array", &[], "one for each lock entry that the command handled, see below"),
+    member("totals", "object", &[], "how many items have which status, and the traffic, see below"),
+    member("hosts", "array", &[], "every host that was contacted, see below"),
+    member(
+        "error",
+        "object",
+        &[],
+        "what ended the command: `message`, and `side` and `item` where they are known",
+    ),
+    member("lock", "string", &["lock", "push", "mirror", "ls"], "the fingerprint of the lock"),
+    member(
+        "bundle",
+        "object",
+        &["pull", "pack", "verify", "push", "ls"],
+        "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
+         the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
+    ),
+    member("changes", "array", &["lock", "diff", "rewrite"], "what differs, or what was rewritten"),
+    member(
+        "needed_bytes",
+        "integer",
+        &["pull", "pack", "push", "mirror", "export"],
+        "room that is needed at the most",
+    ),
+    member("available_bytes", "integer", &["pull", "pack", "export"], "room that is there, in a dry run"),
+    member("to", "string", &["push", "mirror"], "the registry and the prefix that was delivered to"),
+    member(
+        "problems",
+        "array",
+        &["push", "mirror"],
+        "what is in the way: `kind`, `at`, `message`, `stands`, `wanted`",
+    ),
+    member("moved", "array", &["push", "mirror"], "tags that stood at another digest: `at`, `from`, `to`"),
+    member("trimmed", "array", &["push", "mirror"], "indexes that were trimmed: `name`, `from`, `to`"),
+    member("delivered", "array", &["push", "mirror"], "what stands at the registry: `name`, `at`, `digest`"),
+    member("volume", "object", &["pack"], "the volume that was packed again: `path`, `bytes`"),
+    member("platforms", "object", &["ls"], "the platforms of each image, by its name"),
+    member(
+        "referrers",
+        "object",
+        &["ls"],
+        "how many signatures, attestations and SBOMs each image carries, by its name",
+    ),
+    member("old", "object", &["diff"], "the older side: `lock`"),
+    member("new", "object", &["diff"], "the newer side: `lock`, and the `blobs` that only it has"),
+    member("files", "array", &["rewrite"], "each file: `file`, `status`, `changes`, `settled`, `readAs`"),
+    member("left", "array", &["rewrite"], "references that were left, and why"),
+    member("text", "string", &["rewrite"], "the document or the diff that text mode prints"),
+    member("held", "array", &["audit"], "references that the lock has"),
+    member("missing", "array", &["audit", "render"], "what the lock lacks"),
+    member("undecided", "array", &["audit", "discover", "render"], "what may be a reference"),
+    member("unread", "array", &["audit", "discover"], "files that could not be read"),
+    member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
+    member("manifest", "string", &["discover"], "the manifest that was drafted"),
+    member("helm", "string null", &["discover"], "the helm that rendered charts"),
+    member("keys", "array", &["render"], "the keys of values that were written"),
+    member("targets", "array", &["doctor"], "each target, and the steps to it"),
+    member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
+    member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),
+    member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
+    member("strange", "array", &["gc"], "files that are none of the store's"),
+    member("schema", "object", &["schema"], "the schema that was asked for"),
+];
+
+/// The members of an item.
+pub(crate) const ITEM: &[Member] = &[
+    member("kind", "string", &[], "`image`, `file`, `sidecar`, `referrer`, `chart` or `package`"),
+    member("name", "string", &[], "its name in the lock"),
+    member("digest", "string", &[], "its digest, if known"),
+    member("bytes", "integer", &[], "its size with all its parts, if known"),
+    member("status", "string", &[], "`done`, `present`, `skipped`, `missing` or `failed`"),
+    member("reason", "string", &[], "why, where there is something to say"),
+];
+
+/// The members of the totals.
+pub(crate) const TOTALS: &[Member] = &[
+    member("items", "integer", &[], "the number of items"),
+    member("done", "integer", &[], "the command did something for them"),
+    member("present", "integer", &[], "they were there already"),
+    member("skipped", "integer", &[], "left out by a dry run, or lost as the manifest accepts"),
+    member("missing", "integer", &[], "absent where they should be"),
+    member("failed", "integer", &[], "the command failed for them"),
+    member("bytes_transferred", "integer", &[], "body bytes received and sent"),
+    member("requests", "integer", &[], "HTTP requests sent, retries, redirects and tokens included"),
+];
+
+/// The members of a host.
+pub(crate) const HOST: &[Member] = &[
+    member("host", "string", &[], "name or address"),
+    member("port", "integer", &[], "port"),
+    member("for", "string", &[], "the upstream that it is the mirror of"),
+    member("via", "string", &[], "the proxy, without credentials"),
+    member("bytes", "integer", &[], "body bytes received and sent"),
+    member("requests", "integer", &[], "requests sent"),
+    member("why", "string", &[], "`registry`, `file`, `token`, `redirect`, comma-separated"),
+];
+
+/// The JSON schema of the document of every command.
+pub(crate) fn schema() -> Value {
+    let mut top = properties(MEMBERS);
+    top["items"]["items"] = object(ITEM, &["kind", "name", "status"]);
+    top["totals"]["properties"] = properties(TOTALS).into();
+    top["totals"]["required"] = TOTALS.iter().map(|member| member.name).collect();
+    top["hosts"]["items"] = object(HOST, &["host", "port", "bytes", "requests", "why"]);
+    top["status"]["enum"] = json!(["done", "partial", "failed", "refused"]);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Report",
+        "description": "What --output json prints, and --report writes.",
+        "type": "object",
+        "properties": top,
+        "required": ["command", "status", "items", "totals", "hosts"],
+    })
+}
+
+fn object(members: &[Member], required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties(members), "required": required})
+}
+
+fn properties(members: &[Member]) -> Map<String, Value> {
+    let property = |member: &Member| {
+        let kinds: Vec<&str> = member.kind.split(' ').collect();
+        let kind = if let [one] = kinds[..] { json!(one) } else { json!(kinds) };
+        let meaning = match member.commands {
+            [] => member.meaning.to_owned(),
+            commands => format!("{} (of {})", member.meaning, commands.join(", ")),
+        };
+        (member.name.to_owned(), json!({"type": kind, "description": meaning}))
+    };
+    members.iter().map(property).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    /// `docs/report.md` has this table between its headings.
+    fn table(members: &[Member], has_commands: bool) -> String {
+        let mut table = String::new();
+        for Member { name, kind, commands, meaning } in members {
+            let kind = kind.replace(' ', " or ");
+            let _ = match has_commands {
+                true if commands.is_empty() => writeln!(table, "| `{name}` | {kind} | all | {meaning} |"),
+                true => writeln!(table, "| `{name}` | {kind} | {} | {meaning} |", commands.join(", ")),
+                false => writeln!(table, "| `{name}` | {kind} | {meaning} |"),
+            };
+        }
+        table
+    }
+
+    #[test]
+    fn the_page_and_the_schema_say_the_same() {
+        let page = include_str!("../../docs/report.md");
+        for (members, has_commands) in [(MEMBERS, true), (ITEM, false), (TOTALS, false), (HOST, false)] {
+            let table = table(members, has_commands);
+            assert!(page.contains(&table), "docs/report.md lacks this table:\n{table}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The JSON documents of the commands are those that `landfall schema report` describes.
+
+use crate::support::faults::Rig;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Demands that `value` is of the form that `schema` describes, with no member that it does not name.
+fn check(schema: &Value, value: &Value, place: &str) {
+    let kinds = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        kinds => kinds.as_array().unwrap().iter().filter_map(Value::as_str).collect(),
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    assert!(kinds.contains(&kind), "{place} is {value}, and not of {kinds:?}");
+    if let (Some(properties), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
+        for (name, member) in members {
+            let known =
+                properties.get(name).unwrap_or_else(|| panic!("{place}.{name} is in no schema: {member}"));
+            check(known, member, &format!("{place}.{name}"));
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            assert!(members.contains_key(name.as_str().unwrap()), "{place} lacks {name}: {value}");
+        }
+    }
+    if let (Some(each), Some(list)) = (schema.get("items"), value.as_array()) {
+        list.iter().for_each(|one| check(each, one, &format!("{place}[]")));
+    }
+    if let Some(allowed) = schema["enum"].as_array() {
+        assert!(allowed.contains(value), "{place} is {value}");
+    }
+}
+
+#[test]
+fn every_command_reports_as_its_schema_says() {
+    let rig = Rig::new();
+    rig.arm([]);
+    rig.place.write("app.yaml", format!("image: {}/team/app:v1\n---\nimage: nginx:1\n", rig.up.address));
+    let schema = rig.place.json(0, &["schema", "report"])["schema"].clone();
+    let properties: &Map<String, Value> = schema["properties"].as_object().unwrap();
+    let mut members = BTreeSet::new();
+    let mut reported = |exit: i32, line: &str| {
+        let line = line.replace("UP", &rig.up.address).replace("DOWN", &rig.down.address);
+        let args: Vec<&str> = line.split(' ').chain(["--store", "stores/first"]).collect();
+        let report = rig.place.json(exit, &[&args[..], &["--report", "report.json"]].concat());
+        check(&schema, &report, &line);
+        assert_eq!(report["command"], args[0]);
+        let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
+        assert_eq!(written, report, "{line}");
+        for name in report.as_object().unwrap().keys() {
+            // a member that only some commands have names them
+            let meaning = properties[name]["description"].as_str().unwrap();
+            let commands = meaning.rsplit_once("(of ").map_or(args[0], |(_, commands)| commands);
+            assert!(commands.contains(args[0]), "{line}: {name}: {meaning}");
+            members.insert(name.clone());
+        }
+    };
+    reported(0, "lock -f m.yaml --lock l --plain-http UP");
+    reported(0, "pull --lock l --plain-http UP");
+    reported(0, "pull --lock l --dry-run");
+    reported(0, "pull --lock l --bundle p --plain-http UP");
+    reported(0, "pack --lock l -o b");
+    reported(0, "pack --lock l -o b --dry-run");
+    reported(0, "pack --lock l -o v --volume-size 60000");
+    reported(0, "pack --like v --only-volume 2");
+    reported(0, "verify b");
+    reported(4, "verify nowhere");
+    reported(0, "ls b");
+    reported(0, "diff l b");
+    reported(0, "push b --to DOWN --plain-http DOWN --dry-run");
+    reported(0, "push b --to DOWN --plain-http DOWN");
+    reported(0, "mirror --lock l --to DOWN/again --plain-http UP --plain-http DOWN");
+    reported(0, "export files --bundle b -o out");
+    reported(0, "rewrite app.yaml --bundle b --to DOWN");
+    reported(0, "rewrite app.yaml --bundle b --to DOWN --diff");
+    reported(4, "audit app.yaml --bundle b");
+    reported(0, "discover app.yaml");
+    reported(0, "doctor --plain-http UP http://UP/");
+    reported(0, "gc --lock l");
+    reported(0, "schema site");
+    reported(2, "pull --lock nowhere");
+    // only what no run here comes to is left
+    let unseen: Vec<_> = properties.keys().filter(|name| !members.contains(*name)).collect();
+    assert_eq!(unseen, ["keys"]);
+}
