@@ -94,7 +94,7 @@ impl FromArgMatches for Render {
 impl Render {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let Common { to, locked, out } = &self.common;
-        let given: Vec<PathBuf> = self.inputs.iter().flat_map(|(_, paths)| paths.clone()).collect();
+        let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
         let (lock, paths) = locked.load_beside(context, &given)?;
         self.inputs.iter_mut().for_each(|(_, given)| given.retain(|path| paths.contains(path)));
         let mapping = context.mapping(to.as_ref())?;
