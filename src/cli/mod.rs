@@ -104,7 +104,10 @@ pub fn main() -> ExitCode {
         Err(failure) => return finish("landfall", &cli.global, Err(failure)),
     };
     let (interrupted, global) = (name.clone(), cli.global.clone());
+    let progress = context.progress.clone();
     let watched = context.interrupts.watch(move || {
+        // a bar that is still drawn would wipe the message
+        progress.end();
         finish(&interrupted, &global, Err(Failure::interrupted()));
         std::process::exit(Exit::Interrupted as i32)
     });
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
         context.progress.note(&format!("Ctrl-C is not waited for: {error}"));
     }
     let result = cli.verb.run(&context);
+    context.progress.end();
     finish(&name, &cli.global, result)
 }
 

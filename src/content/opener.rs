@@ -22,6 +22,8 @@ pub(crate) struct Opener {
 struct State {
     attempts: PartAttempts,
     received: u64,
+    /// What of the part's size progress knows to be done.
+    counted: u64,
     /// What failed at the source, for a sink that sees no more than an error of a stream.
     failure: Option<Failed>,
     /// The source broke off, and was not opened again yet.
@@ -40,6 +42,7 @@ impl Opener {
         let state = State {
             attempts: PartAttempts::new(RetryPolicy::new(limits)),
             received: 0,
+            counted: 0,
             failure: None,
             is_broken: false,
             on_wrong: Vec::new(),
@@ -59,10 +62,34 @@ impl Opener {
         self.state().received
     }
 
-    /// So many bytes came.
+    /// So many bytes came. What comes again is more to do than was said.
     pub(super) fn came(&self, bytes: usize) {
-        self.state().received += bytes as u64;
-        self.progress.bytes(bytes as u64);
+        let bytes = bytes as u64;
+        self.state().received += bytes;
+        let again = bytes - self.count(bytes);
+        if again > 0 {
+            self.progress.more(again);
+        }
+        self.progress.bytes(bytes);
+    }
+
+    /// How many of so many bytes are not counted yet: no part counts more than its size.
+    fn count(&self, bytes: u64) -> u64 {
+        let mut state = self.state();
+        let counted = bytes.min(self.part.descriptor.size - state.counted);
+        state.counted += counted;
+        counted
+    }
+
+    /// The part stands at the sink: what of it was there before is done too.
+    pub(super) fn settled(&self) {
+        self.progress.bytes(self.count(u64::MAX));
+    }
+
+    /// The part is given up: what came of it is still to do. A body that is under way may yet be read.
+    pub(super) fn given_up(&self) {
+        let rest = self.count(u64::MAX);
+        self.progress.more(self.part.descriptor.size - rest);
     }
 
     /// An attempt begins.

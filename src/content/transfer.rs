@@ -36,6 +36,16 @@ impl Transfer {
     pub(crate) async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
         let opener = Opener::new(self.source.clone(), part, &self.limits, self.progress.clone());
         let opener = Arc::new(opener);
+        let brought = self.bring_by(part, &opener).await;
+        if brought.is_ok() {
+            opener.settled();
+        } else {
+            opener.given_up();
+        }
+        brought
+    }
+
+    async fn bring_by(&self, part: &Part, opener: &Arc<Opener>) -> Result<Brought, TransferError> {
         let mut in_order = false;
         loop {
             let Some(write) = self.sink.begin(&part.descriptor, in_order).await? else {
@@ -45,7 +55,7 @@ impl Transfer {
                 });
             };
             opener.begin();
-            let Err(failed) = write.fill(&opener).await else {
+            let Err(failed) = write.fill(opener).await else {
                 return Ok(Brought::Received(opener.received()));
             };
             in_order |= matches!(failed.cause, Cause::Wrong | Cause::WrongOnce);

@@ -15,16 +15,16 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub(super) fn push(&mut self, fault: Box<Diagnostic>) {
+    pub(super) fn push(&mut self, fault: Diagnostic) {
         match self.told.len() < MOST {
-            true => self.told.push(*fault),
+            true => self.told.push(fault),
             false => self.more += 1,
         }
     }
 
     /// The value, or `None` where it is a fault, which is kept.
     pub(super) fn take<T>(&mut self, value: Result<T, Box<Diagnostic>>) -> Option<T> {
-        value.map_err(|fault| self.push(fault)).ok()
+        value.map_err(|fault| self.push(*fault)).ok()
     }
 
     pub(super) fn is_empty(&self) -> bool {

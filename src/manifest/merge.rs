@@ -28,7 +28,7 @@ macro_rules! merge {
                     }
                 )*
                 if !is_there {
-                    faults.push(excludes_nothing(exclude, &known));
+                    faults.push(*excludes_nothing(exclude, &known));
                 }
             }
             let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
@@ -109,7 +109,7 @@ where
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
                 if last.same_file(&item.span) && !item.listed {
-                    faults.push(twice(last, &item));
+                    faults.push(*twice(last, &item));
                     continue;
                 }
                 faults.take(join(first, &item));

@@ -1,7 +1,7 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
 use super::uploader::{Place, Uploader};
-use crate::content::{Brought, Entry, Part, Transfer, TransferError};
+use crate::content::{Entry, Part, Transfer, TransferError};
 use crate::http::ErrorKind;
 use crate::registry::{RegistrySink, is_quota};
 use crate::report::Side;
@@ -35,17 +35,16 @@ impl Uploader {
     /// unless it is there. It is sent by one at a time, mounted by any number.
     async fn blob(&self, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
         let known = self.known(&part.descriptor.digest);
-        let size = part.descriptor.size;
         // the turn comes before the slot: whoever waits for another's upload holds no slot
         let mut turn = known.lock().await;
         if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
         }
         let mut from = turn.first().map(|place| place.repository.clone());
+        let is_copy = from.is_some();
         if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
             drop(turn);
             if self.mounted(part, repository, other).await? {
-                self.progress.bytes(size);
                 known.lock().await.push(Place::sure(repository));
                 return Ok(());
             }
@@ -56,10 +55,12 @@ impl Uploader {
         self.has_room(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
-        let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
-        if transfer.bring(part).await? == Brought::There {
-            self.progress.bytes(size);
+        if is_copy {
+            // the total has each blob once
+            progress.more(part.descriptor.size);
         }
+        let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
+        transfer.bring(part).await?;
         turn.push(Place::sure(repository));
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::lockfile::{Lock, collision};
 use crate::model::{Digest, Mapping};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Brings everything of `lock` from `source` to the destinations of `mapping`. What `source` omits must
@@ -62,7 +62,7 @@ pub(crate) async fn push(
     if options.dry_run || !run.problems.is_empty() {
         return Ok(run.finish(mapping, &uploader));
     }
-    let bytes = unique_bytes(lock, &deliveries, &todo);
+    let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
     progress.begin("push", todo.len() as u64, bytes);
     // few at a time, so that what is there is whole when it ends early
     let mut schedule = Schedule::new([(todo, limits.jobs)]);
@@ -91,16 +91,18 @@ pub(crate) async fn push(
 /// Why what could be delivered is not.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
-/// What is to be sent at the most: each digest once, less what stands at the registry already.
-fn unique_bytes(lock: &Lock, deliveries: &[Delivery], todo: &[usize]) -> u64 {
-    let blobs = |at: usize| {
-        let parts = lock.entry(deliveries[at].entry).parts.into_iter();
-        parts.filter(|part| !part.is_manifest()).map(|part| (part.descriptor.digest, part.descriptor.size))
-    };
-    let standing = (0..deliveries.len()).filter(|at| !todo.contains(at));
-    let standing: HashSet<_> = standing.flat_map(|at| blobs(at).map(|(digest, _)| digest)).collect();
-    let wanted = todo.iter().flat_map(|&at| blobs(at));
-    wanted.filter(|(digest, _)| !standing.contains(digest)).collect::<HashMap<_, _>>().values().sum()
+/// What is to be sent at the most: each digest once, less what is known to stand at the registry already.
+async fn bytes_to_send(lock: &Lock, deliveries: &[Delivery], todo: &[usize], uploader: &Uploader) -> u64 {
+    let parts = todo.iter().flat_map(|&at| lock.entry(deliveries[at].entry).parts);
+    let blobs = parts.filter(|part| !part.is_manifest()).map(|part| part.descriptor);
+    let blobs: HashMap<_, _> = blobs.map(|blob| (blob.digest, blob.size)).collect();
+    let mut bytes = 0;
+    for (digest, size) in blobs {
+        if uploader.known(&digest).lock().await.is_empty() {
+            bytes += size;
+        }
+    }
+    bytes
 }
 
 struct Run<'a> {

@@ -105,10 +105,15 @@ impl Auth {
             let signer = self.signer(scope).await;
             let turn = signer.standing.turn().await;
             // whoever had the turn before may have been asked for an account
-            if self.signer(scope).await.account == signer.account {
+            if self.is_signed_by(scope, &signer).await {
                 return (signer, turn);
             }
         }
+    }
+
+    /// Whether it is this signer who signs requests of the scope now.
+    pub(super) async fn is_signed_by(&self, scope: &Scope, signer: &Signer) -> bool {
+        self.signer(scope).await.account == signer.account
     }
 
     /// The `Authorization` header for a request; `None` where the registry has asked for none so far.

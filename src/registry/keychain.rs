@@ -7,11 +7,13 @@ use super::site_secret::site_secret;
 use crate::config::{Credentials as SiteCredentials, Destinations, Site};
 use crate::model::Target;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// All sources of credentials, in order of precedence.
 #[derive(Debug, Default)]
 pub struct Keychain {
-    site: Vec<(String, Credential)>,
+    /// What cannot be read matters only to whoever uses that registry: each side of the gap has its own secrets.
+    site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
     files: Vec<AuthFile>,
 }
 
@@ -19,7 +21,7 @@ impl Keychain {
     /// The keychain of a site and of the process's environment, as `get` shows it.
     ///
     /// # Errors
-    /// What is wrong with a file or a variable that is named.
+    /// What is wrong with a file or a variable of the environment. What the site names is told by [`Keychain::find`].
     pub fn load(
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
@@ -67,19 +69,19 @@ impl Keychain {
                 {
                     for path in &entry.to {
                         let key = format!("{}/{}", target, path.trim_matches('/'));
-                        self.add(site, &key, credentials, "registry.paths of the site", get)?;
+                        self.add(site, &key, credentials, "registry.paths of the site", get);
                     }
                 }
             }
             if let Some(credentials) = &registry.credentials {
-                self.add(site, &target.registry, credentials, "registry.credentials of the site", get)?;
+                self.add(site, &target.registry, credentials, "registry.credentials of the site", get);
             }
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
-                self.add(site, &host_only, credentials, &format!("upstreams.{host} of the site"), get)?;
+                self.add(site, &host_only, credentials, &format!("upstreams.{host} of the site"), get);
             }
         }
         Ok(())
@@ -92,14 +94,16 @@ impl Keychain {
         from: &SiteCredentials,
         setting: &str,
         get: &impl Fn(&str) -> Option<String>,
-    ) -> Result<(), CredentialError> {
-        if let Some(path) = &from.auth_file {
-            self.files.insert(0, AuthFile::read_named(&site.resolve(path), setting)?);
-            return Ok(());
-        }
-        let (user, password, source) = site_secret(site, from, setting, get)?;
-        self.site.push((key.to_owned(), Credential { secret: Secret::Basic(user, password), source }));
-        Ok(())
+    ) {
+        let account = match &from.auth_file {
+            Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
+                Ok(file) => return self.files.insert(0, file),
+                Err(error) => Err(error),
+            },
+            None => site_secret(site, from, setting, get)
+                .map(|(user, password, source)| Credential { secret: Secret::Basic(user, password), source }),
+        };
+        self.site.push((key.to_owned(), account.map_err(Arc::new)));
     }
 
     /// The hosts that there is an account for, as far as that is known without asking a helper.
@@ -113,7 +117,8 @@ impl Keychain {
     /// The account for `host/repository`: the longest matching key of the first source that has one.
     ///
     /// # Errors
-    /// A helper that cannot be run, or an entry that cannot be read. That matters where an account is needed.
+    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be read. That matters
+    /// where an account is needed.
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
@@ -121,7 +126,7 @@ impl Keychain {
             |key: &str| full == key || full.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
         let of_site = self.site.iter().filter(|(key, _)| covers(key)).max_by_key(|(key, _)| key.len());
         if let Some((_, credential)) = of_site {
-            return Ok(Some(credential.clone()));
+            return credential.clone().map(Some);
         }
         for file in &self.files {
             if let Some(found) = file.find(&host, covers).await? {
@@ -168,6 +173,25 @@ mod tests {
         assert_eq!(user(&keychain, "172.20.0.2:5000", "x").await.as_deref(), Some("tok"));
         assert_eq!(user(&keychain, "empty.test", "x").await, None);
         assert!(keychain.hosts().contains(&"quay.io".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_secret_of_the_site_is_asked_for_where_its_registry_is_used() {
+        let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
+                    upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n";
+        let site =
+            Site::parse(Path::new("site.yaml"), &format!("apiVersion: landfall/v1\nkind: Site\n{site}"))
+                .unwrap();
+        let keychain = Keychain::load(Some(&site), |_| None).unwrap();
+        assert!(keychain.find("docker.io", "library/nginx").await.unwrap().is_none());
+        for (host, words) in [
+            ("far.test", "registry.credentials of the site: the environment variable U is not set"),
+            ("quay.io", "upstreams.quay.io of the site: cannot read /nowhere/quay"),
+            ("ghcr.io", "upstreams.ghcr.io of the site: cannot read /nowhere/auth"),
+        ] {
+            let error = keychain.find(host, "team/x").await.unwrap_err().to_string();
+            assert!(error.starts_with(words), "{error}");
+        }
     }
 
     #[tokio::test]

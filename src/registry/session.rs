@@ -125,7 +125,7 @@ impl Session {
             challenges += 1;
             if is_redirected {
                 elsewhere += 1;
-                if elsewhere > 2 {
+                if elsewhere > self.transport.limits().attempts {
                     let words = format!(
                         "redirected to {}, which refuses the token of its own realm",
                         shown_url(&url)
@@ -147,8 +147,8 @@ impl Session {
                 tokio::time::sleep(self.transport.retries().pause(1)).await;
             }
             self.auth.challenged(&headers, &url, scope, &signer, header).await?;
-            if turn.is_none() || signer.account.is_none() {
-                // the registry asks for an account now, or doubts this one
+            // a turn is kept, unless the registry asks for an account now
+            if turn.is_none() || !self.auth.is_signed_by(scope, &signer).await {
                 drop(turn.take());
                 (signer, turn) = self.auth.enter(scope).await;
             }

@@ -74,6 +74,7 @@ impl Auth {
         let mut failure = self.fetch(&words, realm, service, Some(account)).await;
         if matches!(failure, Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))) && standing.was_taken() {
             tokio::time::sleep(self.transport.retries().pause(1)).await;
+            standing.check(scope)?;
             failure = self.fetch(&words, realm, service, Some(account)).await;
         }
         let status = match failure {
@@ -84,9 +85,13 @@ impl Auth {
             Err(TokenFailure::Error(error)) => return Err(error),
             Err(TokenFailure::Refused(status)) => status,
         };
-        let for_scope = status == StatusCode::FORBIDDEN
-            || (standing.was_taken() && self.fetch(&[], realm, service, Some(account)).await.is_ok());
-        if !for_scope {
+        let everywhere = status == StatusCode::UNAUTHORIZED
+            && (!standing.was_taken()
+                || matches!(
+                    self.fetch(&[], realm, service, Some(account)).await,
+                    Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
+                ));
+        if everywhere {
             return Err(self.refuse(account, standing));
         }
         let error = self.denied(scope, status).await;
@@ -127,7 +132,10 @@ impl Auth {
             Some(Secret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
                 form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", refresh);
-                form.append_pair("client_id", "landfall").append_pair("scope", &scopes.join(" "));
+                form.append_pair("client_id", "landfall");
+                if !scopes.is_empty() {
+                    form.append_pair("scope", &scopes.join(" "));
+                }
                 service.map(|service| form.append_pair("service", service));
                 let mut request = Request::new(Method::POST, realm.clone(), Purpose::Token)
                     .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -161,23 +169,21 @@ impl Auth {
         };
         let response = self.transport.send(&request).await.map_err(failed)?;
         let status = response.status;
-        let refused = match account.map(|account| &account.secret) {
-            // RFC 6749, 5.2: a refresh token that is not good is a bad request
-            Some(Secret::Identity(_)) => matches!(status.as_u16(), 400 | 401 | 403),
-            _ => matches!(status.as_u16(), 401 | 403),
-        };
-        if refused {
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             response.discard().await;
-            let is_scope = status == StatusCode::FORBIDDEN;
-            return Err(TokenFailure::Refused(if is_scope { status } else { StatusCode::UNAUTHORIZED }));
+            return Err(TokenFailure::Refused(status));
         }
         let shown = shown_url(realm);
+        let body = response.bytes(self.transport.limits().document_bytes).await?;
         if !status.is_success() {
+            let by_refresh_token = matches!(account, Some(Credential { secret: Secret::Identity(_), .. }));
+            if by_refresh_token && is_invalid_grant(status, &body) {
+                return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
+            }
             let words = format!("its token service {shown} answered {status}");
             let error = Error::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
         }
-        let body = response.bytes(self.transport.limits().document_bytes).await?;
         let none = || match looks_like_page(&body) {
             true => came_instead(realm, None, &format!("a token for {}", self.host), &body),
             false => {
@@ -208,7 +214,7 @@ impl Auth {
         let mut token = slot.lock().await;
         let was_sent = |token: &Token| sent.iter().any(|(_, header)| *header == token.authorization.header);
         // another worker may have a new one already
-        if token.as_ref().is_some_and(|token| !was_sent(token)) {
+        if token.as_ref().is_some_and(|token| token.until > Instant::now() && !was_sent(token)) {
             return Ok(());
         }
         let realm = realm_url(url, &realm)?;
@@ -218,6 +224,12 @@ impl Auth {
         *token = Some(self.anonymous_token(&there, &realm, service.as_deref()).await?);
         Ok(())
     }
+}
+
+/// Whether a token service refuses a refresh token (RFC 6749, 5.2).
+fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
+    let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    status == StatusCode::BAD_REQUEST && document.is_some_and(|document| document["error"] == "invalid_grant")
 }
 
 /// Why a token service gave no token.

@@ -6,6 +6,8 @@ pub trait Progress: Send + Sync {
     fn begin(&self, what: &str, items: u64, bytes: u64);
     /// So many more bytes are done.
     fn bytes(&self, count: u64);
+    /// So many more bytes are to be done than [`Progress::begin`] said: something is moved again.
+    fn more(&self, _bytes: u64) {}
     /// One more item is done; `name` is its name.
     fn item(&self, name: &str);
     /// A line that people should read at once: a warning, a wait.

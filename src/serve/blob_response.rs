@@ -1,6 +1,7 @@
 //! A blob or manifest as a response: whole, or the range that the client asks for. Bodies are read in pieces on
 //! blocking threads.
 
+use super::buffers::Buffers;
 use super::known_blobs::holders;
 use super::range::{self, Wanted};
 use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How many bytes are read at once. Each response in progress holds two such pieces.
-const PIECE: u64 = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
 
 /// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
 /// HEAD has no body, and needs no hashing.
@@ -68,10 +69,10 @@ pub(super) async fn blob_response(
     };
     set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
     if to > from {
-        let (digest, notes) = (digest.clone(), state.notes.clone());
+        let (digest, notes, buffers) = (digest.clone(), state.notes.clone(), state.buffers.clone());
         let open = move || {
             let reader = holder.blobs.open_known(&digest, from)?;
-            Ok::<_, ApiError>(Reading { reader, left: to - from, digest, notes })
+            Ok::<_, ApiError>(Reading { reader, left: to - from, buffers, digest, notes })
         };
         *response.body_mut() = stream(blocking(open).await??);
     }
@@ -82,6 +83,7 @@ pub(super) async fn blob_response(
 struct Reading {
     reader: Box<dyn Read + Send>,
     left: u64,
+    buffers: Arc<Buffers>,
     digest: Digest,
     notes: Arc<dyn Progress>,
 }
@@ -119,14 +121,10 @@ enum Ahead {
 
 fn read(mut reading: Reading) -> JoinHandle<Piece> {
     spawn_blocking(move || {
-        let want = reading.left.min(PIECE);
-        let mut piece = Vec::with_capacity(want as usize);
-        let result = match (&mut reading.reader).take(want).read_to_end(&mut piece) {
-            Ok(count) if count as u64 == want => Ok(Bytes::from(piece)),
-            Ok(_) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the content ends too early")),
-            Err(error) => Err(error),
-        };
-        reading.left -= want;
-        (result, reading)
+        let want = reading.left.min(PIECE as u64) as usize;
+        let mut buffer = reading.buffers.take();
+        let result = reading.reader.read_exact(&mut buffer.bytes_mut()[..want]);
+        reading.left -= want as u64;
+        (result.map(|()| Bytes::from_owner(buffer).slice(..want)), reading)
     })
 }

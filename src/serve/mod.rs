@@ -8,6 +8,7 @@
 mod auth;
 mod blob_response;
 mod blob_upload;
+mod buffers;
 mod bundles;
 mod connections;
 mod deletion;

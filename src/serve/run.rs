@@ -1,6 +1,7 @@
 //! The server's start: listen, read the names in the bundles, open the writable store, take connections. And its
 //! reload: a new [`State`] for the requests that follow; those in progress keep theirs.
 
+use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
 use super::known_blobs::KnownBlobs;
@@ -9,7 +10,7 @@ use super::repository::Repository;
 use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use super::{Options, ServeError, Served, Serving, connections, deletion, listen};
+use super::{Options, ServeError, Served, Serving, blob_response, connections, deletion, listen};
 use crate::config;
 use crate::content::{BlobChain, BlobRead};
 use crate::model::{Mapping, Target};
@@ -63,6 +64,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
     let kept = Arc::new(Kept {
         known: KnownBlobs::new(limits.hashing),
+        buffers: Buffers::new(blob_response::PIECE),
         writable,
         uploads: Uploads::default(),
         to_sweep: AtomicBool::new(false),

@@ -2,6 +2,7 @@
 
 use super::Serving;
 use super::auth::Users;
+use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
 use super::known_blobs::KnownBlobs;
@@ -34,6 +35,8 @@ pub(super) struct State {
 pub(super) struct Kept {
     /// Which content is known to be right.
     pub(super) known: KnownBlobs,
+    /// For the pieces of bodies.
+    pub(super) buffers: Arc<Buffers>,
     /// The folder of `--writable`.
     pub(super) writable: Option<Arc<WritableStore>>,
     pub(super) uploads: Uploads,

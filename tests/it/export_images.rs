@@ -1,8 +1,9 @@
 //! `export images`: which names, platforms and bytes an archive has, and when there is none.
 
-use crate::support::images::{OCI_ZSTD, noise, sha256};
+use crate::interrupt::reads;
+use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
 use crate::support::peers::{Server, own_registry};
-use crate::support::{Images, Place, need};
+use crate::support::{Guard, Images, Place, need};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -310,4 +311,34 @@ fn an_archive_comes_whole_or_not_at_all() {
     for name in ["dry.tar", "old.tar.partial", "dry.tar.partial"] {
         assert!(!site.place.path(name).exists(), "{name}");
     }
+}
+
+#[test]
+fn an_interrupted_export_leaves_no_file() {
+    let place = Place::new();
+    let store = Images::new(place.path("store"));
+    // a hole, which takes minutes to hash
+    let layer =
+        json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
+    let config = store.blob(OCI_CONFIG, br#"{"os":"linux","architecture":"amd64"}"#);
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+    let manifest = store.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
+    let hole = place.path(format!("store/blobs/sha256/{}", "0".repeat(64)));
+    fs::File::create(&hole).unwrap().set_len(1 << 38).unwrap();
+    let lock = format!(
+        "version: 1\nimages:\n- name: h.example/big:v1\n  digest: {}\n  mediaType: {OCI_MANIFEST}\n  size: {}\n...\n",
+        digest(&manifest),
+        manifest["size"]
+    );
+    place.write("landfall.lock", lock);
+    let mut command = place.command();
+    command.args(["export", "images", "--store", "store", "-o", "images.tar"]);
+    let mut guard = Guard::start(command);
+    let (pid, hole) = (guard.pid(), hole.canonicalize().unwrap());
+    guard.wait_until("it hashes", || reads(pid, &hole));
+    assert!(place.path("images.tar.partial").exists());
+    guard.signal("INT");
+    assert_eq!(guard.wait(), Some(130));
+    assert!(!place.path("images.tar.partial").exists() && !place.path("images.tar").exists());
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// Whether the process has the file open.
-fn reads(pid: u32, file: &Path) -> bool {
+pub(crate) fn reads(pid: u32, file: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     open.filter_map(|link| fs::read_link(link.path()).ok()).any(|target| target == file)
 }

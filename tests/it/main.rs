@@ -35,5 +35,6 @@ mod storms;
 mod straight;
 mod structure;
 mod support;
+mod terminal;
 mod volumes;
 mod wire;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A connection with this request under way, of which nothing is read.
 fn asks(server: &Server, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     stream
 }
@@ -140,10 +140,10 @@ fn an_idle_connection_is_closed_after_a_time_and_so_is_half_a_request() {
     let mut idle = asks(&server, &target);
     read_answer(&mut idle, 1000);
     let mut half = TcpStream::connect(&server.address).unwrap();
-    half.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    half.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     half.write_all(b"GET / HTTP/1.1\r\nHost").unwrap();
     let mut silent = TcpStream::connect(&server.address).unwrap();
-    silent.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    silent.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     assert!(is_closed(&mut idle) && is_closed(&mut half) && is_closed(&mut silent));
 }
 

@@ -179,6 +179,28 @@ fn what_the_store_has_is_not_fetched() {
 }
 
 #[test]
+fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
+    let up = Upstream::new();
+    let verified = up.path("stores/first/.landfall/verified");
+    let blobs = fs::read_to_string(&verified).unwrap().lines().count();
+    for out in [&["pack", "-o", "out.tar.zst"], &["pull", "--bundle", "out.tar.zst"]] {
+        // as in a copy, whose files have other inodes
+        fs::remove_file(&verified).unwrap();
+        let mut command = up.rig.place.command();
+        let output =
+            command.args(out).args(["--store", "stores/first", "--progress", "plain"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let checked =
+            said.lines().find_map(|line| line.strip_prefix("check: ")).unwrap_or_else(|| panic!("{said}"));
+        let hashed = fs::read_to_string(&verified).unwrap().lines().count();
+        let all = checked.split_once('/').unwrap().0.parse::<usize>().unwrap();
+        assert!(all > 5 && all == hashed && all <= blobs, "{out:?}: {all} of {hashed}, {blobs}: {said}");
+        up.assert_made("out.tar.zst", "from a copied store");
+        fs::remove_file(up.path("out.tar.zst")).unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_store_is_not_believed() {
     let up = Upstream::new();
     // nothing of it shows but by hashing

@@ -45,8 +45,9 @@ impl LocalSink for DirectBundle {
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // whether a stored blob is there is known only once its bytes are hashed
+        // whether a stored blob is there is known only once its bytes are hashed; where it is taken from is hashed now
         if place < state.compressed {
+            state.disks().try_for_each(|disk| disk.has(digest, *size).map(drop))?;
             return Ok(false);
         }
         let written = |place: usize| place < state.compressed + state.compressed_entries().frames.len();
@@ -64,9 +65,9 @@ impl LocalSink for DirectBundle {
     }
 
     fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-        let is_compressed =
-            self.0.places.get(&descriptor.digest).is_some_and(|place| *place >= self.0.compressed);
-        (is_compressed || rehash) && self.0.disks().any(|disk| disk.must_hash(descriptor, rehash))
+        let Some(&place) = self.0.places.get(&descriptor.digest) else { return false };
+        let is_taken = matches!(self.0.plan.entries[place].content, ContentSource::Store);
+        (is_taken || rehash) && self.0.disks().any(|disk| disk.must_hash(descriptor, rehash))
     }
 
     fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {

@@ -9,6 +9,7 @@ mod entry_reader;
 mod frame_rows;
 pub(crate) mod index;
 pub(crate) mod open_bundle;
+mod recent_checks;
 mod signed_by;
 mod stored_blob_reader;
 pub(crate) mod verify;

@@ -2,6 +2,7 @@
 
 use super::frame_rows::FrameRows;
 use super::index::Index;
+use super::recent_checks::RecentChecks;
 use super::volume_reader::VolumeReader;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::{EntryFrame, TarEntry};
@@ -17,6 +18,8 @@ pub(crate) struct OpenBundle {
     pub volumes: VolumeReader,
     pub index: Index,
     pub rows: FrameRows,
+    /// Of frames that were checked before.
+    pub(super) checks: RecentChecks,
     /// The places of all blobs, by digest.
     blobs: Vec<usize>,
 }
@@ -31,7 +34,7 @@ impl OpenBundle {
         let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let rows = FrameRows::new(index.contents.frames.clone());
-        OpenBundle { path: path.into(), volumes, index, rows, blobs }
+        OpenBundle { path: path.into(), volumes, index, rows, checks: RecentChecks::new(), blobs }
     }
 
     /// The entry at this place.

@@ -10,7 +10,7 @@ use crate::image_archive::ArchiveError;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
-use crate::registry::SetupError;
+use crate::registry::{CredentialError, SetupError};
 use crate::render::RenderError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
 use crate::rewrite::{ChartError, RewriteError};
@@ -281,16 +281,18 @@ impl From<PullError> for Failure {
 
 impl From<PushError> for Failure {
     fn from(error: PushError) -> Failure {
-        let exit = match &error {
-            PushError::Collision(_) => Exit::Usage,
-            PushError::Unreachable(_) => Exit::Failed,
-        };
-        let side = match &error {
-            PushError::Collision(_) => Side::Input,
-            PushError::Unreachable(_) => Side::Destination,
+        let (exit, side) = match &error {
+            PushError::Collision(_) => (Exit::Usage, Side::Input),
+            PushError::Unreachable(error) if is_setting(error) => (Exit::Usage, Side::Input),
+            PushError::Unreachable(_) => (Exit::Failed, Side::Destination),
         };
         Failure::new(exit, error.to_string()).on(side)
     }
+}
+
+/// Whether the account that the user names for a registry cannot be read.
+fn is_setting(error: &crate::http::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<CredentialError>)
 }
 
 /// Prints what there is to print and gives the process's exit code.

@@ -5,6 +5,7 @@ pub(super) mod carried;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
+pub(super) mod exported;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;

@@ -1,19 +1,18 @@
 //! `landfall export images`.
 
 use crate::cli::shared::carried::Carried;
-use crate::cli::shared::listing::count_of;
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, exported};
 use crate::content::{BlobRead, FileUnderWay};
 use crate::image_archive::{Archive, ArchiveError, Asked, Format};
 use crate::lockfile::{Lock, collision, losses};
-use crate::model::{Mapping, Platform, Target, human_size};
-use crate::report::{Item, Kind, Progress, Report, Side, Status, escape};
+use crate::model::{Mapping, Platform, Target};
+use crate::report::{Item, Kind, Progress, Side, Status};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use serde_json::json;
-use std::fmt::Write as _;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,7 +55,10 @@ enum Form {
 /// Where the archive goes.
 enum Place {
     Stdout(File),
-    File(PathBuf),
+    /// Removed where it is dropped.
+    File(FileUnderWay),
+    /// Nowhere: a dry run.
+    Nowhere,
 }
 
 impl Images {
@@ -66,7 +68,8 @@ impl Images {
                 "a docker archive holds one platform; give one --platform, or take --format oci",
             ));
         }
-        let place = self.place(context)?;
+        let path = self.path()?;
+        let place = self.place(context, &path)?;
         let mapping = self.mapping(context)?;
         let (lock, blobs) = self.carried.open(context, |entry| entry.kind == Kind::Image)?;
         if let Some(collision) = mapping.as_ref().and_then(|mapping| collision(mapping, &lock)) {
@@ -74,31 +77,45 @@ impl Images {
         }
         let progress = Arc::clone(&context.progress);
         context.run(async move {
-            let work =
-                tokio::task::spawn_blocking(move || self.export(&lock, &*blobs, mapping, place, &*progress));
-            work.await.map_err(|error| Failure::new(Exit::Failed, format!("exporting stopped: {error}")))?
+            // the place stays here, where Ctrl-C drops it
+            let (out, to) = (place.file().map_err(|error| unwritten(&path, &error))?, path.clone());
+            let is_stdout = matches!(place, Place::Stdout(_));
+            let notes = Arc::clone(&progress);
+            let work = tokio::task::spawn_blocking(move || {
+                self.export(&lock, &*blobs, mapping.as_ref(), (&to, out), &*progress)
+            });
+            let stopped = |error| Failure::new(Exit::Failed, format!("exporting stopped: {error}"));
+            let mut outcome = work.await.map_err(stopped)??;
+            if let Place::File(under_way) = place {
+                under_way.finish().map_err(|error| unwritten(&path, &error))?;
+            }
+            if is_stdout {
+                notes.note(std::mem::take(&mut outcome.text).trim_end());
+            }
+            Ok(outcome)
         })
     }
 
-    fn place(&self, context: &Context) -> Result<Place, Failure> {
-        if self.out == Path::new("-") {
-            return match self.dry_run {
-                true => Ok(Place::File("-".into())),
-                false => Ok(Place::Stdout(result_stdout(context, "the archive")?)),
-            };
-        }
-        if self.out.is_dir() {
-            return Ok(Place::File(self.out.join(ARCHIVE)));
-        }
+    /// The file that is to be written, or -.
+    fn path(&self) -> Result<PathBuf, Failure> {
         let ending = self.out.extension().and_then(|ending| ending.to_str());
-        if let Some(ending) = ending.filter(|ending| COMPRESSED.contains(ending)) {
-            return Err(Failure::usage(format!(
+        match ending.filter(|ending| COMPRESSED.contains(ending)) {
+            _ if self.out.is_dir() => Ok(self.out.join(ARCHIVE)),
+            None => Ok(self.out.clone()),
+            Some(ending) => Err(Failure::usage(format!(
                 "{}: the archive is a plain tar, as its layers are compressed already, and some programs take the .{ending} for \
                  true; call it .tar, or compress what -o - gives",
                 self.out.display()
-            )));
+            ))),
         }
-        Ok(Place::File(self.out.clone()))
+    }
+
+    fn place(&self, context: &Context, path: &Path) -> Result<Place, Failure> {
+        match path == Path::new("-") {
+            _ if self.dry_run => Ok(Place::Nowhere),
+            true => Ok(Place::Stdout(result_stdout(context, "the archive")?)),
+            false => FileUnderWay::begin(path).map(Place::File).map_err(|error| unwritten(path, &error)),
+        }
     }
 
     /// Whose destinations are names too: that of `--to`, or the site's registry where it has one.
@@ -111,19 +128,18 @@ impl Images {
         &self,
         lock: &Lock,
         blobs: &dyn BlobRead,
-        mapping: Option<Mapping>,
-        place: Place,
+        mapping: Option<&Mapping>,
+        (path, out): (&Path, Option<File>),
         progress: &dyn Progress,
     ) -> Result<Outcome, Failure> {
         let format = match self.format {
             Form::Oci => Format::Oci,
             Form::Docker => Format::Docker,
         };
-        let asked = Asked { format, platforms: &self.platform, mapping: mapping.as_ref() };
+        let asked = Asked { format, platforms: &self.platform, mapping };
         let archive = Archive::plan(lock, blobs, &asked)?;
         let lost: Vec<Item> = losses(lock).into_iter().filter(|item| item.kind == Kind::Image).collect();
         let lost = [lost, archive.lost.clone()].concat();
-        let mut report = self.report(&archive, &lost, &place);
         if archive.images.is_empty() && lost.is_empty() {
             return Err(Failure::usage("the lock names no image"));
         }
@@ -135,120 +151,46 @@ impl Images {
                  takes the others:{lines}",
                 if bad().count() == 1 { "an image is" } else { "images are" }
             );
-            report.items.iter_mut().for_each(|item| {
-                if item.status == Status::Done {
-                    item.status = Status::Skipped;
-                }
-            });
-            return Err(
-                Failure { report: Box::new(report), ..Failure::new(Exit::Failed, message) }.on(Side::Source)
-            );
+            let report = Box::new(exported::report(&archive, &lost, false));
+            return Err(Failure { report, ..Failure::new(Exit::Failed, message) }.on(Side::Source));
         }
-        if !self.dry_run {
+        let mut report = exported::report(&archive, &lost, out.is_some());
+        let format = self.format.to_possible_value();
+        let format = format.as_ref().map(PossibleValue::get_name);
+        report.extra.insert("archive".into(), exported::member(&archive, path, format));
+        if let Some(mut out) = out {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
-            let written = write(&archive, blobs, &place, progress);
+            let written = archive.write(blobs, &mut out, progress).and_then(|()| sync(&out));
+            archive.images.iter().for_each(|image| progress.item(&image.name));
             progress.end();
-            written?;
+            written.map_err(|error| match error {
+                ArchiveError::Write(error) => unwritten(path, &error),
+                other => other.into(),
+            })?;
             report.bytes_transferred = archive.size();
         }
-        let text = self.text(&archive, &lost, &place, lock);
-        let mut outcome = Outcome::of(report, text);
-        if let Place::Stdout(_) = place {
-            progress.note(std::mem::take(&mut outcome.text).trim_end());
-        }
-        Ok(outcome)
-    }
-
-    fn report(&self, archive: &Archive, lost: &[Item], place: &Place) -> Report {
-        let status = if self.dry_run { Status::Skipped } else { Status::Done };
-        let items = archive.images.iter().map(|image| Item {
-            kind: Kind::Image,
-            name: image.name.clone(),
-            digest: Some(image.digest.clone()),
-            bytes: Some(image.bytes),
-            status,
-            reason: self.dry_run.then(|| "would be written".to_owned()),
-        });
-        let mut report = Report { items: items.chain(lost.iter().cloned()).collect(), ..Report::default() };
-        let named = archive
-            .images
-            .iter()
-            .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
-        let format = self.format.to_possible_value();
-        report.extra.insert(
-            "archive".into(),
-            json!({
-                "path": place.name(), "format": format.as_ref().map(|value| value.get_name()), "bytes": archive.size(),
-                "images": named.collect::<Vec<_>>(),
-            }),
-        );
-        report.extra.insert("trimmed".into(), json!(archive.trimmed));
-        report
-    }
-
-    fn text(&self, archive: &Archive, lost: &[Item], place: &Place, lock: &Lock) -> String {
-        let mut text: String = lost.iter().map(|item| item_line(item) + "\n").collect();
-        let names: usize = archive.images.iter().map(|image| image.names.len()).sum();
-        let _ = writeln!(
-            text,
-            "{} {} under {} to {} ({})",
-            if self.dry_run { "would export" } else { "exported" },
-            count_of(archive.images.len(), "image"),
-            count_of(names, "name"),
-            escape(&place.name()),
-            human_size(archive.size())
-        );
-        if !archive.trimmed.is_empty() {
-            let _ = writeln!(
-                text,
-                "  trimmed           to the platforms inside: {}; --report lists the new digests",
-                count_of(archive.trimmed.len(), "image")
-            );
-        }
-        let referrers: usize =
-            lock.images.iter().filter_map(|image| image.referrers.as_ref()).map(Vec::len).sum();
-        if referrers > 0 {
-            let _ = writeln!(
-                text,
-                "  left behind       {} (signatures, SBOMs, attestations), which no runtime loads; `push` delivers them",
-                count_of(referrers, "referrer")
-            );
-        }
-        text
+        Ok(Outcome::of(report, exported::text(&archive, &lost, (path, self.dry_run), lock)))
     }
 }
 
 impl Place {
-    fn name(&self) -> String {
+    /// What is written to.
+    fn file(&self) -> io::Result<Option<File>> {
         match self {
-            Place::Stdout(_) => "-".into(),
-            Place::File(path) => path.display().to_string(),
+            Place::Stdout(file) => file.try_clone().map(Some),
+            Place::File(under_way) => under_way.file().try_clone().map(Some),
+            Place::Nowhere => Ok(None),
         }
     }
 }
 
-fn write(
-    archive: &Archive,
-    blobs: &dyn BlobRead,
-    place: &Place,
-    progress: &dyn Progress,
-) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        let message = format!("cannot write {}: {error}", place.name());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
-    };
-    let told = |error| match error {
-        ArchiveError::Write(error) => failed(error),
-        other => other.into(),
-    };
-    match place {
-        Place::Stdout(file) => archive.write(blobs, &mut &*file, progress).map_err(told)?,
-        Place::File(path) => {
-            let under_way = FileUnderWay::begin(path).map_err(failed)?;
-            archive.write(blobs, &mut under_way.file(), progress).map_err(told)?;
-            under_way.finish().map_err(failed)?;
-        }
-    }
-    archive.images.iter().for_each(|image| progress.item(&image.name));
-    Ok(())
+/// Brings it to disk, where it is on one.
+fn sync(out: &File) -> Result<(), ArchiveError> {
+    let is_file = out.metadata().map_err(ArchiveError::Write)?.is_file();
+    if is_file { out.sync_all().map_err(ArchiveError::Write) } else { Ok(()) }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write {}: {error}", path.display());
+    Failure::new(Exit::Failed, message).on(Side::Destination)
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serve bundles as a registry and file server, until SIGINT or SIGTERM
+/// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta

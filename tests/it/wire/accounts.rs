@@ -49,7 +49,10 @@ pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
 }
 
 /// `registry` behind a realm at the front's own address: `token` answers there, and who has the token passes.
-fn behind_realm(registry: &Server, token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static) -> Middle {
+pub(super) fn behind_realm(
+    registry: &Server,
+    token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static,
+) -> Middle {
     Middle::new(&registry.address, move |asked| {
         let realm = |asked: &Asked| {
             format!("Bearer realm=\"http://{}/token\",service=\"r\"", asked.header("host").unwrap())

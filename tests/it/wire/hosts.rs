@@ -1,6 +1,6 @@
 //! Hosts behind hosts, and hosts that do not answer.
 
-use super::accounts::{images_of, lock, registry_with};
+use super::accounts::{behind_realm, images_of, lock, registry_with};
 use super::{manifest, reasons};
 use crate::support::faults::quick;
 use crate::support::gate::Gate;
@@ -42,6 +42,38 @@ fn a_backend_with_a_realm_of_its_own_costs_a_token_a_repository_and_no_turns() {
     assert!(seen.refused <= names.len() + 12, "{} refused of {}", seen.refused, report["totals"]["requests"]);
     place.json(0, &["pull", "--store", "s", "--plain-http", &front.address]);
     assert_eq!(gate.seen().tokens.len(), 2 * names.len());
+}
+
+#[test]
+fn tokens_of_a_backend_that_run_out_are_fetched_again() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names: Vec<String> = (0..4).map(|n| format!("app{n}")).collect();
+    let registry = registry_with(&place, &names);
+    let front = |behind: &str, pause: u64| {
+        let behind = behind.to_owned();
+        Middle::new("", move |asked| {
+            std::thread::sleep(Duration::from_millis(pause));
+            let to = format!("http://{behind}{}", asked.target);
+            Turn::Answer(307, vec![("Location".into(), to)], String::new())
+        })
+    };
+    // refused after three requests
+    let gate = Gate::new(&registry.address, None, 3);
+    let by_uses = front(&gate.address, 0);
+    images_of(&place, &by_uses.address, &names);
+    lock(&place, 0, &by_uses.address);
+    place.json(0, &["pull", "--store", "s", "--plain-http", &by_uses.address]);
+    // or known to be over after a second; each request takes a part of it
+    let backend = behind_realm(&registry, |_| {
+        Turn::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
+    });
+    let by_time = front(&backend.address, 700);
+    images_of(&place, &by_time.address, &names);
+    lock(&place, 0, &by_time.address);
+    assert!(backend.count("GET", "/token") > names.len());
 }
 
 /// A host at which nothing listens.

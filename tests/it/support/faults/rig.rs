@@ -52,8 +52,9 @@ pub struct Rig {
     pub bundle: Digest,
 }
 
+/// The notes of all runs, and of the phase that is under way how much of how much is done.
 #[derive(Default)]
-pub struct Notes(Mutex<Vec<String>>);
+pub struct Notes(Mutex<Vec<String>>, Mutex<Option<(u64, u64)>>);
 
 impl Notes {
     pub fn lines(&self) -> Vec<String> {
@@ -62,13 +63,49 @@ impl Notes {
 }
 
 impl Progress for Notes {
-    fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
-    fn bytes(&self, _count: u64) {}
+    fn begin(&self, _what: &str, _items: u64, bytes: u64) {
+        *self.1.lock().unwrap() = Some((0, bytes)).filter(|_| bytes > 0);
+    }
+    fn bytes(&self, count: u64) {
+        let mut phase = self.1.lock().unwrap();
+        let Some((done, total)) = phase.as_mut() else { return };
+        *done += count;
+        if *done > *total {
+            // a worker may not panic: its panic is a failed item
+            self.note(&format!("{EXCEEDED}: {done} of {total} bytes"));
+        }
+    }
+    fn more(&self, bytes: u64) {
+        if let Some((_, total)) = self.1.lock().unwrap().as_mut() {
+            *total += bytes;
+        }
+    }
     fn item(&self, _name: &str) {}
     fn note(&self, line: &str) {
         self.0.lock().unwrap().push(line.to_owned());
     }
-    fn end(&self) {}
+    fn end(&self) {
+        *self.1.lock().unwrap() = None;
+    }
+}
+
+const EXCEEDED: &str = "more was done than there was to do";
+
+impl Notes {
+    /// No progress exceeds its total, whatever happens on the way.
+    fn check(&self) {
+        let lines = self.lines();
+        let exceeded = lines.iter().find(|line| line.starts_with(EXCEEDED));
+        assert_eq!(exceeded, None);
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.notes.check();
+        }
+    }
 }
 
 /// Two images over one base, and a file; the largest blob is the base, of 40 KB times `scale`.

@@ -1,0 +1,75 @@
+//! How an archive of images is told, and that of a dry run.
+
+use super::listing::count_of;
+use super::summary::item_line;
+use crate::image_archive::Archive;
+use crate::item::{Image, Referrer};
+use crate::lockfile::Lock;
+use crate::model::human_size;
+use crate::report::{Item, Kind, Report, Status, escape};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The report: what is in the archive, or would be where it is not written, and what is `lost`.
+pub(crate) fn report(archive: &Archive, lost: &[Item], is_written: bool) -> Report {
+    let items = archive.images.iter().map(|image| Item {
+        kind: Kind::Image,
+        name: image.name.clone(),
+        digest: Some(image.digest.clone()),
+        bytes: Some(image.bytes),
+        status: if is_written { Status::Done } else { Status::Skipped },
+        reason: (!is_written).then(|| "would be written".to_owned()),
+    });
+    let mut report = Report { items: items.chain(lost.iter().cloned()).collect(), ..Report::default() };
+    report.extra.insert("trimmed".into(), json!(archive.trimmed));
+    report
+}
+
+/// The member `archive` of a report.
+pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Value {
+    let images = archive.images.iter();
+    let images =
+        images.map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
+    json!({
+        "path": path.display().to_string(), "format": format, "bytes": archive.size(),
+        "images": images.collect::<Vec<_>>(),
+    })
+}
+
+/// The lines about an archive at `path`, or in a dry run about one that would be.
+pub(crate) fn text(archive: &Archive, lost: &[Item], (path, is_dry): (&Path, bool), lock: &Lock) -> String {
+    let mut text: String = lost.iter().map(|item| item_line(item) + "\n").collect();
+    let names: usize = archive.images.iter().map(|image| image.names.len()).sum();
+    let _ = writeln!(
+        text,
+        "{} {} under {} to {} ({})",
+        if is_dry { "would export" } else { "exported" },
+        count_of(archive.images.len(), "image"),
+        count_of(names, "name"),
+        escape(&path.display().to_string()),
+        human_size(archive.size())
+    );
+    if !archive.trimmed.is_empty() {
+        let _ = writeln!(
+            text,
+            "  trimmed           to the platforms inside: {}; --report lists the new digests",
+            count_of(archive.trimmed.len(), "image")
+        );
+    }
+    let referrers: usize = lock.images.iter().map(apart).sum();
+    if referrers > 0 {
+        let _ = writeln!(
+            text,
+            "  left behind       {} (signatures, SBOMs, attestations), which no runtime loads; `push` delivers them",
+            count_of(referrers, "referrer")
+        );
+    }
+    text
+}
+
+/// How many referrers an image has that are not below its own index.
+fn apart(image: &Image) -> usize {
+    let own = |referrer: &&Referrer| image.manifests.iter().any(|child| child.digest == referrer.digest);
+    image.referrers.iter().flatten().filter(|referrer| !own(referrer)).count()
+}

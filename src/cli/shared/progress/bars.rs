@@ -1,0 +1,87 @@
+//! One bar over all bytes, with the rate, the time left and the item that was done last.
+
+use super::meter::Meter;
+use super::say;
+use crate::report::{Progress, escape};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One bar over all bytes.
+#[derive(Default)]
+pub(super) struct Bars(Mutex<Option<Bar>>);
+
+struct Bar {
+    drawn: ProgressBar,
+    meter: Arc<Mutex<Meter>>,
+}
+
+/// All but the name has at most 57 columns, so that it stands in one line from 60 columns on; the name gets the rest.
+const KNOWN: &str = "{prefix} [{bar:10}] {figures} {wide_msg}";
+const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bars {
+    /// Changes the meter, and then what is drawn: drawing locks the meter by itself.
+    fn update<T>(&self, change: impl FnOnce(&mut Meter) -> T, draw: impl FnOnce(&ProgressBar, T)) {
+        if let Some(bar) = &*locked(&self.0) {
+            let changed = change(&mut locked(&bar.meter));
+            draw(&bar.drawn, changed);
+        }
+    }
+}
+
+impl Progress for Bars {
+    fn begin(&self, what: &str, items: u64, bytes: u64) {
+        self.end();
+        let meter = Arc::new(Mutex::new(Meter::new(what, items, bytes, Instant::now())));
+        let shown = meter.clone();
+        let figures = move |_: &ProgressState, to: &mut dyn Write| {
+            let _ = to.write_str(&locked(&shown).figures("/", " ", Instant::now()));
+        };
+        let template = if bytes > 0 { KNOWN } else { UNKNOWN };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let target = ProgressDrawTarget::stderr_with_hz(8);
+        let drawn = ProgressBar::with_draw_target((bytes > 0).then_some(bytes), target)
+            .with_style(style.with_key("figures", figures).progress_chars("=> "))
+            .with_prefix(what.to_owned())
+            .with_message(format!("0/{items}"));
+        drawn.enable_steady_tick(Duration::from_millis(200));
+        *locked(&self.0) = Some(Bar { drawn, meter });
+    }
+
+    fn bytes(&self, count: u64) {
+        self.update(|meter| meter.add(count, Instant::now()), |drawn, ()| drawn.inc(count));
+    }
+
+    fn more(&self, bytes: u64) {
+        self.update(|meter| meter.more(bytes), |drawn, ()| drawn.inc_length(bytes));
+    }
+
+    fn item(&self, name: &str) {
+        let count = |meter: &mut Meter| {
+            meter.items.0 += 1;
+            meter.items
+        };
+        self.update(count, |drawn, (done, all)| {
+            drawn.set_message(format!("{done}/{all} · {}", escape(name)));
+        });
+    }
+
+    fn note(&self, line: &str) {
+        match &*locked(&self.0) {
+            Some(bar) => bar.drawn.suspend(|| say(line)),
+            None => say(line),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = locked(&self.0).take() {
+            bar.drawn.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How much of how much is done, how fast, and how long the rest will take.
+
+use crate::model::human_size;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How far back the rate looks: long enough to be steady, short enough to follow the network.
+const WINDOW: Duration = Duration::from_secs(30);
+/// How long a phase must have run before its rate says anything.
+const FIRST: Duration = Duration::from_secs(3);
+/// How long nothing may come before that is what people are told.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The figures of one phase.
+pub(super) struct Meter {
+    pub(super) what: String,
+    /// Items done, and all.
+    pub(super) items: (u64, u64),
+    /// Bytes done, and all; 0 where that is unknown.
+    bytes: (u64, u64),
+    began: Instant,
+    last: Instant,
+    /// Bytes done at moments of the window, a second apart.
+    samples: VecDeque<(Instant, u64)>,
+}
+
+impl Meter {
+    pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> Meter {
+        let (items, bytes) = ((0, items), (0, bytes));
+        Meter { what: what.into(), items, bytes, began: now, last: now, samples: [(now, 0)].into() }
+    }
+
+    pub(super) fn add(&mut self, bytes: u64, now: Instant) {
+        self.bytes.0 += bytes;
+        self.last = now;
+        let is_due = |(at, _): &(Instant, u64)| now.duration_since(*at) >= Duration::from_secs(1);
+        if self.samples.back().is_none_or(is_due) {
+            self.samples.push_back((now, self.bytes.0));
+        }
+        while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// So many bytes more are to be done.
+    pub(super) fn more(&mut self, bytes: u64) {
+        if self.bytes.1 > 0 {
+            self.bytes.1 += bytes;
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.items.0 == 0 && self.bytes.0 == 0
+    }
+
+    /// `13.8 MB of 2.2 GB`, the rate, and the time left; `of` stands between done and all, `and` between figures.
+    pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
+        let (done, all) = self.bytes;
+        let mut figures = Vec::new();
+        match all {
+            0 if done == 0 => return String::new(),
+            0 => figures.push(human_size(done)),
+            _ => figures.push(format!("{}{of}{}", human_size(done), human_size(all))),
+        }
+        let silent = now.duration_since(self.last);
+        if all == 0 || done < all {
+            if silent >= SILENCE {
+                figures.push(format!("nothing for {}", short(silent)));
+            } else if let Some(rate) = self.rate(now) {
+                figures.push(format!("{}/s", human_size(rate as u64)));
+                if all > done {
+                    let left = ((all - done) as f64 / rate).min(1e9);
+                    figures.push(format!("{} left", short(Duration::from_secs_f64(left))));
+                }
+            }
+        }
+        figures.join(and)
+    }
+
+    /// Bytes a second, once that says anything.
+    fn rate(&self, now: Instant) -> Option<f64> {
+        let (since, before) = *self.samples.front()?;
+        let rate = (self.bytes.0 - before) as f64 / now.duration_since(since).as_secs_f64().max(0.001);
+        (now.duration_since(self.began) >= FIRST && rate >= 1.0).then_some(rate)
+    }
+}
+
+/// `42s`, `12m`, `2h05m`, `3d`.
+fn short(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..172_800 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    fn shown(meter: &Meter, now: Instant) -> String {
+        meter.figures("/", " ", now)
+    }
+
+    #[test]
+    fn the_time_left_follows_the_rate_of_the_last_half_minute() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut meter = Meter::new("pull", 3, 1000 * MB, began);
+        assert_eq!(shown(&meter, at(1)), "0 B/1.0 GB", "nothing is known yet");
+        for second in 1..=40 {
+            meter.add(10 * MB, at(second));
+        }
+        assert_eq!(shown(&meter, at(40)), "400 MB/1.0 GB 10.0 MB/s 1m left");
+        // the network becomes ten times slower: half a minute later the time left says so
+        for second in 41..=75 {
+            meter.add(MB, at(second));
+        }
+        assert_eq!(shown(&meter, at(75)), "435 MB/1.0 GB 1.0 MB/s 9m left");
+        assert_eq!(shown(&meter, at(120)), "435 MB/1.0 GB nothing for 45s");
+        // half of it came in vain
+        meter.more(500 * MB);
+        meter.add(1065 * MB, at(121));
+        assert_eq!(shown(&meter, at(121)), "1.5 GB/1.5 GB");
+    }
+
+    #[test]
+    fn the_longest_figures_leave_room_in_60_columns() {
+        let began = Instant::now();
+        let mut meter = Meter::new("verify", 1, 99_900_000_000, began);
+        meter.add(99_900_000 * 9, began + Duration::from_secs(9));
+        meter.bytes.0 = 99_800_000_000 - 99_800_000_000 / 3;
+        let longest = shown(&meter, began + Duration::from_secs(9));
+        assert!(longest.len() <= 36, "{longest}");
+        for (seconds, words) in [(0, "0s"), (59, "59s"), (60, "1m"), (7500, "2h05m"), (200_000, "2d")] {
+            assert_eq!(short(Duration::from_secs(seconds)), words);
+        }
+    }
+}

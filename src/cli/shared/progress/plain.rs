@@ -1,0 +1,74 @@
+//! A line every five seconds at the most, and one at the end.
+
+use super::meter::Meter;
+use super::say;
+use crate::report::Progress;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A line every five seconds at the most, and one at the end.
+#[derive(Default)]
+pub(super) struct Plain(Mutex<Option<Phase>>);
+
+struct Phase {
+    meter: Meter,
+    said: Instant,
+}
+
+impl Phase {
+    fn say(&self, now: Instant) {
+        let Meter { what, items: (done, all), .. } = &self.meter;
+        let figures = self.meter.figures(" of ", ", ", now);
+        let and = if figures.is_empty() { "" } else { ", " };
+        say(&format!("{what}: {done}/{all} items{and}{figures}"));
+    }
+}
+
+impl Plain {
+    fn update(&self, act: impl FnOnce(&mut Meter, Instant)) {
+        if let Ok(mut slot) = self.0.lock()
+            && let Some(phase) = slot.as_mut()
+        {
+            let now = Instant::now();
+            act(&mut phase.meter, now);
+            if now.duration_since(phase.said) >= Duration::from_secs(5) {
+                phase.said = now;
+                phase.say(now);
+            }
+        }
+    }
+}
+
+impl Progress for Plain {
+    fn begin(&self, what: &str, items: u64, bytes: u64) {
+        let said = Instant::now();
+        if let Ok(mut slot) = self.0.lock() {
+            *slot = Some(Phase { meter: Meter::new(what, items, bytes, said), said });
+        }
+    }
+
+    fn bytes(&self, count: u64) {
+        self.update(|meter, now| meter.add(count, now));
+    }
+
+    fn more(&self, bytes: u64) {
+        self.update(|meter, _| meter.more(bytes));
+    }
+
+    fn item(&self, _name: &str) {
+        self.update(|meter, _| meter.items.0 += 1);
+    }
+
+    fn note(&self, line: &str) {
+        say(line);
+    }
+
+    fn end(&self) {
+        if let Ok(mut slot) = self.0.lock()
+            && let Some(phase) = slot.take()
+            && !phase.meter.is_idle()
+        {
+            phase.say(Instant::now());
+        }
+    }
+}

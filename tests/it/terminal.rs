@@ -1,0 +1,111 @@
+//! What a terminal shows while something is moved, on pseudo-terminals of real widths.
+
+use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::need;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A slow upstream, and a pull from it into the store `store` on a terminal of so many columns.
+fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> Child {
+    let pull = format!("$LANDFALL pull --store stores/{store} --plain-http {}", rig.up.address);
+    let script = format!("stty cols {columns} rows 24; exec {pull}");
+    let mut command: Command = rig.place.clean("script");
+    command.args(["-qefc", &script, "/dev/null"]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
+    command.env("TERM", "xterm").env("SHELL", "/bin/sh").envs(variables.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn slow() -> Rig {
+    let rig = Rig::new();
+    rig.arm([Fault::always(On::Blob, What::Drip(4000, Duration::from_millis(500)))]);
+    rig
+}
+
+/// All that was sent to the terminal.
+fn shown(mut child: Child) -> String {
+    let mut all = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut all).unwrap();
+    child.wait().unwrap();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// What was written in one line of the terminal at a time, without the commands to it.
+fn lines(shown: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut chars = shown.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{1b}' => while chars.next().is_some_and(|char| !char.is_ascii_alphabetic()) {},
+            '\r' | '\n' => lines.push(String::new()),
+            _ => lines.last_mut().unwrap().push(char),
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_bar_fits_its_terminal() {
+    if !need(&["script", "stty"]) {
+        return;
+    }
+    let rig = slow();
+    let widths = [60, 80, 120].map(|columns| (columns, pull(&rig, columns, &format!("w{columns}"), &[])));
+    for (columns, child) in widths {
+        let shown = shown(child);
+        let lines = lines(&shown);
+        let bars: Vec<_> = lines.iter().filter(|line| line.starts_with("pull [")).collect();
+        assert!(bars.len() > 5, "{columns}: {shown:?}");
+        for line in &bars {
+            assert!(line.chars().count() <= columns, "{columns}: {line:?}");
+        }
+        // one bar a line, so each is drawn over the one before it
+        let joined = lines.iter().find(|line| line.matches("pull [").count() > 1);
+        assert_eq!(joined, None, "{columns}");
+        let left = bars.iter().find(|line| line.contains(" left "));
+        assert!(left.is_some(), "{columns}: {bars:#?}");
+        assert!(shown.contains("pulled"), "{shown:?}");
+    }
+}
+
+#[test]
+fn what_ctrl_c_says_stays() {
+    if !need(&["script", "stty"]) {
+        return;
+    }
+    let rig = slow();
+    let mut child = pull(&rig, 80, "stopped", &[]);
+    let (mut out, mut all) = (child.stdout.take().unwrap(), Vec::new());
+    let mut stdin = child.stdin.take().unwrap();
+    let mut piece = [0; 4096];
+    let mut is_pressed = false;
+    // a pseudo-terminal ends with an error on some systems
+    while let Ok(count @ 1..) = out.read(&mut piece) {
+        all.extend_from_slice(&piece[..count]);
+        if !is_pressed && all.windows(6).any(|bytes| bytes == b"pull [") {
+            stdin.write_all(b"\x03").unwrap();
+            is_pressed = true;
+        }
+    }
+    let shown = String::from_utf8_lossy(&all).into_owned();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{shown:?}");
+    let words = "landfall: interrupted; run it again to go on from here";
+    let Some((before, after)) = shown.split_once(words) else { panic!("{shown:?}") };
+    assert_eq!(after.trim_end_matches(['\r', '\n']), "", "{shown:?}");
+    // it begins a line of its own
+    assert!(lines(before).last().unwrap().trim_end().is_empty(), "{shown:?}");
+}
+
+#[test]
+fn a_dumb_terminal_and_ci_get_plain_lines() {
+    if !need(&["script", "stty"]) {
+        return;
+    }
+    let rig = Rig::new();
+    rig.arm([]);
+    for (at, variables) in [("TERM", "dumb"), ("CI", "true")].into_iter().enumerate() {
+        let shown = shown(pull(&rig, 80, &format!("plain{at}"), &[variables]));
+        assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
+        assert!(shown.contains("pull: 3/3 items, "), "{variables:?}: {shown:?}");
+    }
+}
