@@ -1,6 +1,7 @@
 //! Adding a signature to a bundle that is written: a few hundred bytes at its end change, and the checksums beside it.
 
 use super::checksums;
+use super::remove::remove_file;
 use super::sign::sign_index;
 use crate::bundle::error::Error;
 use crate::bundle::format::files::{base_of, checksums_path, folder, partial_path, signature_path, suffixed};
@@ -38,10 +39,15 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
     let redo = suffixed(&last, ".signing");
-    if let Ok(unfinished) = fs::read(&redo) {
-        put_end(&file, &unfinished).and_then(|()| fs::remove_file(&redo)).map_err(failed)?;
-    }
-    let bundle = Bundle::open(path)?;
+    let bundle = match (Bundle::open(path), fs::read(&redo)) {
+        // an end that was not written is made again, and may be of a bundle that had this name before
+        (Err(_), Ok(unfinished)) => {
+            put_end(&file, &unfinished).map_err(failed)?;
+            Bundle::open(path)?
+        }
+        (opened, _) => opened?,
+    };
+    remove_file(&redo).map_err(failed)?;
     let damaged = |damage| Error::Damaged { path: path.into(), damage: vec![damage] };
     let (footer, texts) = (&bundle.0.index.footer, bundle.signatures());
     let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;

@@ -6,7 +6,8 @@ use crate::cli::shared::listing::{count, count_of};
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
 };
-use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode, input_file};
+use crate::cli::shared::stdout::result_stdout;
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
 use crate::lockfile::FILE_NAME;
@@ -17,8 +18,6 @@ use crate::store::Disk;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,20 +115,12 @@ impl Pack {
 
     /// The pipe or file that stdout is.
     fn stdout(&self, context: &Context) -> Result<File, Failure> {
-        let wrong = |why: &str| Failure::usage(format!("-o - writes the bundle to stdout: {why}"));
         if self.volume_size.is_some() || !self.include_self.is_empty() {
-            return Err(wrong("there are no volumes and no programs beside it; name a file with -o"));
+            return Err(Failure::usage(
+                "-o - writes the bundle to stdout: there are no volumes and no programs beside it; name a file with -o",
+            ));
         }
-        if context.global.output == OutputMode::Json {
-            return Err(wrong("the JSON document goes to a file with --report FILE"));
-        }
-        if io::stdout().is_terminal() {
-            return Err(wrong("send it to a pipe or a file, not to a terminal"));
-        }
-        let stdout = io::stdout().as_fd().try_clone_to_owned();
-        stdout
-            .map(File::from)
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot use stdout: {error}")))
+        result_stdout(context, "the bundle")
     }
 
     /// The programs to put beside the bundle.

@@ -77,6 +77,12 @@ fn what_a_kill_left_of_signing_is_finished_by_the_next_run() {
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
     assert!(!desk.place.path("B.signing").exists());
     desk.place.ok(&["sign", "B", "--key", "other"]);
+    // one that is left of another bundle of the name changes nothing
+    assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
+    desk.place.write("B.signing", [&7u64.to_le_bytes()[..], b"another end"].concat());
+    desk.place.ok(&["sign", "B", "--key", "board"]);
+    assert!(fs::read(desk.place.path("B")).unwrap() == signed);
+    assert!(!desk.place.path("B.signing").exists());
 }
 
 #[test]
