@@ -55,5 +55,5 @@ pub(crate) use sink::{BlobWrite, Sink};
 pub(crate) use source::{OnWrong, Opened, Source};
 pub(crate) use stream::read_blocking;
 pub(crate) use transfer::{Brought, Transfer};
-pub(crate) use whole_file::{FileUnderWay, claim, refuse_special, sync_folder, temporary_in};
+pub(crate) use whole_file::{FileUnderWay, claim, folder_of, refuse_special, sync_folder, temporary_in};
 pub(crate) use writer::Writer;

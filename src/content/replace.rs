@@ -1,6 +1,6 @@
 //! Files of people, replaced so that a killed run leaves the old or the new one. What a file has besides its content stays.
 
-use super::whole_file::{refuse_special, sync_folder, temporary_in};
+use super::whole_file::{folder_of, refuse_special, sync_folder, temporary_in};
 use rustix::fs::{
     XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
 };
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// Why a file cannot be replaced.
@@ -57,7 +57,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Changed);
     }
     file.persist(&path).map_err(|error| error.error)?;
-    sync_folder(&folder_of(&path))?;
+    sync_folder(folder_of(&path))?;
     Ok(lost)
 }
 
@@ -68,14 +68,14 @@ pub(crate) fn replace(
 pub(crate) fn create(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     let path = fs::read_link(path).map_or(path.to_owned(), |to| folder_of(path).join(to));
     let folder = folder_of(&path);
-    let mut file = temporary_in(&folder)?;
+    let mut file = temporary_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(&path).map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => ReplaceError::Changed,
         _ => error.error.into(),
     })?;
-    Ok(sync_folder(&folder)?)
+    Ok(sync_folder(folder)?)
 }
 
 /// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file `from` has, but not its owner.
@@ -95,10 +95,6 @@ fn private(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(".landfall-").tempfile_in(folder_of(path))?;
     file.write_all(content)?;
     Ok(file)
-}
-
-fn folder_of(path: &Path) -> PathBuf {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Gives `to` the extended attributes of `from`, and its mode, which is that of `like`. What is impossible is `lost`.

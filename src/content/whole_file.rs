@@ -89,8 +89,7 @@ impl FileUnderWay {
         self.file.sync_all()?;
         fs::rename(&self.partial, &self.out)?;
         self.is_whole = true;
-        let folder = self.out.parent().filter(|folder| !folder.as_os_str().is_empty());
-        sync_folder(folder.unwrap_or(Path::new(".")))
+        sync_folder(folder_of(&self.out))
     }
 }
 
@@ -100,6 +99,11 @@ impl Drop for FileUnderWay {
             let _ = fs::remove_file(&self.partial);
         }
     }
+}
+
+/// The folder that a file lies in.
+pub(crate) fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Brings the names in a folder to disk.

@@ -23,11 +23,6 @@ pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The folder that a file lies in.
-pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// The bundle that a file is a volume of by its name, and its number.
 pub(crate) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     let digits = path.extension()?.to_str()?;

@@ -1,6 +1,7 @@
 //! `B.sha256sums`: what `sha256sum -c` checks, so that a disc can be checked without landfall. Read here.
 
-use crate::bundle::format::files::{checksums_path, folder, number_of};
+use crate::bundle::format::files::{checksums_path, number_of};
+use crate::content::folder_of;
 use crate::model::{Algorithm, Hasher, Limits};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,8 +25,8 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
             };
             // text or binary mode, which is the same here
             let Some(path) = path.strip_prefix(b"  ").or_else(|| path.strip_prefix(b" *")) else { continue };
-            let path = folder(base).join(OsStr::from_bytes(path));
-            let is_own = path.parent() == Some(folder(base))
+            let path = folder_of(base).join(OsStr::from_bytes(path));
+            let is_own = path.parent() == Some(folder_of(base))
                 && (path.file_name() == Some(own) || number_of(base, &path).is_some());
             if is_own {
                 found.push((path, String::from_utf8_lossy(hex).to_ascii_lowercase()));

@@ -1,9 +1,10 @@
 //! Which volumes of a bundle are there, and whether a path means volumes or one file.
 
 use super::checksums;
-use crate::bundle::format::files::{file_name, folder, number_of, split, volume_path};
+use crate::bundle::format::files::{file_name, number_of, split, volume_path};
 use crate::bundle::format::names::LAYOUT;
 use crate::bundle::format::{frame, header};
+use crate::content::folder_of;
 use crate::model::OCI_LAYOUT;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -62,7 +63,7 @@ pub(crate) fn is_split(path: &Path) -> bool {
 /// The numbers of the volumes of `base` that are there.
 pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(folder(base))? {
+    for entry in fs::read_dir(folder_of(base))? {
         found.extend(number_of(base, Path::new(&entry?.file_name())));
     }
     Ok(found)

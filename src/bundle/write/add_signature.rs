@@ -4,7 +4,7 @@ use super::checksums;
 use super::remove::remove_file;
 use super::sign::sign_index;
 use crate::bundle::error::Error;
-use crate::bundle::format::files::{base_of, checksums_path, folder, partial_path, signature_path, suffixed};
+use crate::bundle::format::files::{base_of, checksums_path, partial_path, signature_path, suffixed};
 use crate::bundle::format::footer::Footer;
 use crate::bundle::format::hash::Hash;
 use crate::bundle::format::names::{NAMESPACE, SUMS_NAMESPACE};
@@ -13,6 +13,7 @@ use crate::bundle::read::bundle::Bundle;
 use crate::bundle::read::checksums::hash_file;
 use crate::bundle::read::index::read_index;
 use crate::bundle::read::volume_reader::VolumeReader;
+use crate::content::{folder_of, sync_folder};
 use crate::model::Limits;
 use crate::sign::{Signature, Signer};
 use std::fs::{self, File, TryLockError};
@@ -82,7 +83,7 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(&partial, bytes)?;
     File::open(&partial)?.sync_all()?;
     fs::rename(partial, path)?;
-    File::open(folder(path))?.sync_all()
+    sync_folder(folder_of(path))
 }
 
 /// Puts the new end into the file: eight bytes say where it begins, and the rest follows.

@@ -9,13 +9,13 @@ use super::partial_file::room;
 use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
 use crate::bundle::format::files::{
-    base_of, checksums_path, file_name, folder, number_of, partial_path, volume_path,
+    base_of, checksums_path, file_name, number_of, partial_path, volume_path,
 };
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::read::bundle::Bundle;
 use crate::bundle::read::checksums::{hash_file, read as listed};
 use crate::bundle::read::without_volume::open_without;
-use crate::content::{BlobRead, ContentError, refuse_special};
+use crate::content::{BlobRead, ContentError, folder_of, refuse_special, sync_folder};
 use crate::lockfile::{Lock, LockError};
 use crate::model::Digest;
 use crate::report::Progress;
@@ -91,7 +91,7 @@ pub(crate) fn write_volume(
             let sums = file_name(&checksums_path(&base));
             return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
         }
-        fs::rename(&partial, &path).and_then(|()| File::open(folder(&path))?.sync_all()).map_err(failed)
+        fs::rename(&partial, &path).and_then(|()| sync_folder(folder_of(&path))).map_err(failed)
     });
     progress.end();
     if written.is_err() {

@@ -2,11 +2,9 @@
 //! room that it needs, and the folder beside it.
 
 use crate::bundle::error::Error;
-use crate::bundle::format::files::{
-    checksums_path, folder, partial_path, signature_path, suffixed, volume_path,
-};
+use crate::bundle::format::files::{checksums_path, partial_path, signature_path, suffixed, volume_path};
 use crate::bundle::read::volume_set::numbers;
-use crate::content::{self, Room, refuse_special};
+use crate::content::{self, Room, folder_of, refuse_special};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +26,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), Error> {
 
 /// Refuses to begin where there is less room than `needed` bytes.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), Error> {
-    let folder = folder(out);
+    let folder = folder_of(out);
     let room = Room::of(folder, needed).map_err(|source| Error::Write { path: folder.into(), source })?;
     match room.is_enough() {
         true => Ok(()),

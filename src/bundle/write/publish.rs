@@ -3,11 +3,12 @@
 use super::checksums;
 use super::packaging::Tool;
 use super::remove::{remove_other_form, remove_volumes};
-use crate::bundle::format::files::{checksums_path, folder, signature_path, volume_path};
+use crate::bundle::format::files::{checksums_path, signature_path, volume_path};
 use crate::bundle::format::names::SUMS_NAMESPACE;
 use crate::bundle::read::checksums::{hash_file, read as listed};
+use crate::content::{folder_of, sync_folder};
 use crate::sign::Signer;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub(crate) fn publish(
     tools: &[Tool],
     signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let sync = || File::open(folder(out)).and_then(|folder| folder.sync_all());
+    let sync = || sync_folder(folder_of(out));
     let is_split = !volume_sums.is_empty();
     let files: Vec<(PathBuf, String)> = if is_split {
         (1..).map(|number| volume_path(out, number)).zip(volume_sums.iter().cloned()).collect()

@@ -43,15 +43,7 @@ impl Given {
         if first.trim_ascii_start().first() != Some(&b'{') {
             return Ok(Given::Lock(input_file::lock(path)?));
         }
-        let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
-        let receipt: Receipt = serde_json::from_slice(&bytes)
-            .map_err(|error| cannot(&format!("it looks like the receipt of a push, and is none: {error}")))?;
-        match receipt.version {
-            1 => Ok(Given::Receipt(receipt)),
-            version => {
-                Err(cannot(&format!("the receipt has version {version}, this landfall reads version 1")))
-            }
-        }
+        Ok(Given::Receipt(input_file::receipt(path)?))
     }
 
     /// The bundle that was to be opened at `path`.

@@ -6,6 +6,7 @@ use crate::config::Site;
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
 use crate::model::Platform;
+use crate::push::Receipt;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -85,14 +86,13 @@ impl FileKind {
     /// What people do with such a file.
     fn use_of(self) -> &'static str {
         match self {
-            FileKind::Manifest => "`landfall lock -f` makes a lock of it",
+            FileKind::Manifest | FileKind::List => "`landfall lock -f` makes a lock of it",
             FileKind::Site => "it is named with --site",
             FileKind::Lock => "it is named with --lock; `landfall pack` makes a bundle of what it names",
             FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
             FileKind::Bundle => {
                 "`landfall verify`, `ls`, `push` and `serve` take it, other verbs with --bundle"
             }
-            FileKind::List => "`landfall lock -f` makes a lock of it",
             FileKind::Conflict => "settle it first; a lock is written anew by `landfall lock`",
         }
     }
@@ -135,6 +135,21 @@ pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wan
         let path = error.path().to_path_buf();
         instead(FileKind::Manifest, &path, error)
     })
+}
+
+/// Reads the receipt at `path`.
+///
+/// # Errors
+/// When it cannot be read, or is none that this release knows.
+pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
+    let cannot = |why: String| Failure::usage(format!("cannot read the receipt {}: {why}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    let receipt: Receipt = serde_json::from_slice(&bytes)
+        .map_err(|error| cannot(format!("it is no receipt of a push: {error}")))?;
+    match receipt.version {
+        1 => Ok(receipt),
+        version => Err(cannot(format!("it has version {version}, this landfall reads version 1"))),
+    }
 }
 
 /// Opens the bundle at `path`.

@@ -1,11 +1,11 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
 pub(super) mod bases;
-pub(super) mod carried;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod exit;
 pub(super) mod exported;
+pub(super) mod exported_from;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;

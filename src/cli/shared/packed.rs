@@ -1,9 +1,10 @@
 //! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
 
 use super::listing::{count, lines, table};
-use super::room::{folder_of, room_of, tell_room};
+use super::room::{room_of, tell_room};
 use super::{Exit, Failure, Outcome};
 use crate::bundle::{PackPlan, PackedBundle, Serial};
+use crate::content::folder_of;
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::model::human_size;

@@ -2,16 +2,11 @@
 //! else is done.
 
 use super::{Exit, Failure};
-use crate::content::Room;
+use crate::content::{Room, folder_of};
 use crate::model::human_size;
 use crate::report::{Report, Side};
 use serde_json::json;
 use std::path::Path;
-
-/// The folder that a file is written in.
-pub(crate) fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
 
 /// The room in `folder`, or where it would be made.
 pub(crate) fn room_of(folder: &Path, needed: u64) -> Result<Room, Failure> {

@@ -1,8 +1,7 @@
 //! What a site took before, by its receipts: an older bundle of a series is refused.
 
 use crate::bundle::{Bundle, Serial};
-use crate::cli::shared::{Context, Failure};
-use crate::push::Receipt;
+use crate::cli::shared::{Context, Failure, input_file};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -27,13 +26,10 @@ impl Taken {
     ) -> Result<Taken, Failure> {
         let mut taken = Taken { allow_older, ..Taken::default() };
         for path in receipt.map(Path::to_path_buf).into_iter().chain(context.site_receipt()) {
-            let text = match std::fs::read(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                read => read.map_err(|error| unreadable(&path, &error))?,
-            };
-            let receipt: Receipt =
-                serde_json::from_slice(&text).map_err(|error| unreadable(&path, &error))?;
-            for (series, number) in receipt.series {
+            if matches!(path.try_exists(), Ok(false)) {
+                continue;
+            }
+            for (series, number) in input_file::receipt(&path)?.series {
                 let last = taken.last.entry(series).or_insert_with(|| (number, path.clone()));
                 if last.0 < number {
                     *last = (number, path.clone());
@@ -69,8 +65,4 @@ impl Taken {
         all.extend(taken.map(|serial| (serial.series.clone(), serial.number)));
         all
     }
-}
-
-fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::usage(format!("cannot read the receipt {}: {error}", path.display()))
 }

@@ -1,6 +1,6 @@
 //! `landfall export files`.
 
-use crate::cli::shared::carried::Carried;
+use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Args)]
 pub(crate) struct Files {
     #[command(flatten)]
-    carried: Carried,
+    carried: ExportedFrom,
     /// The folder
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,

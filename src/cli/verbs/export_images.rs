@@ -1,6 +1,6 @@
 //! `landfall export images`.
 
-use crate::cli::shared::carried::Carried;
+use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, exported};
@@ -25,7 +25,7 @@ const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "
 #[derive(Args)]
 pub(crate) struct Images {
     #[command(flatten)]
-    carried: Carried,
+    carried: ExportedFrom,
     /// The archive, a tar; in a folder it is landfall-images.tar, and - is stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     out: PathBuf,

@@ -1,11 +1,10 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
 use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::{Context, Failure, Outcome, OutputMode, rewrite_report, unified_diff};
+use crate::cli::shared::{Context, Failure, Outcome, OutputMode, input_file, rewrite_report, unified_diff};
 use crate::lockfile::collision;
 use crate::model::Digest;
 use crate::model::Target;
-use crate::push::Receipt;
 use crate::rewrite::{
     self, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
 };
@@ -120,10 +119,10 @@ impl Rewrite {
     /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
     fn replaced(&self) -> Result<Vec<(Digest, Digest)>, Failure> {
         let Some(path) = &self.receipt else { return Ok(Vec::new()) };
-        let wrong = |why: String| Failure::usage(format!("the receipt {}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let receipt: Receipt = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let pairs = receipt.items.into_iter().filter_map(|item| Some((item.trimmed_from?, item.digest)));
+        let pairs = input_file::receipt(path)?
+            .items
+            .into_iter()
+            .filter_map(|item| Some((item.trimmed_from?, item.digest)));
         Ok(pairs.map(|(old, new)| if self.reverse { (new, old) } else { (old, new) }).collect())
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Flags that name a bundle, or a lock whose content the store has.
 #[derive(Args)]
-pub(crate) struct Carried {
+pub(crate) struct ExportedFrom {
     /// The bundle that they come from; without it they come from the store
     #[arg(value_name = "BUNDLE", group = "carried")]
     bundle: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Carried {
     pub(crate) allow_partial: bool,
 }
 
-impl Carried {
+impl ExportedFrom {
     /// The lock and the content. Of a delta and its bases, that of the entries that are `wanted` must be whole.
     ///
     /// # Errors
