@@ -47,7 +47,7 @@ pub(crate) use parallel::IdleSlots;
 pub(crate) use part::{Origin, Part};
 pub(crate) use partial_blob::{ByteRange, PartialBlob, merged};
 pub use read::{BlobRead, ContentError};
-pub(crate) use replace::{ReplaceError, create, replace, write_like};
+pub(crate) use replace::{ReplaceError, create, replace, write_like, write_whole};
 pub(crate) use retry::{Cause, Failed};
 pub(crate) use room::Room;
 pub(crate) use schedule::{Schedule, Step};
