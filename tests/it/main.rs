@@ -21,6 +21,7 @@ mod lock;
 mod manifest;
 mod mistakes;
 mod outputs;
+mod packages;
 mod peers;
 mod pull;
 mod push;
