@@ -22,6 +22,7 @@ mod manifest;
 mod mistakes;
 mod outputs;
 mod peers;
+mod platforms;
 mod pull;
 mod push;
 mod referrers;
