@@ -23,6 +23,7 @@ mod mistakes;
 mod outputs;
 mod packages;
 mod peers;
+mod platforms;
 mod pull;
 mod push;
 mod referrers;
