@@ -26,7 +26,13 @@ const fn member(
 /// Every member. The first five are in every document.
 pub(crate) const MEMBERS: &[Member] = &[
     member("command", "string", &[], "the command that was run"),
-    member("status", "string", &[], "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4"),
+    member(
+        "status",
+        "string",
+        &[],
+        "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A pack that is refused because something \
+         is missing is `refused` with exit 3",
+    ),
     member("items", "array", &[], "one for each lock entry that the command handled, see below"),
     member("totals", "object", &[], "how many items have which status, and the traffic, see below"),
     member("hosts", "array", &[], "every host that was contacted, see below"),
@@ -85,6 +91,12 @@ pub(crate) const MEMBERS: &[Member] = &[
         "each file: `file`, `status`, `changes`, `settled`, `readAs`; of render `file`, `mode`, `secret`",
     ),
     member("left", "array", &["rewrite"], "references that were left, and why"),
+    member(
+        "unknown",
+        "object",
+        &["rewrite"],
+        "references that the lock does not have: `count`, and the command that lists them (`audit`)",
+    ),
     member("text", "string", &["rewrite", "render"], "the document or the diff that text mode prints"),
     member("held", "array", &["audit"], "references that the lock has"),
     member("missing", "array", &["audit", "render"], "what the lock lacks"),
