@@ -182,7 +182,10 @@ impl From<bundle::Error> for Failure {
             | Error::NotSigned { .. }
             | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
-            Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
+            Error::NoVolume { .. }
+            | Error::VolumeSize { .. }
+            | Error::Tool { .. }
+            | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
