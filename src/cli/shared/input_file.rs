@@ -1,12 +1,13 @@
 //! What a file is that somebody names, told where it is not what the verb takes.
 
-use crate::bundle::{self, Bundle, is_split};
+use crate::bundle::{self, Bundle, is_split, name_bad_volumes};
 use crate::cli::shared::Failure;
 use crate::config::Site;
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
 use crate::model::Platform;
 use crate::push::Receipt;
+use crate::report::Silent;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -115,7 +116,15 @@ fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure 
 /// # Errors
 /// When it is none.
 pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
-    Lock::load(path).map_err(|error| instead(FileKind::Lock, path, error))
+    lock_and_text(path).map(|(lock, _)| lock)
+}
+
+/// Reads the lock at `path`; with its text, as it stands there.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), Failure> {
+    Lock::load_with_text(path).map_err(|error| instead(FileKind::Lock, path, error))
 }
 
 /// Reads the site at `path`.
@@ -152,18 +161,19 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
     }
 }
 
-/// Opens the bundle at `path`.
+/// Opens the bundle at `places`.
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn bundle(path: &Path) -> Result<Bundle, Failure> {
-    Bundle::open(path).map_err(|error| no_bundle(path, error))
+pub(crate) fn bundle(places: &[PathBuf]) -> Result<Bundle, Failure> {
+    let told = |error| no_bundle(places, name_bad_volumes(error, places, &Silent).error);
+    Bundle::open_at(places).map_err(told)
 }
 
-/// Why the bundle at `path` cannot be opened, which is no bundle perhaps.
-pub(crate) fn no_bundle(path: &Path, error: bundle::Error) -> Failure {
-    match is_split(path) {
-        true => error.into(),
-        false => instead(FileKind::Bundle, path, error),
+/// Why the bundle at `places` cannot be opened, which is no bundle perhaps.
+pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::Error) -> Failure {
+    match places {
+        [path] if !is_split(places) => instead(FileKind::Bundle, path, error),
+        _ => error.into(),
     }
 }
