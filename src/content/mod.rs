@@ -8,6 +8,7 @@ mod checked;
 mod copy;
 mod entry;
 mod error;
+mod follow;
 mod held;
 mod local_first;
 mod local_sink;

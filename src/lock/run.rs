@@ -1,6 +1,6 @@
 //! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
-use super::diff::{Change, diff};
+use super::diff::{Change, EndpointChange, diff, diff_endpoints};
 use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
@@ -16,8 +16,10 @@ pub struct Locked {
     pub lock: Lock,
     /// One report item for each wish.
     pub items: Vec<Item>,
-    /// How it differs from the old lock.
+    /// How its items differ from those of the old lock.
     pub changes: Vec<Change>,
+    /// How its endpoints differ.
+    pub endpoints: Vec<EndpointChange>,
 }
 
 macro_rules! lock {
@@ -40,12 +42,14 @@ macro_rules! lock {
                 }
             )*
             resolver.progress().end();
+            lock.endpoints.clone_from(&wanted.endpoints);
             lock.sort();
             lock.missing = sorting.missing;
             lock.unresolved = sorting.unresolved;
             let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
             changes.append(&mut sorting.gone);
-            Locked { lock, items: sorting.items, changes }
+            let endpoints = old.map(|old| diff_endpoints(old, &lock)).unwrap_or_default();
+            Locked { lock, items: sorting.items, changes, endpoints }
         }
     };
 }

@@ -82,6 +82,38 @@ fn a_pin_stays_until_it_is_asked_to_move() {
 }
 
 #[test]
+fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest("images: [REG/app:v1]\n");
+    site.lock(0, &[]);
+    site.manifest(
+        "images: [REG/app:v1]\nvars: {region: eu-1}\nendpoints:\n\
+         - {host: vcenter.test, port: 443, why: machines, from: [seed-cluster-node]}\n\
+         - {host: 's3.${region}.test', port: 443, why: backups}\n",
+    );
+    let drift = site.lock(4, &["--check"]);
+    assert_eq!(drift["endpointChanges"][0]["change"], "added", "{drift:#}");
+    site.place.write("old.lock", site.place.read("landfall.lock"));
+    site.lock(0, &[]);
+    let lock = site.place.read("landfall.lock");
+    let lines = "endpoints:\n- {host: s3.eu-1.test, port: 443, why: backups}\n\
+                 - {host: vcenter.test, port: 443, why: machines, from: [seed-cluster-node]}\n...\n";
+    assert!(lock.ends_with(lines), "{lock}");
+    assert_eq!(site.lock(0, &["--check"])["endpointChanges"], serde_json::json!([]));
+
+    let listed = site.place.ok(&["ls", "landfall.lock"]);
+    assert!(
+        listed.contains("endpoint          vcenter.test:443: machines (from seed-cluster-node)\n"),
+        "{listed}"
+    );
+    let differ = site.place.ok(&["diff", "landfall.lock", "old.lock"]);
+    assert!(differ.contains("removed  endpoint s3.eu-1.test:443: backups\n"), "{differ}");
+}
+
+#[test]
 fn what_cannot_be_resolved_is_recorded_and_exits_3() {
     if !need(&NEEDS) {
         return;

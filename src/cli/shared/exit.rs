@@ -166,7 +166,12 @@ impl From<ChartError> for Failure {
 
 impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Failure {
-        Failure::usage(error.to_string())
+        let message = error.to_string();
+        match error {
+            RenderError::Unasked(_) | RenderError::Refused(_) => Failure::refused(message),
+            RenderError::Write { .. } => Failure::new(Exit::Failed, message).on(Side::Destination),
+            _ => Failure::usage(message),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::shared::{Exit, Failure, Outcome};
 use clap::{Args, Command};
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::{Command as Program, Stdio};
 
 /// Print a completion script for a shell
@@ -20,17 +21,29 @@ impl Completions {
     }
 }
 
-/// Show the manual page, of landfall or of one verb; its source where stdout is no terminal
+/// Show the manual page of landfall or of a verb; its source where stdout is no terminal
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The verb
-    verb: Option<String>,
+    /// The verb, in one word or more: `lock`, `export images`
+    verb: Vec<String>,
+    /// Write all pages into this folder
+    #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
+    out: Option<PathBuf>,
 }
 
 impl Man {
-    pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
+    pub(crate) fn run(self, command: Command) -> Result<Outcome, Failure> {
+        let mut command = command.disable_help_subcommand(true);
         command.build();
-        if let Some(verb) = &self.verb {
+        if let Some(folder) = &self.out {
+            let cannot = |error| {
+                Failure::new(Exit::Failed, format!("cannot write the pages to {}: {error}", folder.display()))
+            };
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+            clap_mangen::generate_to(command, folder).map_err(cannot)?;
+            return Ok(Outcome::text(format!("the manual pages are in {}\n", folder.display())));
+        }
+        for verb in &self.verb {
             let found = command.find_subcommand(verb).cloned();
             command = found
                 .ok_or_else(|| Failure::usage(format!("there is no verb '{verb}'; see landfall --help")))?;

@@ -1,7 +1,7 @@
 //! `landfall lock`.
 
 use crate::cli::shared::room::check_output;
-use crate::cli::shared::summary::{change_line, good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{create, replace};
 use crate::item::Pins;
@@ -70,8 +70,10 @@ impl LockVerb {
         let mut text = String::new();
         let lock = &locked.lock;
         report.extra.insert("changes".into(), serde_json::json!(locked.changes));
-        for change in &locked.changes {
-            let _ = writeln!(text, "{}", change_line(change));
+        report.extra.insert("endpointChanges".into(), serde_json::json!(locked.endpoints));
+        let lines = locked.changes.iter().map(change_line).chain(locked.endpoints.iter().map(endpoint_line));
+        for line in lines {
+            let _ = writeln!(text, "{line}");
         }
         text += &loss_lines(&report.items);
         let is_vain = report.has_losses() && !report.has_successes();
@@ -82,7 +84,7 @@ impl LockVerb {
         if writes {
             write(&self.lock, &lock.to_text(), old, context)?;
         }
-        let moved = locked.changes.len();
+        let moved = locked.changes.len() + locked.endpoints.len();
         let verb = match (self.check, moved) {
             (true, 0) if report.has_losses() => "nothing moved as far as it could be asked: checked",
             (true, 0) => "nothing moved: checked",
@@ -102,7 +104,7 @@ impl LockVerb {
             }
         };
         let mut outcome = Outcome::of(report, text);
-        if self.check && !locked.changes.is_empty() {
+        if self.check && moved > 0 {
             outcome.exit = Exit::Refused;
         }
         Ok(outcome)
