@@ -20,7 +20,12 @@ pub(super) fn known() -> ReferenceIndex {
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    let result = rewrite(source, Syntax::Document, &known(), Options::default());
+    run_as(source, Syntax::Document)
+}
+
+/// The same, read as `syntax`.
+pub(super) fn run_as(source: &str, syntax: Syntax) -> (String, Vec<String>) {
+    let result = rewrite(source, syntax, &known(), Options::default());
     let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
         Meaning::Left { why } => Some(why),
         _ => None,
@@ -29,13 +34,13 @@ fn run(source: &str) -> (String, Vec<String>) {
 }
 
 /// Checks that `source` becomes `expected` and that nothing is left, and that it ends there.
-fn becomes(source: &str, expected: &str) {
+pub(super) fn becomes(source: &str, expected: &str) {
     assert_eq!(run(source), (expected.to_owned(), vec![]));
     assert_eq!(run(expected), (expected.to_owned(), vec![]));
 }
 
 /// Checks that `source` stays, with one reason.
-fn stays(source: &str, reason: &str) {
+pub(super) fn stays(source: &str, reason: &str) {
     let (text, left) = run(source);
     assert_eq!(text, source);
     assert!(left.len() == 1 && left[0].contains(reason), "{source}: {left:?}");

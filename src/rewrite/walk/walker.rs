@@ -86,7 +86,7 @@ fn read_part(
     }
     if scanner.settings.options.comments {
         for span in yaml::comments(source, part) {
-            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One);
+            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One, Role::Text);
             found.extend(words.into_iter().map(|mut occurrence| {
                 occurrence.at += span.start;
                 let edits = std::mem::take(&mut occurrence.edits).into_iter();
@@ -205,7 +205,8 @@ impl<'s> Walker<'_, 's> {
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = self.shapes.iter().find_map(decode);
         let is_decoded = decoded.is_some();
-        let inner = decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, self.depth + 1));
+        let inner =
+            decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, around.role, self.depth + 1));
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
