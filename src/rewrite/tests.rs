@@ -273,6 +273,19 @@ fn landfalls_own_documents_name_things_as_upstream_does() {
 }
 
 #[test]
+fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+    let split = "{registry: quay.io, repository: a/b, tag: v1}";
+    let done = "{registry: r:5, repository: p/a/b, tag: v1}";
+    for around in ["a: \"x\ny\"\nb: ", "k:\n  a: 'x\n  y'\n  b: ", "k:\n- 'x\n- y'\n- "] {
+        becomes(&format!("{around}{split}\n"), &format!("{around}{done}\n"));
+    }
+    becomes("a: 'x\nquay.io/a/b:v1'\n", "a: 'x\nr:5/p/a/b:v1'\n");
+    let secret = "kind: Secret\nx: 'a\nb' # c\nimage: nginx\n";
+    let result = rewrite(secret, Syntax::Document, &known(), Options::default());
+    assert!(result.scan.secrets.contains(&(0..secret.len())), "{result:?}");
+}
+
+#[test]
 fn what_is_no_yaml_is_taken_word_by_word() {
     becomes("a: 1\nb: [\nc: quay.io/a/b:v1\n", "a: 1\nb: [\nc: r:5/p/a/b:v1\n");
     becomes("a: *nobody\nx: \"nginx:1.27\"", "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"");

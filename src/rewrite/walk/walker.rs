@@ -82,10 +82,10 @@ fn read_part(
     if has_shared_secret {
         secrets.push(part.clone());
     } else if has_secret {
-        secrets.extend(yaml::comments(source, part));
+        secrets.extend(yaml::comments(source, part).unwrap_or_else(|| vec![part.clone()]));
     }
     if scanner.settings.options.comments {
-        for span in yaml::comments(source, part) {
+        for span in yaml::comments(source, part).unwrap_or_default() {
             let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One, Role::Text);
             found.extend(words.into_iter().map(|mut occurrence| {
                 occurrence.at += span.start;
