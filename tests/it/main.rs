@@ -8,6 +8,7 @@ mod bundle;
 mod deliver;
 mod delta;
 mod docs_paths;
+mod egress;
 mod export_images;
 mod faults;
 mod faults_push;
