@@ -70,7 +70,6 @@ impl LockVerb {
     ) -> Result<Outcome, Failure> {
         let mut text = String::new();
         let lock = &locked.lock;
-        report.extra.insert("lock".into(), serde_json::json!(lock.fingerprint()));
         report.extra.insert("changes".into(), serde_json::json!(locked.changes));
         report.extra.insert("endpointChanges".into(), serde_json::json!(locked.endpoints));
         let lines = locked.changes.iter().map(change_line).chain(locked.endpoints.iter().map(endpoint_line));
@@ -78,7 +77,11 @@ impl LockVerb {
             let _ = writeln!(text, "{line}");
         }
         text += &loss_lines(&report.items);
-        let writes = !self.check && !self.dry_run;
+        let is_vain = report.has_losses() && !report.has_successes();
+        if !is_vain || self.check {
+            report.extra.insert("lock".into(), serde_json::json!(lock.fingerprint()));
+        }
+        let writes = !self.check && !self.dry_run && !is_vain;
         if writes {
             write(&self.lock, &lock.to_text(), old, context)?;
         }
@@ -92,7 +95,15 @@ impl LockVerb {
         };
         let (counted, lost) = (good_of_all(&report.items), lost_count(&report.totals()));
         let path = self.lock.display();
-        let _ = writeln!(text, "{verb} {counted} in {path}{lost}, fingerprint {}", lock.fingerprint());
+        let _ = match (is_vain && !self.check, old) {
+            (true, Some(_)) => {
+                writeln!(text, "nothing could be locked: {counted}{lost}; {path} stays as it is")
+            }
+            (true, None) => writeln!(text, "nothing could be locked: {counted}{lost}; there is no {path}"),
+            (false, _) => {
+                writeln!(text, "{verb} {counted} in {path}{lost}, fingerprint {}", lock.fingerprint())
+            }
+        };
         let mut outcome = Outcome::of(report, text);
         if self.check && moved > 0 {
             outcome.exit = Exit::Refused;
