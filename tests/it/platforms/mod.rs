@@ -3,6 +3,7 @@
 
 mod both_sites;
 mod common;
+mod pages;
 mod seeds;
 mod systemd;
 
