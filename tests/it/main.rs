@@ -15,6 +15,7 @@ mod faults;
 mod faults_push;
 mod full_disk;
 mod gc;
+mod init;
 mod inputs;
 mod interrupt;
 mod kills;

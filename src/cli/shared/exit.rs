@@ -191,7 +191,10 @@ impl From<bundle::Error> for Failure {
             | Error::NotSigned { .. }
             | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
-            Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
+            Error::NoVolume { .. }
+            | Error::VolumeSize { .. }
+            | Error::Tool { .. }
+            | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => {
                 Failure { refuses: true, ..Failure::new(Exit::Partial, message).on(Side::Source) }
             }
