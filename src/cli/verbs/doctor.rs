@@ -29,7 +29,8 @@ pub(crate) struct Doctor {
     /// the registries of the lock, else the proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
-    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one]
+    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one
+    /// and no host is named]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Begin no upload at the private registry, and put no index there
@@ -58,9 +59,9 @@ impl Doctor {
         let lock = self.lock()?;
         let real = self.real_items(context, lock.as_ref())?;
         let (mut diagnoses, targets) = given(&self.targets)?;
-        let is_site = self.targets.is_empty();
+        let everything = self.targets.is_empty() && self.role.is_none();
         let targets = match (&context.site, &lock) {
-            _ if !is_site || self.role.is_some() => targets,
+            _ if !everything => targets,
             (Some(site), _) => targets_of(site, lock.as_ref()),
             (None, Some(_)) => {
                 let registries =
@@ -86,10 +87,10 @@ impl Doctor {
             for target in &targets {
                 diagnoses.push(diagnose(sessions, target, &real).await);
             }
-            if ask.is_some() || (is_site && !endpoints.is_empty()) {
+            if ask.is_some() || (everything && !endpoints.is_empty()) {
                 diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
             }
-            if is_site && ask.is_none() && !names.is_empty() {
+            if everything && !names.is_empty() {
                 diagnoses.push(look_up(transport, &names).await);
             }
             let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
@@ -102,10 +103,13 @@ impl Doctor {
         })
     }
 
+    /// The lock that is named; else the one of this folder, unless only some hosts are asked for.
     fn lock(&self) -> Result<Option<Lock>, Failure> {
         match &self.lock {
             Some(path) => Ok(Some(input_file::lock(path)?)),
-            None if Path::new(FILE_NAME).exists() => Ok(Some(input_file::lock(Path::new(FILE_NAME))?)),
+            None if self.targets.is_empty() && Path::new(FILE_NAME).exists() => {
+                Ok(Some(input_file::lock(Path::new(FILE_NAME))?))
+            }
             None => Ok(None),
         }
     }
