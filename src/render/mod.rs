@@ -41,6 +41,7 @@ mod tkg;
 pub(crate) use error::RenderError;
 pub(crate) use file::RenderedFile;
 pub(crate) use folder::{left_behind, write};
+pub(crate) use no_proxy::{Dialect, NoProxy};
 pub(crate) use platform::{Flag, Input, Output, Platform, Spec, Writes};
 pub(crate) use request::Request;
 pub(crate) use run::run;
