@@ -6,6 +6,7 @@ mod deliver;
 mod docs;
 mod doctor;
 mod end_to_end;
+mod nodes;
 mod proxy;
 mod referrers;
 mod runtimes;
