@@ -72,7 +72,7 @@ impl Bundle {
     /// As [`Bundle::open`].
     pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
         let volumes = VolumeReader::open(places)?;
-        let path = places.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+        let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a volume that is cut short looks like damage in those after it
             let hint = match volumes.volume(0) {
