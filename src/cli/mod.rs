@@ -30,6 +30,7 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Init(verbs::init::Init),
     Lock(verbs::lock::LockVerb),
     Pull(verbs::pull::Pull),
     Pack(verbs::pack::Pack),
@@ -55,6 +56,7 @@ enum Verb {
 impl Verb {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
         match self {
+            Verb::Init(verb) => verb.run(context),
             Verb::Lock(verb) => verb.run(context),
             Verb::Pull(verb) => verb.run(context),
             Verb::Pack(verb) => verb.run(context),

@@ -36,7 +36,10 @@ impl Scanner<'_> {
     /// Scans the value of a scalar, nested `depth` deep: as a document where it is a `block` or looks like one, else
     /// word by word.
     pub(crate) fn scan_value(&self, value: &str, block: bool, depth: usize) -> ScanResult {
-        if block || value.trim().contains('\n') || value.trim_start().starts_with(['{', '[']) {
+        let trimmed = value.trim();
+        // `{{ call }}` is no JSON
+        let flow = trimmed.starts_with(['{', '[']) && !trimmed.starts_with("{{");
+        if block || flow || trimmed.contains('\n') {
             return self.scan(value, Syntax::Document, depth);
         }
         // most are prose

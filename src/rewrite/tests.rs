@@ -296,3 +296,24 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
     assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
     assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
 }
+
+#[test]
+fn a_literal_in_a_call_of_a_template_that_happens_to_be_yaml() {
+    becomes("image: '{{ Image \"quay.io/a/b:v1\" }}'\n", "image: '{{ Image \"r:5/p/a/b:v1\" }}'\n");
+    becomes("image: {{ Image \"quay.io/a/b:v1\" }}\n", "image: {{ Image \"r:5/p/a/b:v1\" }}\n");
+    becomes("image: {{ \"quay.io/a/b:v1\" }}\n", "image: {{ \"r:5/p/a/b:v1\" }}\n");
+    becomes(
+        "a:\n- image: {{ default 'quay.io/a/b:v1' .x | quote }}\n- x\n",
+        "a:\n- image: {{ default 'r:5/p/a/b:v1' .x | quote }}\n- x\n",
+    );
+    becomes(
+        "data:\n  pod: |\n    image: {{ list \"quay.io/a/b:v1\", \"nginx:1.27\" }}\n",
+        "data:\n  pod: |\n    image: {{ list \"r:5/p/a/b:v1\", \"r:5/p/library/nginx:1.27\" }}\n",
+    );
+    stays("image: '{{ Image \"quay.io/a/b:v2\" }}'\n", "only as v1");
+    stays("image: {{ Image \"quay.io/a/b:v2\" }}\n", "only as v1");
+    stays("spec: {openAPIV3Schema: {default: {{ Image \"quay.io/a/b:v1\" }}}}\n", "schema");
+    becomes("image: {{/* quay.io/a/b:v1 */}}\n", "image: {{/* quay.io/a/b:v1 */}}\n");
+    // a mapping as a key that is no call
+    stays("? {quay.io/a/b:v1: x}\n: y\n", "key");
+}

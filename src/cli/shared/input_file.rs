@@ -24,7 +24,8 @@ enum FileKind {
     Lock,
     Receipt,
     Bundle,
-    List,
+    /// A list in the format of this name.
+    List(&'static str),
     /// A text with the marks that git leaves where two changes meet.
     Conflict,
 }
@@ -37,7 +38,7 @@ impl fmt::Display for FileKind {
             FileKind::Lock => "a lock",
             FileKind::Receipt => "the receipt of a push",
             FileKind::Bundle => "a bundle",
-            FileKind::List => "a list of images",
+            FileKind::List(_) => "a list of images",
             FileKind::Conflict => "a text in which git left a conflict",
         })
     }
@@ -80,14 +81,14 @@ impl FileKind {
             {
                 Some(FileKind::Receipt)
             }
-            _ => manifest::is_list(text).then_some(FileKind::List),
+            _ => manifest::list_format(text).map(FileKind::List),
         }
     }
 
     /// What people do with such a file.
     fn use_of(self) -> &'static str {
         match self {
-            FileKind::Manifest | FileKind::List => "`landfall lock -f` makes a lock of it",
+            FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` makes a lock of it",
             FileKind::Site => "it is named with --site",
             FileKind::Lock => "it is named with --lock; `landfall pack` makes a bundle of what it names",
             FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
@@ -102,12 +103,28 @@ impl FileKind {
 /// `error`, or what the file is where it is something else that landfall knows.
 fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure {
     // a list may stand for a manifest
-    let fits = |found: FileKind| found == wanted || (wanted, found) == (FileKind::Manifest, FileKind::List);
+    let fits = |found| found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)));
     match FileKind::of(path).filter(|found| !fits(*found)) {
         Some(found) => {
             Failure::usage(format!("{} is {found}, not {wanted}; {}", path.display(), found.use_of()))
         }
         None => error.into(),
+    }
+}
+
+/// The format of the list of images at `path`; `None` where it is something that `landfall discover` reads.
+///
+/// # Errors
+/// When it is a file that a manifest is behind already.
+pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> {
+    match FileKind::of(path) {
+        None => Ok(None),
+        Some(FileKind::List(format)) => Ok(Some(format)),
+        Some(found) => {
+            let message =
+                format!("{} is {found}, and there is no need to begin; {}", path.display(), found.use_of());
+            Err(Failure::usage(message))
+        }
     }
 }
 

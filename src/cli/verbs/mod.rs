@@ -9,6 +9,7 @@ pub(super) mod export;
 mod export_files;
 mod export_images;
 pub(super) mod gc;
+pub(super) mod init;
 pub(super) mod lock;
 pub(super) mod ls;
 pub(super) mod mirror;
