@@ -124,6 +124,11 @@ impl Bundle {
         &self.contents().omitted
     }
 
+    /// Whether it is split into volumes.
+    pub fn is_split(&self) -> bool {
+        self.0.volumes.volume_number(0).is_some()
+    }
+
     /// Size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
         self.0.volumes.length()
