@@ -8,6 +8,7 @@ mod bundle;
 mod deliver;
 mod delta;
 mod docs_paths;
+mod egress;
 mod exit_codes;
 mod export_images;
 mod faults;

@@ -6,6 +6,7 @@ use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::{WriteError, write_whole};
 use crate::document::Diagnostic;
+use crate::egress::EgressError;
 use crate::image_archive::ArchiveError;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
@@ -276,6 +277,12 @@ impl From<SetupError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<EgressError> for Failure {
+    fn from(error: EgressError) -> Failure {
+        Failure::usage(error.to_string())
     }
 }
 

@@ -5,6 +5,7 @@ pub(super) mod completions;
 pub(super) mod diff;
 pub(super) mod discover;
 pub(super) mod doctor;
+pub(super) mod egress;
 pub(super) mod export;
 mod export_files;
 mod export_images;
