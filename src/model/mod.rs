@@ -1,6 +1,7 @@
 //! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
+mod consumer;
 mod date;
 mod descriptor;
 mod destination;
@@ -15,6 +16,7 @@ mod reference;
 mod referrer;
 mod size;
 
+pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
 pub use descriptor::Descriptor;
 pub(crate) use destination::{Destination, DestinationRules, TargetError};
@@ -23,7 +25,7 @@ pub(crate) use destination::{host_component, without_userinfo};
 pub use digest::{Algorithm, Digest};
 pub(crate) use digest::{DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
-pub(crate) use host_aliases::{names_of, other_hosts};
+pub(crate) use host_aliases::{canonical_host, names_of, other_hosts};
 pub(crate) use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
 pub use manifest::trim_index;
