@@ -94,8 +94,8 @@ pub(super) fn hosts(
     Ok(files)
 }
 
-/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: it is the last mirror where
-/// nobody may ask upstream.
+/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
+/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`.
 fn hosts_toml(
     host: &str,
     of_host: &[Mirror],
@@ -103,36 +103,25 @@ fn hosts_toml(
     registry: &SiteRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
-    let is_own = host == registry.target.registry;
-    let upstream = (request.upstream_fallback() && !is_own && host != "_default").then(|| match host {
+    let is_upstream = host != registry.target.registry && host != "_default";
+    let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
         "docker.io" => "https://registry-1.docker.io".to_owned(),
         host => format!("https://{host}"),
     });
-    let (server, before) = match (&upstream, of_host.split_last()) {
-        (None, Some((last, before))) => (Some(last), before),
-        _ => (None, of_host),
-    };
     let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
-    let account = |mirror: &Mirror| match by_header {
-        true => registry.account(&mirror.repository),
-        false => Ok(None),
-    };
     if let Some(upstream) = &upstream {
         root = format!("server = {}\n", string(upstream));
     }
-    if let Some(mirror) = server {
-        root = format!("server = {}\n{}", string(&url(mirror, registry)), keys(mirror, registry));
-        if let Some(account) = account(mirror)? {
-            secret = true;
-            tables += &format!("\n[header]\n{}", authorization(&account));
-        }
-    }
-    for mirror in before {
-        let url = string(&url(mirror, registry));
-        tables += &format!("\n[host.{url}]\n{}", keys(mirror, registry));
-        if let Some(account) = account(mirror)? {
-            secret = true;
-            tables += &format!("\n[host.{url}.header]\n{}", authorization(&account));
+    for (at, mirror) in of_host.iter().enumerate() {
+        let (url, keys) = (string(&url(mirror, registry)), keys(mirror, registry));
+        let account = if by_header { registry.account(&mirror.repository)? } else { None };
+        let header = account.as_ref().map(authorization);
+        secret |= header.is_some();
+        tables += &format!("\n[host.{url}]\n{keys}");
+        tables.extend(header.iter().map(|header| format!("\n[host.{url}.header]\n{header}")));
+        if upstream.is_none() && at + 1 == of_host.len() {
+            root = format!("server = {url}\n{keys}");
+            root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
     let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));

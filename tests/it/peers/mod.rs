@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod egress;
 mod end_to_end;
+mod nodes;
 mod preflight;
 mod proxy;
 mod referrers;

@@ -3,6 +3,9 @@
 
 mod both_sites;
 mod common;
+mod containerd;
+mod nodes_page;
+mod pages;
 mod seeds;
 mod systemd;
 
@@ -46,10 +49,15 @@ pub fn golden(place: &Place, name: &str, args: &[&str]) {
     let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
     let mut made = files(&place.path("out"));
     made.insert("printed.txt".into(), printed);
+    compare(&made, name);
+}
+
+/// Compares what was made with the files of `tests/data/platforms/NAME/`.
+pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms").join(name);
     if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(&folder);
-        for (path, text) in &made {
+        for (path, text) in made {
             let path = folder.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
@@ -57,8 +65,8 @@ pub fn golden(place: &Place, name: &str, args: &[&str]) {
     }
     let expected = files(&folder);
     let names = |files: &BTreeMap<PathBuf, String>| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&made), names(&expected), "the files of {name}");
-    for (path, text) in &made {
+    assert_eq!(names(made), names(&expected), "the files of {name}");
+    for (path, text) in made {
         assert_eq!(*text, expected[path], "{name}/{}", path.display());
     }
 }
