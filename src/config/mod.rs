@@ -1,6 +1,7 @@
 //! The site document: a place where landfall or its users run; one schema for both sides of the gap.
 
 mod credentials;
+mod first;
 mod platforms;
 mod proxy;
 mod registry;
@@ -9,6 +10,7 @@ mod site;
 mod upstream;
 
 pub(crate) use credentials::Credentials;
+pub(crate) use first::first_site;
 pub(crate) use platforms::Cluster;
 pub(crate) use proxy::Proxy;
 pub(crate) use registry::Destinations;

@@ -1,7 +1,7 @@
 //! Copying the whole of a blob to a receiver that takes it piece by piece.
 
 use super::{BlobRead, ContentError};
-use crate::model::{Digest, Hasher};
+use crate::model::{Algorithm, Digest, Hasher};
 use std::io::{self, ErrorKind, Read};
 
 /// How many bytes are read at once.
@@ -33,6 +33,19 @@ pub(crate) fn each_piece<E: From<io::Error>>(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// The digest of everything that `reader` still has.
+///
+/// # Errors
+/// When a read fails.
+pub(crate) fn digest_of(reader: &mut impl Read, algorithm: Algorithm) -> io::Result<Digest> {
+    let mut hasher = Hasher::new(algorithm);
+    each_piece(reader, |piece| {
+        hasher.update(piece);
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(hasher.finish())
 }
 
 /// Why the copying of one piece failed.

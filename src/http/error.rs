@@ -46,7 +46,8 @@ pub enum ErrorKind {
     ComeBack(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// The host has not answered often enough: it is asked nothing more in this run.
+    /// It was tried as often as that may help, and is not tried again in this run; or the host has not answered often
+    /// enough, and is asked nothing more.
     GivenUp,
     /// The server answered with another status that is no success.
     Status(u16),
@@ -169,7 +170,7 @@ impl std::error::Error for Error {
 }
 
 /// `host:port` with the scheme's default port filled in.
-pub(super) fn host_port(url: &Url) -> String {
+pub(crate) fn host_port(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
 }
 

@@ -8,7 +8,7 @@ use super::quote::string;
 use super::request::Request;
 use super::settings::Setting;
 use super::site_registry::SiteRegistry;
-use super::systemd::{FORM, drop_in};
+use super::systemd::{FORM, Form, drop_in};
 use crate::model::{Consumer, ImageRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,16 +53,12 @@ impl Platform for Containerd {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let by_header = request.settings.get("auth") == Some("header");
-        let mut files = Vec::new();
-        for (host, of_host) in mirrors(request)? {
-            files.push(hosts_toml(&host, &of_host, request, &registry, by_header)?);
-        }
-        files.extend(trust(&registry));
+        let mut files = hosts(request, &registry, by_header)?;
         let sandbox = sandbox(request, &mut notes)?;
         for release in [Release::One, Release::Two] {
             files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
         }
-        files.extend(drop_in("containerd", request)?);
+        files.extend(drop_in("containerd", Form::of(request), request)?);
         if let Some(note) = registry.scheme_note() {
             notes.push(note);
         }
@@ -79,6 +75,23 @@ fn folder(host: &str) -> String {
         Some((host, port)) => format!("{host}_{port}_"),
         None => host.to_owned(),
     }
+}
+
+/// The files of all hosts, and what they name.
+///
+/// # Errors
+/// Those of [`mirrors`], and when the account cannot be read.
+pub(super) fn hosts(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<Vec<RenderedFile>, RenderError> {
+    let mut files = Vec::new();
+    for (host, of_host) in mirrors(request)? {
+        files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
+    }
+    files.extend(registry.trust(&format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry))));
+    Ok(files)
 }
 
 /// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
@@ -149,18 +162,6 @@ fn authorization((user, password): &(String, String)) -> String {
     format!("Authorization = [\"Basic {}\"]\n", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// The certificates and the key that the files of all hosts name.
-fn trust(registry: &SiteRegistry<'_>) -> Vec<RenderedFile> {
-    let own = format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry));
-    let file = |name: &str, text: &String| RenderedFile::new(format!("{own}/{name}"), text.clone());
-    let mut files: Vec<RenderedFile> = registry.ca.iter().map(|ca| file("ca.crt", ca)).collect();
-    if let Some((certificate, key)) = &registry.client {
-        files.push(file("client.cert", certificate));
-        files.push(file("client.key", key).secret(true));
-    }
-    files
-}
-
 /// Releases whose configurations differ.
 #[derive(Clone, Copy)]
 enum Release {
@@ -203,7 +204,7 @@ fn config(
 }
 
 /// The image of pods' sandboxes, by its name at the registry.
-fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
+pub(super) fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
         let place = request.mapping.image(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));

@@ -88,6 +88,13 @@ impl Occurrence {
         Occurrence { line, column, inside, written: written.into(), role, meaning, at, edits }
     }
 
+    /// The same, `by` bytes further on.
+    pub(crate) fn shifted(mut self, by: usize) -> Occurrence {
+        self.at += by;
+        self.edits = self.edits.into_iter().map(|edit| edit.shifted(by)).collect();
+        self
+    }
+
     /// Makes it one that must not be changed.
     pub(crate) fn leave(&mut self, why: impl Into<String>) {
         self.meaning = Meaning::left(why);

@@ -20,7 +20,12 @@ pub(super) fn known() -> ReferenceIndex {
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    let result = rewrite(source, Syntax::Document, &known(), Options::default());
+    run_as(source, Syntax::Document)
+}
+
+/// The same, read as `syntax`.
+pub(super) fn run_as(source: &str, syntax: Syntax) -> (String, Vec<String>) {
+    let result = rewrite(source, syntax, &known(), Options::default());
     let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
         Meaning::Left { why } => Some(why),
         _ => None,
@@ -29,13 +34,13 @@ fn run(source: &str) -> (String, Vec<String>) {
 }
 
 /// Checks that `source` becomes `expected` and that nothing is left, and that it ends there.
-fn becomes(source: &str, expected: &str) {
+pub(super) fn becomes(source: &str, expected: &str) {
     assert_eq!(run(source), (expected.to_owned(), vec![]));
     assert_eq!(run(expected), (expected.to_owned(), vec![]));
 }
 
 /// Checks that `source` stays, with one reason.
-fn stays(source: &str, reason: &str) {
+pub(super) fn stays(source: &str, reason: &str) {
     let (text, left) = run(source);
     assert_eq!(text, source);
     assert!(left.len() == 1 && left[0].contains(reason), "{source}: {left:?}");
@@ -268,6 +273,19 @@ fn landfalls_own_documents_name_things_as_upstream_does() {
 }
 
 #[test]
+fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+    let split = "{registry: quay.io, repository: a/b, tag: v1}";
+    let done = "{registry: r:5, repository: p/a/b, tag: v1}";
+    for around in ["a: \"x\ny\"\nb: ", "k:\n  a: 'x\n  y'\n  b: ", "k:\n- 'x\n- y'\n- "] {
+        becomes(&format!("{around}{split}\n"), &format!("{around}{done}\n"));
+    }
+    becomes("a: 'x\nquay.io/a/b:v1'\n", "a: 'x\nr:5/p/a/b:v1'\n");
+    let secret = "kind: Secret\nx: 'a\nb' # c\nimage: nginx\n";
+    let result = rewrite(secret, Syntax::Document, &known(), Options::default());
+    assert!(result.scan.secrets.contains(&(0..secret.len())), "{result:?}");
+}
+
+#[test]
 fn what_is_no_yaml_is_taken_word_by_word() {
     becomes("a: 1\nb: [\nc: quay.io/a/b:v1\n", "a: 1\nb: [\nc: r:5/p/a/b:v1\n");
     becomes("a: *nobody\nx: \"nginx:1.27\"", "a: *nobody\nx: \"r:5/p/library/nginx:1.27\"");
@@ -295,4 +313,25 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
     let read_as = |text: &str| rewrite(text, Syntax::Document, &known(), Options::default()).scan.read_as;
     assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
     assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
+}
+
+#[test]
+fn a_literal_in_a_call_of_a_template_that_happens_to_be_yaml() {
+    becomes("image: '{{ Image \"quay.io/a/b:v1\" }}'\n", "image: '{{ Image \"r:5/p/a/b:v1\" }}'\n");
+    becomes("image: {{ Image \"quay.io/a/b:v1\" }}\n", "image: {{ Image \"r:5/p/a/b:v1\" }}\n");
+    becomes("image: {{ \"quay.io/a/b:v1\" }}\n", "image: {{ \"r:5/p/a/b:v1\" }}\n");
+    becomes(
+        "a:\n- image: {{ default 'quay.io/a/b:v1' .x | quote }}\n- x\n",
+        "a:\n- image: {{ default 'r:5/p/a/b:v1' .x | quote }}\n- x\n",
+    );
+    becomes(
+        "data:\n  pod: |\n    image: {{ list \"quay.io/a/b:v1\", \"nginx:1.27\" }}\n",
+        "data:\n  pod: |\n    image: {{ list \"r:5/p/a/b:v1\", \"r:5/p/library/nginx:1.27\" }}\n",
+    );
+    stays("image: '{{ Image \"quay.io/a/b:v2\" }}'\n", "only as v1");
+    stays("image: {{ Image \"quay.io/a/b:v2\" }}\n", "only as v1");
+    stays("spec: {openAPIV3Schema: {default: {{ Image \"quay.io/a/b:v1\" }}}}\n", "schema");
+    becomes("image: {{/* quay.io/a/b:v1 */}}\n", "image: {{/* quay.io/a/b:v1 */}}\n");
+    // a mapping as a key that is no call
+    stays("? {quay.io/a/b:v1: x}\n: y\n", "key");
 }

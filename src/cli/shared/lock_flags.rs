@@ -16,7 +16,7 @@ fn is_bundle(path: &Path) -> bool {
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
         read.is_ok() && first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes()
     };
-    if path.is_file() { is_zstd() } else { !path.exists() && is_split(path) }
+    if path.is_file() { is_zstd() } else { !path.exists() && is_split(&[path.to_path_buf()]) }
 }
 
 /// Flags that name a lock.
@@ -59,6 +59,17 @@ impl Locked {
         }
     }
 
+    /// The flags by which another verb takes the same lock; `paths` are those of [`Locked::load_beside`].
+    pub(crate) fn words(&self, paths: &[PathBuf]) -> Vec<String> {
+        let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
+        let named = match (&self.lock, bundle) {
+            (Some(lock), _) => vec!["--lock".into(), lock.display().to_string()],
+            (None, Some(bundle)) => vec!["--bundle".into(), bundle.display().to_string()],
+            (None, None) => Vec::new(),
+        };
+        named.into_iter().chain(self.allow_partial.then(|| "--allow-partial".into())).collect()
+    }
+
     /// The lock that decides which references are known.
     ///
     /// # Errors
@@ -68,7 +79,7 @@ impl Locked {
             (Some(path), _) => Ok(input_file::lock(path)?),
             (None, Some(bundle)) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-                Ok(open_bundle::open(context, bundle, &demands)?.bundle.held()?)
+                Ok(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle.held()?)
             }
             (None, None) if Path::new(FILE_NAME).exists() => Ok(input_file::lock(Path::new(FILE_NAME))?),
             (None, None) => Err(Failure::usage(

@@ -3,6 +3,7 @@
 pub(super) mod bases;
 pub(super) mod context;
 pub(super) mod delivery;
+pub(super) mod drafted;
 pub(super) mod exit;
 pub(super) mod exported;
 pub(super) mod exported_from;
@@ -11,6 +12,7 @@ pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
 pub(super) mod lock_flags;
+pub(super) mod not_locked;
 pub(super) mod open_bundle;
 pub(super) mod options;
 pub(super) mod packed;

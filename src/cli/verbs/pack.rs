@@ -12,7 +12,7 @@ use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
 use crate::lockfile::FILE_NAME;
 use crate::model::{human_size, today};
-use crate::report::{Report, Status};
+use crate::report::{Report, Side, Status};
 use crate::sign::PublicKey;
 use crate::store::Disk;
 use clap::Args;
@@ -61,7 +61,7 @@ pub(crate) struct Pack {
 impl Pack {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let store = Disk::open(&context.store_dir()?)?;
-        if self.like.like.is_some() {
+        if !self.like.like.is_empty() {
             return context.run(self.like.run(self.out, self.lock, store, context));
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
@@ -82,6 +82,13 @@ impl Pack {
                     && let Err(error) = plan.check_whole()
                 {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
+                }
+                if plan.items.is_empty() && !plan.missing.is_empty() {
+                    let failure = Failure::new(
+                        Exit::Failed,
+                        "nothing that the lock names is in the store; run `landfall pull` first",
+                    );
+                    return Err(Failure { report: Box::new(report(Status::Present)), ..failure.on(Side::Source) });
                 }
                 if self.dry_run {
                     return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));
@@ -172,6 +179,10 @@ impl Pack {
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
+        }
+        if !written.removed.is_empty() {
+            let removed = first_to_last(&paths(&written.removed));
+            text += &format!("  removed           {removed}, of an older bundle of this name\n");
         }
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", paths(&written.beside).join(", "));

@@ -1,6 +1,6 @@
 //! `landfall push`.
 
-use crate::bundle::Serial;
+use crate::bundle::{Serial, places_of};
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::Delivery;
 use crate::cli::shared::open_bundle::{self, Demands, name_first};
@@ -9,7 +9,7 @@ use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
-use crate::push::Omitted;
+use crate::push::{Omitted, Options};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Deliver a bundle, or what the store holds of a lock, to a registry
 #[derive(Args)]
 pub(crate) struct Push {
-    /// The bundle; without it the store is pushed
+    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or each folder
     bundle: Option<PathBuf>,
     /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
     #[arg(value_name = "BASE")]
@@ -64,15 +64,17 @@ struct Load {
 impl Push {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
-        let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &self.bundle {
-            Some(path) => self.carried(context, path, &taken)?,
+        let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &places {
+            Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
         let mut result = context.run(async {
             let client = context.client()?;
-            let options = self.delivery.options(context);
+            let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
+            let options = Options { stop_at_damage, ..self.delivery.options(context) };
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
             Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
@@ -85,12 +87,18 @@ impl Push {
         result
     }
 
-    fn carried(&self, context: &Context, path: &Path, taken: &Taken) -> Result<Load, Failure> {
+    fn carried(&self, context: &Context, places: &[PathBuf], taken: &Taken) -> Result<Load, Failure> {
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
-        let demands =
-            Demands { expect, lock: &lock, allow_partial, taken: Some(taken), ..Demands::default() };
-        let carried = open_bundle::open(context, path, &demands)?;
+        let demands = Demands {
+            expect,
+            lock: &lock,
+            allow_partial,
+            takes_rest: allow_partial,
+            taken: Some(taken),
+            ..Demands::default()
+        };
+        let carried = open_bundle::open(context, places, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;

@@ -19,7 +19,7 @@ pub(crate) fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<F
     let depth = Limits::default().embedded_depth;
     let syntax = Syntax::of(name);
     let candidates = match dockerfile::is_dockerfile(name) {
-        true => dockerfile::candidates(text),
+        true => dockerfile::candidates(text, &lines),
         false => match list::candidates(text) {
             Some(list) => list,
             None if syntax == Syntax::Text => template::candidates(text),

@@ -34,8 +34,8 @@ impl Shape for Split {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it, so that its parts may be
-/// something else.
+/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it and no registry stands in it, so
+/// that its parts may be something else.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut Collector<'_, 's>,
@@ -46,7 +46,8 @@ fn decide<'s>(
     let meaning = match lookup {
         Lookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
-            None => return false,
+            // behind its registry, a name without a host means nothing of the lock
+            None => return reference.registry.is_some() && is_short(reference.repository.1),
         },
         Lookup::Settled(item) => Meaning::Settled { item },
         Lookup::Left(why) => Meaning::Left { why },
@@ -60,6 +61,11 @@ fn decide<'s>(
     };
     collector.add(reference.repository.0, &reference.whole, Role::Repository, meaning);
     true
+}
+
+/// Whether `text` is a reference without a host.
+fn is_short(text: &str) -> bool {
+    !names_host(text) && text.parse::<ImageRef>().is_ok()
 }
 
 /// Writes `replacement` into the parts of `reference`, or says why that is impossible.
@@ -121,8 +127,9 @@ fn unknown(
     around: &Surroundings<'_>,
 ) -> Option<Meaning> {
     let SplitReference { registry, repository, tag, digest, base, whole, .. } = reference;
-    let is_known =
-        |text: &str| matches!(settings.index.lookup(text, Role::Repository, false), Lookup::Known(_));
+    let is_known = |text: &str| {
+        !matches!(settings.index.lookup(text, Role::Repository, false), Lookup::Unknown | Lookup::Settled(_))
+    };
     let is_reference = whole.parse::<ImageRef>().is_ok();
     if whole != base && !is_reference && is_known(base) {
         return Some(Meaning::left("its tag or digest is none"));

@@ -82,17 +82,12 @@ fn read_part(
     if has_shared_secret {
         secrets.push(part.clone());
     } else if has_secret {
-        secrets.extend(yaml::comments(source, part));
+        secrets.extend(yaml::comments(source, part).unwrap_or_else(|| vec![part.clone()]));
     }
     if scanner.settings.options.comments {
-        for span in yaml::comments(source, part) {
-            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One);
-            found.extend(words.into_iter().map(|mut occurrence| {
-                occurrence.at += span.start;
-                let edits = std::mem::take(&mut occurrence.edits).into_iter();
-                occurrence.edits = edits.map(|edit| edit.shifted(span.start)).collect();
-                occurrence
-            }));
+        for span in yaml::comments(source, part).unwrap_or_default() {
+            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One, Role::Text);
+            found.extend(words.into_iter().map(|occurrence| occurrence.shifted(span.start)));
         }
     }
     // reading the part once more takes longer than reading it did
@@ -139,6 +134,7 @@ impl<'s> Walker<'_, 's> {
         for (at, (key, value)) in entries.iter().enumerate() {
             match key.scalar() {
                 Some(key) => self.key(key),
+                None if self.call(key, &members.around) => {}
                 None => {
                     let container = around.container;
                     self.node(key, Surroundings { container, ..members.around.below(None) });
@@ -205,7 +201,8 @@ impl<'s> Walker<'_, 's> {
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = self.shapes.iter().find_map(decode);
         let is_decoded = decoded.is_some();
-        let inner = decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, self.depth + 1));
+        let inner =
+            decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, around.role, self.depth + 1));
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
@@ -217,6 +214,24 @@ impl<'s> Walker<'_, 's> {
         found
     }
 
+    /// Reads `{{ call "a/b:1" }}` word by word: to YAML, a call of a template is a mapping that is the key of a mapping.
+    /// Returns `false` for any other key.
+    fn call(&mut self, key: &Node<'_>, around: &Surroundings<'_>) -> bool {
+        let source = self.collector.source;
+        let Some(span) = call_span(source, key) else { return false };
+        if around.secret {
+            self.collector.collected.secrets.push(span.clone());
+        }
+        let words = text::scan(&self.scanner.settings, &source[span.clone()], Lines::Many, around.role);
+        self.collector.collected.found.extend(words.into_iter().map(|mut occurrence| {
+            if let Some(why) = around.keep.filter(|_| occurrence.is_change()) {
+                occurrence.leave(why);
+            }
+            occurrence.shifted(span.start)
+        }));
+        true
+    }
+
     /// A key is never changed: others may ask for it by its name.
     fn key(&mut self, key: &'s Scalar<'s>) {
         if let Lookup::Known(_) = self.scanner.settings.index.lookup(&key.value, Role::Value, false) {
@@ -225,4 +240,15 @@ impl<'s> Walker<'_, 's> {
             self.collector.collected.found.push(occurrence);
         }
     }
+}
+
+/// Where the call of a template stands that YAML reads as the key `key`, if it is one.
+fn call_span(source: &str, key: &Node<'_>) -> Option<Range<usize>> {
+    let Node::Mapping(entries, _) = key else { return None };
+    let mut words = entries.iter().filter_map(|(key, _)| key.scalar());
+    let first = words.next()?;
+    let last = words.next_back().unwrap_or(first);
+    let start = source[..first.span.start].trim_end().strip_suffix("{{")?.len();
+    let end = last.span.end + source[last.span.end..].find("}}")?;
+    Some(start..end)
 }

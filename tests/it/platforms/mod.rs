@@ -1,9 +1,11 @@
 //! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in `tests/data/platforms/`. Run with
 //! `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the difference.
 
+mod both_sites;
 mod common;
 mod containerd;
 mod nodes_page;
+mod seeds;
 mod systemd;
 
 use crate::support::Place;
@@ -29,6 +31,15 @@ pub fn place(site: &str, images: &[&str]) -> Place {
     place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
     place.write("landfall.lock", lock(images));
     place
+}
+
+/// What `landfall render ARGS --site site.yaml -o out` says in `place`, where it ends with `exit` and writes nothing.
+pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
+    let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
+    let run = place.command().args(&args).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.code() == Some(exit) && !place.path("out").exists(), "{args:?}: {told}");
+    told
 }
 
 /// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and every file that it
