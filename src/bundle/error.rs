@@ -23,7 +23,7 @@ pub enum Error {
         source: io::Error,
     },
     /// It is no bundle, or it is damaged.
-    #[error("{path} is damaged{}\n{}{}", again(loss), lines(damage), told(loss))]
+    #[error("{path} is damaged{}\n{}{}", again(loss.as_ref()), lines(damage), told(loss.as_ref()))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum Error {
     #[error(
         "{path} is not all there: {} missing; put all volumes into one folder, or name each folder{}",
         are(volumes),
-        told(loss)
+        told(loss.as_ref())
     )]
     Missing {
         /// The bundle.
@@ -47,7 +47,7 @@ pub enum Error {
         loss: Option<Loss>,
     },
     /// Volumes are missing, damaged, or of another bundle.
-    #[error("{path} is not sound\n{}{}", lines(bad), told(loss))]
+    #[error("{path} is not sound\n{}{}", lines(bad), told(loss.as_ref()))]
     Volumes {
         /// The bundle.
         path: PathBuf,
@@ -229,12 +229,12 @@ fn counted(volumes: usize) -> String {
 }
 
 /// Advice that is part of a loss, where there is one.
-fn again(loss: &Option<Loss>) -> &'static str {
+fn again(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() { "" } else { "; copy it again from where it was packed" }
 }
 
-fn told(loss: &Option<Loss>) -> String {
-    loss.as_ref().map(|loss| format!("\n{loss}")).unwrap_or_default()
+fn told(loss: Option<&Loss>) -> String {
+    loss.map(|loss| format!("\n{loss}")).unwrap_or_default()
 }
 
 /// `B.0002 is`, `B.0002 and B.0003 are`.

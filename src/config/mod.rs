@@ -7,6 +7,7 @@ mod proxy;
 mod registry;
 mod signers;
 mod site;
+mod tkg;
 mod upstream;
 
 pub(crate) use credentials::Credentials;
@@ -16,3 +17,4 @@ pub(crate) use proxy::Proxy;
 pub(crate) use registry::Destinations;
 pub use registry::IndexPolicy;
 pub use site::{Site, SiteError, mapping};
+pub(crate) use tkg::{TkgSite, site_of_tkg};

@@ -1,7 +1,7 @@
 //! Content by digest that can be read from any offset.
 
-use super::copy::digest_of;
 use super::look::Look;
+use super::pieces::digest_of;
 use crate::model::{Descriptor, Digest};
 use std::io::{self, Read};
 

@@ -154,7 +154,9 @@ impl Transport {
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<connect::Stream, Error> {
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        let failed = |error: ConnectError| explain::unreachable(url, route, &error.to_string(), &error, true);
+        let failed = |error: ConnectError| {
+            explain::unreachable(url, route, &error.to_string(), &error, true).caused_by(error)
+        };
         let Some(proxy) = route else {
             return Ok(Box::new(connect::dial(host, port).await.map_err(failed)?));
         };

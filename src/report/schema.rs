@@ -111,7 +111,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
     member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
     member("manifest", "string", &["init", "discover"], "the manifest that was drafted"),
-    member("site", "string", &["init"], "the site that was drafted"),
+    member("site", "string", &["init", "import"], "the site that was drafted"),
     member("next", "string", &["init"], "the command to go on with"),
     member("helm", "string null", &["init", "discover"], "the helm that rendered charts"),
     member("keys", "array", &["render"], "the keys of values that were written"),

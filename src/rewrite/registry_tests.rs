@@ -21,7 +21,9 @@ fn a_registry_beside_an_image_belongs_to_it() {
         "{\"registry\": \"quay.io\", \"image\": \"a/b\", \"version\": \"v1\"}",
         "{\"registry\": \"r:5\", \"image\": \"p/a/b\", \"version\": \"v1\"}",
     );
-    becomes("x: |\n  hub: quay.io/a\n  image: b:v1\n", "x: |\n  hub: r:5\n  image: p/a/b:v1\n");
+    becomes("x: |\n  hub: quay.io/a\n  image: b:v1\n", "x: |\n  hub: r:5/p/a\n  image: b:v1\n");
+    // Istio takes an image with a slash for all of a reference
+    becomes("{hub: quay.io/a, image: b, tag: v1}", "{hub: r:5/p/a, image: b, tag: v1}");
 }
 
 #[test]
@@ -36,6 +38,31 @@ fn behind_another_registry_a_name_is_not_that_of_docker_hub() {
         "x: |\n  registry: other.io\n  image: nginx\n",
     ] {
         becomes(text, text);
+    }
+}
+
+#[test]
+fn a_registry_beside_a_short_name_in_a_template_is_seen() {
+    let reason = "a registry stands beside it";
+    for (before, after) in [
+        ("  registry: other.io\n", ""),
+        ("", "  hub: {{ .x }}\n"),
+        ("  imageRegistry: other.io\n  # x\n\n  x:\n    y: z\n", ""),
+        ("- registry: other.io\n", "  x: y\n"),
+    ] {
+        stays(&format!("{{{{ if .x }}}}\na:\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n"), reason);
+    }
+    stays("{{ x }}\n- image: nginx:1.27\n  registry: other.io\n", reason);
+    for (before, after) in [
+        ("registry: other.io\n", ""),
+        ("  registry: \"\"\n", ""),
+        ("  x:\n    registry: other.io\n", ""),
+        ("", "- registry: other.io\n"),
+        ("", "  registry: # other.io\n"),
+        ("  - registry: other.io\n  -\n", ""),
+    ] {
+        let text = format!("{{{{ if .x }}}}\n{before}  image: nginx:1.27\n{after}{{{{ end }}}}\n");
+        becomes(&text, &text.replace("nginx:", "r:5/p/library/nginx:"));
     }
 }
 

@@ -107,7 +107,7 @@ fn positions() {
 #[test]
 fn the_split_form() {
     becomes("{registry: quay.io, repository: a/b, tag: v1}", "{registry: r:5, repository: p/a/b, tag: v1}");
-    becomes("{registry: quay.io/a/, repository: b, tag: v1}", "{registry: r:5/, repository: p/a/b, tag: v1}");
+    becomes("{registry: quay.io/a/, repository: b, tag: v1}", "{registry: r:5/p/a/, repository: b, tag: v1}");
     becomes(
         "{registry: '', repository: quay.io/a/b, tag: v1}",
         "{registry: '', repository: r:5/p/a/b, tag: v1}",

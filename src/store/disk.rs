@@ -222,14 +222,6 @@ impl Disk {
         Ok(self.replace(&self.0.dir.join(VERIFIED), self.0.records.only(keep).as_bytes())?)
     }
 
-    /// Held while a file of the store is read, changed and written: by one process at a time.
-    fn guard(&self) -> Result<File, WriteError> {
-        let path = self.0.dir.join(".landfall/lock");
-        let file = File::create(&path).map_err(io("open", &path))?;
-        file.lock().map_err(io("lock", &path))?;
-        Ok(file)
-    }
-
     fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
         let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
@@ -244,32 +236,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a file of landfall's own in the store, whole or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
-        self.replace(&self.0.dir.join(name), content)
-    }
-
-    /// Changes a file of landfall's own in the store, whole or not at all; `edit` gets its old content, empty where there is
-    /// none.
-    ///
-    /// # Errors
-    /// When it cannot be read or written.
-    pub(crate) fn edit(&self, name: &str, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<(), WriteError> {
-        let _guard = self.guard()?;
-        let path = self.0.dir.join(name);
-        let old = match std::fs::read(&path) {
-            Ok(old) => old,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(io("read", &path)(error)),
-        };
-        let new = edit(&old);
-        if new == old { Ok(()) } else { self.replace(&path, &new) }
-    }
-
-    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
+    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;

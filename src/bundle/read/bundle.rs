@@ -72,7 +72,7 @@ impl Bundle {
     /// As [`Bundle::open`].
     pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
         let volumes = VolumeReader::open(places)?;
-        let path = places.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+        let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a volume that is cut short looks like damage in those after it
             let hint = match volumes.volume(0) {
@@ -122,6 +122,11 @@ impl Bundle {
     /// Blobs that its items need and that a delta leaves out. Empty where the bundle is no delta.
     pub fn omitted(&self) -> &[Descriptor] {
         &self.contents().omitted
+    }
+
+    /// Whether it is split into volumes.
+    pub fn is_split(&self) -> bool {
+        self.0.volumes.volume_number(0).is_some()
     }
 
     /// Size in bytes, of all volumes together.

@@ -221,7 +221,7 @@ mod tests {
         let base = dir.path().join("app");
         fs::write(volume_path(&base, 1), PREFIX).unwrap();
         fs::write(volume_path(&base, 131), "a log").unwrap();
-        let last = || VolumeSet::of(&[base.clone()]).unwrap().unwrap().last;
+        let last = || VolumeSet::of(std::slice::from_ref(&base)).unwrap().unwrap().last;
         assert_eq!(last(), 131);
         let sums = format!("{}  app.0001\n", "0".repeat(64));
         fs::write(dir.path().join("app.sha256sums"), sums).unwrap();

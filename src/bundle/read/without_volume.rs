@@ -9,6 +9,7 @@ use super::volume_set::VolumeSet;
 use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::footer::Footer;
 use crate::bundle::format::names::ItemName;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ pub(crate) fn open_without(
     let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
     // where the last one is lost, this is no footer
     let footer = footer_before(&others, others.length()).ok().flatten();
-    let length = footer.as_ref().and_then(|footer| footer.bundle_len()).unwrap_or_default();
+    let length = footer.as_ref().and_then(Footer::bundle_len).unwrap_or_default();
     if is_beyond && length == others.length() {
         return Err(no_volume(set.found().len()));
     }

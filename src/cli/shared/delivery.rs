@@ -173,7 +173,7 @@ impl Delivery {
 }
 
 /// Whether a dry run found that it would be delivered.
-fn planned(item: &Item) -> bool {
+pub(crate) fn planned(item: &Item) -> bool {
     item.status == Status::Skipped && item.digest.is_some()
 }
 

@@ -3,12 +3,14 @@
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::doctor::{
     Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, RealItems, Strategy, diagnose, knock_at,
-    lint_entries, lint_environment, lint_seeds, targets_of,
+    lint_entries, lint_environment, lint_seeds, look_up, targets_of,
 };
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::without_userinfo;
+use crate::render::{Dialect, NoProxy};
 use crate::report::escape;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,8 @@ pub(crate) struct Doctor {
     /// the registries of the lock, else the proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
-    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one]
+    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one
+    /// and no host is named]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Begin no upload at the private registry, and put no index there
@@ -37,8 +40,8 @@ pub(crate) struct Doctor {
     /// user-cluster-node, provisioning-host, or one of the endpoints of the lock
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// How KKP exposes user clusters: NodePort, LoadBalancer or Tunneling
-    #[arg(long, value_name = "STRATEGY", requires = "role")]
+    /// How KKP exposes user clusters
+    #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true, value_parser = PossibleValuesParser::new(Strategy::ALL).try_map(|word| word.parse::<Strategy>()))]
     expose: Option<Strategy>,
     /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or nodeport-range=FROM-TO (may be
     /// repeated)
@@ -56,10 +59,10 @@ impl Doctor {
         let lock = self.lock()?;
         let real = self.real_items(context, lock.as_ref())?;
         let (mut diagnoses, targets) = given(&self.targets)?;
-        let is_site = self.targets.is_empty();
+        let everything = self.targets.is_empty() && self.role.is_none();
         let targets = match (&context.site, &lock) {
-            _ if !is_site || self.role.is_some() => targets,
-            (Some(site), _) => targets_of(site),
+            _ if !everything => targets,
+            (Some(site), _) => targets_of(site, lock.as_ref()),
             (None, Some(_)) => {
                 let registries =
                     real.registries().map(|host| CheckTarget::Registry(host.into(), String::new()));
@@ -75,15 +78,20 @@ impl Doctor {
             ),
             None => None,
         };
-        let messages = lint(context);
+        let names = context.site.iter().flat_map(|site| &site.names);
+        let names: Vec<_> = names.map(|entry| (entry.dns(), entry.certificate())).collect();
+        let messages = lint(context)?;
         context.run(async {
             let client = context.client()?;
             let (sessions, transport) = (client.sessions(), client.sessions().transport());
             for target in &targets {
                 diagnoses.push(diagnose(sessions, target, &real).await);
             }
-            if ask.is_some() || (is_site && !endpoints.is_empty()) {
+            if ask.is_some() || (everything && !endpoints.is_empty()) {
                 diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
+            }
+            if everything && !names.is_empty() {
+                diagnoses.push(look_up(transport, &names).await);
             }
             let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
             let worst = worst.chain(messages.iter().map(|message| message.verdict)).max();
@@ -95,10 +103,13 @@ impl Doctor {
         })
     }
 
+    /// The lock that is named; else the one of this folder, unless only some hosts are asked for.
     fn lock(&self) -> Result<Option<Lock>, Failure> {
         match &self.lock {
             Some(path) => Ok(Some(input_file::lock(path)?)),
-            None if Path::new(FILE_NAME).exists() => Ok(Some(input_file::lock(Path::new(FILE_NAME))?)),
+            None if self.targets.is_empty() && Path::new(FILE_NAME).exists() => {
+                Ok(Some(input_file::lock(Path::new(FILE_NAME))?))
+            }
             None => Ok(None),
         }
     }
@@ -135,8 +146,8 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
 }
 
 /// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
-fn lint(context: &Context) -> Vec<LintMessage> {
-    match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
+fn lint(context: &Context) -> Result<Vec<LintMessage>, Failure> {
+    Ok(match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
         None => lint_environment(|name| std::env::var(name).ok()),
         Some(proxy) => {
             let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
@@ -146,9 +157,20 @@ fn lint(context: &Context) -> Vec<LintMessage> {
             let installation = proxy.no_proxy.installation.join(",");
             let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
             messages.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
+            messages.extend(rendered(context, &messages)?);
             messages
         }
-    }
+    })
+}
+
+/// What no program does as it is meant, of the lists that `landfall render` composes, as far as `told` lacks it.
+fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, Failure> {
+    let Some(target) = context.site_target()? else { return Ok(Vec::new()) };
+    let list = NoProxy::of(context.site.as_ref(), &target).list(Dialect::Portable);
+    let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
+    messages
+        .retain(|one| one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about));
+    Ok(messages)
 }
 
 fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {

@@ -10,6 +10,7 @@ pub(super) mod export;
 mod export_files;
 mod export_images;
 pub(super) mod gc;
+pub(super) mod import;
 pub(super) mod init;
 pub(super) mod lock;
 pub(super) mod ls;

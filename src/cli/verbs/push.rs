@@ -1,11 +1,11 @@
 //! `landfall push`.
 
-use crate::bundle::{Serial, places_of};
+use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, store};
-use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::delivery::{Delivery, planned};
 use crate::cli::shared::open_bundle::{self, Demands, name_first};
 use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
@@ -59,6 +59,8 @@ struct Load {
     bundle: Option<Value>,
     /// Its series and number.
     serial: Option<Serial>,
+    /// The bundle, where all of its volumes are to be read before something is sent.
+    volumes: Option<Bundle>,
 }
 
 impl Push {
@@ -67,7 +69,7 @@ impl Push {
         let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
-        let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &places {
+        let Load { lock, blobs, omitted, fingerprint, bundle, serial, volumes } = match &places {
             Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
@@ -75,6 +77,13 @@ impl Push {
             let client = context.client()?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
             let options = Options { stop_at_damage, ..self.delivery.options(context) };
+            if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
+                let asked = Options { dry_run: true, ..options };
+                let asking = client.push(&lock, blobs.clone(), &omitted, &mapping, asked).await;
+                if asking.is_ok_and(|asked| asked.items.iter().any(planned)) {
+                    check_volumes(volumes, context).await?;
+                }
+            }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
             Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
@@ -101,9 +110,10 @@ impl Push {
         let carried = open_bundle::open(context, places, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
+        let volumes = Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
         let omitted = together.omitted(&lock.entries())?;
-        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial })
+        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -117,6 +127,15 @@ impl Push {
             )));
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
-        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None, serial: None })
+        let omitted = Omitted::default();
+        Ok(Load { lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
     }
+}
+
+/// Reads all volumes: of a set with damage nothing is to be sent.
+async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), Failure> {
+    let progress = Arc::clone(&context.progress);
+    let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));
+    work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))??;
+    Ok(())
 }

@@ -187,7 +187,7 @@ impl Settings<'_> {
                 let words = format!("{what}: {why}: the table names no port");
                 vec![Line::Not(words, Some(format!("name it with --set {what}={host}:PORT")))]
             }
-            (Ports::NodePorts, None) => {
+            (Ports::Range, None) => {
                 let (host, range) = (host.clone(), self.range.clone());
                 vec![Line::Range { host, ports: sample(&range), range, what, why }]
             }

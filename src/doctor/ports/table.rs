@@ -23,7 +23,7 @@ pub(super) enum Ports {
     /// These.
     Of(&'static [u16]),
     /// The range of node ports, which a cluster may set otherwise.
-    NodePorts,
+    Range,
     /// Those of the provider.
     OfProvider,
 }
@@ -39,7 +39,7 @@ const NODE: &str = "kubelet, Konnectivity and in-cluster clients";
 pub(super) const TABLE: &[Row] = &[
     row("kkp-user", "a browser", "master-ingress", &[], Ports::Of(&[443]), "the dashboard"),
     row("kkp-user", "kubectl", "seed-nodeport-proxy", TUNNELED, Ports::Of(&[6443]), "API of user clusters"),
-    row("kkp-user", "kubectl", "seed-nodeport-proxy", EXPOSED, Ports::NodePorts, "API of user clusters"),
+    row("kkp-user", "kubectl", "seed-nodeport-proxy", EXPOSED, Ports::Range, "API of user clusters"),
     row(
         "master-cluster-node",
         "KKP operator and API",
@@ -61,7 +61,7 @@ pub(super) const TABLE: &[Row] = &[
         "KKP API",
         "seed-nodeport-proxy",
         EXPOSED,
-        Ports::NodePorts,
+        Ports::Range,
         "API of user clusters",
     ),
     row(
@@ -85,7 +85,7 @@ pub(super) const TABLE: &[Row] = &[
         NODE,
         "seed-nodeport-proxy",
         EXPOSED,
-        Ports::NodePorts,
+        Ports::Range,
         "API of user clusters, and Konnectivity",
     ),
     row("provisioning-host", "KubeOne", "node", &[], Ports::Of(&[22]), "SSH to the nodes"),

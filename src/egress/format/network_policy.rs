@@ -1,4 +1,4 @@
-//! A Kubernetes NetworkPolicy. It knows ports and addresses and no names, and says so.
+//! A Kubernetes `NetworkPolicy`. It knows ports and addresses and no names, and says so.
 
 use super::groups::{by_port, comment};
 use crate::egress::Egress;

@@ -1,7 +1,7 @@
 //! References in parts, as Helm values have them: `registry`, `repository`, `tag` and `digest` as keys of one
 //! mapping, also with a shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
 
-use crate::model::{Digest, ImageRef, names_host};
+use crate::model::{Destination, Digest, ImageRef, names_host};
 use crate::rewrite::index::{Lookup, Replacement};
 use crate::rewrite::notation::{pin, replaced};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
@@ -95,8 +95,9 @@ fn edits<'s>(
         match registry {
             Some((node, old)) => {
                 let slash = if old.ends_with('/') { "/" } else { "" };
-                parts.push(((node, old), format!("{}{slash}", to.registry)));
-                parts.push((repository, format!("{}{pin}", to.repository)));
+                let (host, path) = apart(to, old, &repository.1[..repository.1.len() - pin.len()]);
+                parts.push(((node, old), format!("{host}{slash}")));
+                parts.push((repository, format!("{path}{pin}")));
             }
             None => parts.push((repository, format!("{to}{pin}"))),
         }
@@ -118,6 +119,18 @@ fn edits<'s>(
         edits.push((editable(node, document)?, new));
     }
     Ok(edits)
+}
+
+/// `to` in two parts, for a `registry` and a `repository`. Where the registry has a path, a repository of one component
+/// stays one: Istio takes an image with a slash for all of a reference.
+fn apart(to: &Destination, registry: &str, repository: &str) -> (String, String) {
+    if registry.trim_end_matches('/').contains('/')
+        && let Some(path) = to.repository.strip_suffix(repository)
+        && let Some(path) = path.strip_suffix('/')
+    {
+        return (format!("{}/{path}", to.registry), repository.to_owned());
+    }
+    (to.registry.clone(), to.repository.clone())
 }
 
 /// What to say of a reference that the index does not know; `None` where that is nothing.

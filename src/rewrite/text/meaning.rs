@@ -1,6 +1,7 @@
 //! What a word of a text means, by what stands around it.
 
 use super::key::{has_tag_beside, is_image_key, key};
+use super::neighbours::has_registry_beside;
 use super::placeholder::reference_at;
 use super::places::Places;
 use super::word::{End, Word, begins, end};
@@ -64,6 +65,10 @@ fn whole(
         Lookup::Known(_) | Lookup::Left(_) if untagged => Some(occurrence(Meaning::left(
             "the text is no YAML by itself, so the tag that belongs to it cannot be seen",
         ))),
+        Lookup::Known(_) | Lookup::Left(_) if !names_host(word) && has_registry_beside(text, span.start) => {
+            let why = "a registry stands beside it, and the text is no YAML by itself";
+            Some(occurrence(Meaning::left(why)))
+        }
         Lookup::Left(why) => Some(occurrence(Meaning::Left { why })),
         Lookup::Known(replacement) => {
             let new = replaced(word, &replacement);

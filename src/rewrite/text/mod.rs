@@ -8,6 +8,7 @@ mod kept;
 mod key;
 mod kinds;
 mod meaning;
+mod neighbours;
 #[cfg(test)]
 mod pattern_tests;
 mod placeholder;

@@ -55,4 +55,15 @@ fn squid_with_the_rendered_list_lets_exactly_the_listed_hosts_through() {
     ] {
         assert_eq!(asked(url), answer, "{url}\n{rules}");
     }
+
+    // one that lets through less: the whole list of what is refused, in one run
+    outside.restart_squid(|network, place| Squid::start(network, place, &["registry.test"], false));
+    let report = outside.run(4, &variables, &["egress", "--probe", "--site", "site.yaml"]);
+    let rows = report["egress"]["hosts"].as_array().unwrap();
+    let found = |host: &str| rows.iter().find(|row| row["host"] == host).unwrap();
+    assert_eq!(found("registry.test")["reach"], "reached", "{report:#}");
+    assert_eq!(found("files.test")["reach"], "refused", "{report:#}");
+    let reason = found("files.test")["reason"].as_str().unwrap();
+    assert!(reason.contains("have files.test:80 allowed"), "{reason}");
+    assert_eq!(found("files.test")["via"], PROXY);
 }

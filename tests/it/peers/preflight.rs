@@ -1,8 +1,13 @@
 //! `landfall doctor` at a site: what the private registry lets one do, ports by role, endpoints, names and certificates.
 
 use crate::support::images::noise;
+use crate::support::middle::{Middle, Turn};
+use crate::support::netns::Network;
+use crate::support::peers::nginx_command;
 use crate::support::peers::{Server, docker_registry_config, nginx_with, own_registry};
+use crate::support::pki::Authority;
 use crate::support::process::Guard;
+use crate::support::squid::SERVER;
 use crate::support::{Images, Place, free_port, need};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -27,7 +32,9 @@ fn step(report: &Value, check: &str) -> [String; 3] {
 
 /// The files under a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
+    // docker-registry itself leaves the state of a hash of an upload that is cancelled
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let entries = entries.filter(|path| !path.ends_with("hashstates"));
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
@@ -115,10 +122,28 @@ fn an_index_with_missing_children_that_is_taken_is_removed_again() {
     }
     let (place, registry) = (Place::new(), own_registry());
     let upstream = locked(&place, "");
-    site(&place, &registry.address, "");
-    let report = place.json(0, &["doctor", "--site", "site.yaml", "--lock", "landfall.lock"]);
-    let [_, says, _] = step(&report, "index");
-    assert!(says.contains("is removed") || says.contains("stays in team/app without a tag"), "{says}");
+    for (removes, verdict, words) in
+        [(202, "ok", "is removed"), (405, "note", "stays in team/app without a tag")]
+    {
+        let front = Middle::new(&registry.address, move |asked| match asked.method.as_str() {
+            "PUT" if asked.target.contains("/manifests/sha256:") => Turn::status(201),
+            "DELETE" if asked.target.contains("/manifests/") => Turn::status(removes),
+            _ => Turn::Pass,
+        });
+        site(&place, &front.address, "");
+        let report = place.json(0, &["doctor", "--site", "site.yaml", "--lock", "landfall.lock"]);
+        let [found, says, _] = step(&report, "index");
+        assert!(found == verdict && says.contains(words), "{found} {says}");
+        let of = |method: &str| {
+            front
+                .asked()
+                .iter()
+                .filter(|asked| asked.method == method && asked.target.contains("/manifests/"))
+                .map(|asked| asked.target.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("PUT"), of("DELETE"), "what was put is removed");
+    }
     // without a site, what the lock comes from is asked for its items
     let report = place.json(0, &["doctor"]);
     assert!(step(&report, "item")[1].contains("/team/app@sha256:"), "{report:#}");
@@ -163,7 +188,7 @@ fn the_ports_of_a_role_are_knocked_at() {
         "{says}"
     );
     assert!(
-        asked(2, &["seed-node"])["error"]["message"]
+        asked(2, &["seed-cluster-nod"])["error"]["message"]
             .as_str()
             .unwrap()
             .contains("did you mean seed-cluster-node?")
@@ -206,4 +231,79 @@ fn a_seed_with_keys_of_old_releases_is_refused() {
     );
     place.write("other.yaml", "kind: Deployment\n");
     place.json(2, &["doctor", "other.yaml"]);
+}
+
+#[test]
+fn names_resolve_and_certificates_cover_them() {
+    if !need(&["nginx", "curl", "unshare"]) {
+        return;
+    }
+    let Some(network) = Network::behind_proxy() else { return };
+    let place = Place::new();
+    let authority = Authority::new(&place, "SiteCA");
+    let (certificate, key) = authority.issue(&place, &["kkp.test", "*.kkp.test"]);
+    let listen = format!(
+        "listen {SERVER}:443 ssl; ssl_certificate {}; ssl_certificate_key {};",
+        certificate.display(),
+        key.display()
+    );
+    let plain = format!("{SERVER}:80");
+    let _nginx = network.serve("server", &nginx_command(&place, &listen, &plain), &plain);
+    // the resolver of this test: the made-up label below *.kkp.test has a line, that below *.seed.kkp.test has none
+    let names = ["kkp.test", "landfall-doctor.kkp.test", "grafana.seed.kkp.test"];
+    place.write("hosts", names.map(|name| format!("{SERVER} {name}\n")).concat());
+    let look = |exit: i32, names: &str| {
+        place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\nnames: {names}\n"));
+        let mut shell = place.clean("unshare");
+        let landfall = place.command();
+        let program = landfall.get_program().to_str().unwrap().to_owned();
+        let line =
+            format!("mount --bind hosts /etc/hosts && exec {program} doctor --site site.yaml --output json");
+        shell.args(["-m", "sh", "-c", &line]).current_dir(place.dir());
+        let run = network.on("server", &shell).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let told = |report: &Value, check: &str| {
+        let names =
+            report["targets"].as_array().unwrap().iter().find(|target| target["target"] == "names").unwrap();
+        let steps = names["checks"].as_array().unwrap().iter().filter(|step| step["check"] == check);
+        steps
+            .map(|step| format!("{} {}", step["verdict"].as_str().unwrap(), step["says"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+
+    let report = look(0, r#"[kkp.test, "*.kkp.test"]"#);
+    let found = told(&report, "name");
+    assert_eq!(
+        found,
+        [
+            format!("ok kkp.test is {SERVER}"),
+            format!("ok *.kkp.test (asked as landfall-doctor.kkp.test) is {SERVER}")
+        ]
+    );
+    let found = told(&report, "certificate");
+    assert!(
+        found.len() == 2
+            && found[1].starts_with("note the certificate at landfall-doctor.kkp.test:443 covers *.kkp.test"),
+        "{found:?}"
+    );
+    assert!(found[0].contains("issued by 'CN=SiteCA', which is not trusted here"), "{found:?}");
+
+    // a wildcard covers one label; a wildcard record that is not there; a name of the certificate without DNS
+    let report = look(
+        4,
+        r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,
+    );
+    assert!(
+        told(&report, "name")[1]
+            .starts_with("no *.seed.kkp.test (asked as landfall-doctor.seed.kkp.test) does not resolve"),
+        "{report:#}"
+    );
+    let found = told(&report, "certificate");
+    assert!(found[0].starts_with("no the certificate at grafana.seed.kkp.test:443 does not cover grafana.seed.kkp.test: it is for kkp.test, *.kkp.test"), "{found:?}");
+    assert!(found[1].starts_with("note who shows a certificate for *.seed.kkp.test"), "{found:?}");
+    assert!(found[2].starts_with("note the certificate at kkp.test:443 covers kibana.kkp.test"), "{found:?}");
+    assert!(found[3].starts_with("no ") && found[3].contains("does not cover kibana.test"), "{found:?}");
 }

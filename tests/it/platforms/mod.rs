@@ -5,6 +5,7 @@ mod both_sites;
 mod common;
 mod containerd;
 mod nodes_page;
+mod pages;
 mod seeds;
 mod systemd;
 

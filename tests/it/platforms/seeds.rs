@@ -257,9 +257,31 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
     }
     assert_eq!(node["insecure_registries"][0], Value::from("172.20.0.2:5000"));
     // a mirror of containerd can put a path before a name, and take none away
-    let told = super::refused(&super::place(site, &images), 4, &["containerd"]);
+    let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
+    let told = super::refused(&alone, 4, &["containerd"]);
     assert!(
         told.contains("google_containers/hyperkube-amd64") && told.contains("consumers: [containerd]"),
         "{told}"
     );
+}
+
+#[test]
+fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_again() {
+    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    render(&place, &["tkg"]);
+    let first = yaml(&place, "cluster/cluster-config.yaml");
+    place.ok(&["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"]);
+    std::fs::copy(place.path("again/site.yaml"), place.path("site.yaml")).unwrap();
+    render(&place, &["tkg"]);
+    let second = yaml(&place, "cluster/cluster-config.yaml");
+    for (name, value) in first.as_mapping().unwrap() {
+        match name.as_str().unwrap() {
+            "TKG_NO_PROXY" => tkg_no_proxy(&second[name]),
+            _ => assert_eq!(second[name], *value, "{name:?}"),
+        }
+    }
+    // what is there stays
+    let again = ["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"];
+    let run = place.command().args(again).output().unwrap();
+    assert!(run.status.code() == Some(2), "{}", String::from_utf8_lossy(&run.stderr));
 }

@@ -2,6 +2,7 @@
 
 use super::site::Site;
 use crate::support::http;
+use crate::support::images::noise;
 use crate::support::peers::{landfall_serve, own_registry};
 use serde_json::Value;
 use std::fs;
@@ -24,6 +25,13 @@ const DISCS: [&str; 3] = ["1", "2", "3"];
 const VOLUMES: [&str; 3] = ["1/V.0001", "2/V.0002", "3/V.0003"];
 const MEND: &str =
     "copy V.0002 again; or make it again where the bundle was packed, from its store and the other volumes:";
+
+/// Changes a bit of the layer of image `app`.
+fn change_layer(bytes: &mut [u8], app: u64) {
+    let part = &noise(9_000 + app, 50_000)[25_000..25_032];
+    let at = bytes.windows(part.len()).position(|window| window == part).unwrap();
+    bytes[at] ^= 1;
+}
 
 /// Types the command that the message ends with.
 fn typed(site: &Site, message: &str) {
@@ -112,12 +120,11 @@ fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_men
 }
 
 #[test]
-fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_stops_a_push() {
+fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_nothing_is_pushed() {
     let site = three_discs();
     let place = &site.place;
     let mut bytes = fs::read(place.path("2/V.0002")).unwrap();
-    let inside = bytes.len() * 3 / 4;
-    bytes[inside] ^= 1;
+    change_layer(&mut bytes, 3);
     fs::write(place.path("2/V.0002"), &bytes).unwrap();
     let said = site.refused(&[&["verify"], &VOLUMES[..]].concat());
     let lines: Vec<&str> = said.lines().collect();
@@ -131,14 +138,37 @@ fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_st
     place.json(3, &[&["push"], &VOLUMES[..], &to, &["--allow-partial"]].concat());
     assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
     let registry = own_registry();
-    let to = ["--to", &*registry.address, "--jobs", "1"];
-    let report = place.json(3, &[&["push"], &VOLUMES[..], &to].concat());
-    let later = &report["items"][4];
-    assert!(later["reason"].as_str().unwrap().contains("--allow-partial sends what is whole"), "{report}");
-    assert_eq!(tags(&registry.address), [0, 1, 2], "nothing after the damage");
+    let push = [&["push"], &VOLUMES[..], &["--to", &registry.address]].concat();
+    assert_eq!(site.refused(&push), said);
+    assert_eq!(registry.requests("POST"), 0);
 
     typed(&site, &said);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
+    place.json(0, &push);
+    // where all stands there already, no volume is read
+    fs::write(place.path("2/V.0002"), &bytes).unwrap();
+    place.json(0, &push);
+}
+
+#[test]
+fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
+    let site = Site::images(6, 50_000);
+    site.pack("B", &[]);
+    let mut bytes = site.place.read_bytes("B");
+    change_layer(&mut bytes, 3);
+    fs::write(site.place.path("B"), &bytes).unwrap();
+    let told = site.refused(&["verify", "B"]);
+    let affected: Vec<&str> = told.lines().filter(|line| line.contains(" image ")).collect();
+    assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{told}");
+    assert!(told.ends_with("\ncopy it again from where it was packed"), "{told}");
+    let registry = own_registry();
+    let push = ["push", "B", "--to", &registry.address, "--jobs", "1"];
+    let report = site.place.json(3, &push);
+    let later = &report["items"][4];
+    assert!(later["reason"].as_str().unwrap().contains("--allow-partial sends what is whole"), "{report}");
+    assert_eq!(tags(&registry.address), [0, 1, 2], "nothing after the damage");
+    site.place.json(3, &[&push[..], &["--allow-partial"]].concat());
+    assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
 }
 
 #[test]
