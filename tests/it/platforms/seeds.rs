@@ -214,7 +214,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
     let machines = |args: &[&str]| {
         render(&place, &[&["giantswarm"], args].concat());
         let spec = yaml(&place, "mycluster/kubeadm-config-spec.yaml");
-        let drop_ins: Vec<Value> = spec["files"].as_sequence().unwrap().to_vec();
+        let drop_ins: Vec<Value> = spec["files"].as_sequence().unwrap().clone();
         let is_drop_in = |file: &Value| file["path"].as_str().unwrap().starts_with("/etc/systemd/");
         drop_ins.into_iter().filter(is_drop_in).collect::<Vec<_>>()
     };
