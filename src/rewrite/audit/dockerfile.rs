@@ -1,7 +1,6 @@
 //! Images of Dockerfiles.
 
 use super::candidate::Candidate;
-use super::location::Location;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,18 +17,20 @@ pub(super) fn is_dockerfile(name: &Path) -> bool {
 /// for their defaults; stages and `scratch` are not images.
 pub(super) fn candidates(text: &str) -> Vec<Candidate> {
     let (mut arguments, mut stages, mut found) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    for (number, line) in text.lines().enumerate() {
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
         let mut words = line.split_whitespace();
         let Some(instruction) = words.next().map(str::to_ascii_uppercase) else { continue };
         let words: Vec<&str> = words.collect();
         let mut add = |word: &str| {
             let name = filled(word.trim_matches(['"', '\'']), &arguments);
-            let column = line.find(word).map_or(1, |at| line[..at].chars().count() + 1);
+            let at = start + line.find(word).unwrap_or_default();
             let own =
                 name == "scratch" || name.parse::<usize>().is_ok() || stages.contains(&name.to_lowercase());
             if !own {
-                let location = Location { line: number + 1, column };
-                found.extend(Candidate::new(location, Vec::new(), &name, true, true));
+                found.extend(Candidate::all(at, &[], &name, true, true));
             }
         };
         match instruction.as_str() {

@@ -125,8 +125,26 @@ impl<'a> Inventory<'a> {
                 false => Coverage::Missing { name: Some(reference.clone()), url: None, why: why.clone() },
             };
         }
+        if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
+            return Coverage::Undecided { why: why.into() };
+        }
         let (name, why) = (self.source_of(reference, &images), self.why(reference, &images, tag));
         Coverage::Missing { name, url: None, why }
+    }
+
+    /// The locked tags of the repository that `base` names, upstream or at its destination.
+    pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
+        let Ok(reference) = base.parse::<ImageRef>() else { return Vec::new() };
+        let upstream = names_of(&reference).filter_map(|name| self.upstream.get(&name)).flatten();
+        let there = self.there.get(&reference.name()).into_iter().flatten();
+        upstream.chain(there).filter_map(|image| image.name().tag.as_deref()).collect()
+    }
+
+    /// The locked images whose names begin with `prefix` and a slash.
+    pub(crate) fn below(&self, prefix: &str) -> Vec<String> {
+        let start = format!("{prefix}/");
+        let names = self.images.iter().map(|image| image.name().to_string());
+        names.filter(|name| name.starts_with(&start)).collect()
     }
 
     /// What would have to be carried for a name that is not held: the name itself, or the source of

@@ -10,7 +10,6 @@ mod finding;
 mod helm;
 mod inventory;
 mod list;
-mod location;
 mod positions;
 mod template;
 mod template_defaults;

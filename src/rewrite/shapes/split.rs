@@ -89,8 +89,15 @@ fn edits<'s>(
         match registry {
             Some((node, old)) => {
                 let slash = if old.ends_with('/') { "/" } else { "" };
-                parts.push(((node, old), format!("{}{slash}", to.registry)));
-                parts.push((repository, format!("{}{pin}", to.repository)));
+                let (base, name) = match to.repository.strip_suffix(repository.1) {
+                    // what stands before the name was a registry with a path, and is one again
+                    Some(path) if old.trim_end_matches('/').contains('/') && path.ends_with('/') => {
+                        (format!("{}/{}", to.registry, path.trim_end_matches('/')), repository.1.to_owned())
+                    }
+                    _ => (to.registry.clone(), format!("{}{pin}", to.repository)),
+                };
+                parts.push(((node, old), format!("{base}{slash}")));
+                parts.push((repository, name));
             }
             None => parts.push((repository, format!("{to}{pin}"))),
         }

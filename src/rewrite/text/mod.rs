@@ -10,4 +10,4 @@ mod words;
 
 pub(super) use placeholder::reference_at;
 pub(super) use secrets::secrets;
-pub(super) use words::{Lines, scan};
+pub(super) use words::{Lines, SCHEMES, scan};

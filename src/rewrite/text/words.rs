@@ -14,7 +14,10 @@ use crate::rewrite::settings::Settings;
 use std::ops::Range;
 
 /// Schemes that stand before a reference.
-const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
+pub(in crate::rewrite) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
+
+/// How far before a literal the beginning of its call is looked for, in bytes.
+const CALL_BYTES: usize = 512;
 
 /// Whether a text has lines, in which comments may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +157,8 @@ fn decide(settings: &Settings<'_>, text: &str, span: Range<usize>) -> Option<Occ
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
     match verdict {
         Lookup::Unknown if settings.report_unknown && looks_like_one(word) => {
-            role = if key().is_some_and(is_image_key) { Role::Image } else { Role::Text };
+            let is_image = key().is_some_and(is_image_key) || is_in_call(before);
+            role = if is_image { Role::Image } else { Role::Text };
             Some(Occurrence::new(span.start, word, role, Meaning::Unknown))
         }
         Lookup::Unknown => None,
@@ -206,6 +210,12 @@ fn key(before: &str) -> Option<&str> {
     key.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
         .next()
         .filter(|key| !key.is_empty())
+}
+
+/// Whether what follows `before` is a literal in the call of a template: `{{ image "`.
+fn is_in_call(before: &str) -> bool {
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES))..];
+    near.ends_with(['"', '\'', '`']) && near.rfind("{{").is_some_and(|open| !near[open..].contains("}}"))
 }
 
 fn is_image_key(key: &str) -> bool {

@@ -3,8 +3,8 @@
 use super::claim::Claim;
 use super::enclosing::Enclosing;
 use super::position::Position;
-use crate::model::{ImageRef, names_host};
 use crate::rewrite::audit::inventory::Inventory;
+use crate::rewrite::audit::text::is_full_name;
 
 pub(super) struct FullNames;
 
@@ -17,8 +17,6 @@ impl Position for FullNames {
     ) -> Option<Claim<'t>> {
         let value = text.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map(|(_, value)| value);
         let written = value.unwrap_or(text);
-        let reference = written.parse::<ImageRef>().ok()?;
-        let full = reference.is_pinned() && names_host(written) && inventory.is_registry(&reference.registry);
-        full.then_some(Claim { written, sure: true, in_container: false })
+        is_full_name(written, inventory).then_some(Claim { written, sure: true, in_container: false })
     }
 }
