@@ -81,7 +81,7 @@ pub use config::{IndexPolicy, Site, SiteError, mapping};
 pub use content::{BlobRead, ContentError, Keep, Look};
 pub use item::{File as LockedFile, Image as LockedImage, Pins};
 pub use lock::Locked;
-pub use lockfile::{Lock, LockError};
+pub use lockfile::{Endpoint, Lock, LockError};
 pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
 pub use model::{Digest, ImageRef, Limits, Mapping, Target, today};
 pub use pull::PullError;

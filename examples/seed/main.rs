@@ -5,6 +5,7 @@
 //! seed put ADDRESS MANIFEST     every image that the manifest names, made of files of this machine;
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
 //! seed bench ADDRESS            40 images with shared bases and 940 MB of blobs that do not compress
+//! seed line ADDRESS             20 images with shared bases and 198 MB of blobs, for a long line
 //! seed small ADDRESS COUNT      COUNT one-platform images of some 100 kB on ten shared bases
 //! seed big ADDRESS MB           one image with a layer of so many MB
 //! seed large ADDRESS GB         20 images with one layer each, so many GB in all
@@ -51,6 +52,7 @@ async fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["put", address, manifest] => seed.put(address, Path::new(manifest)).await,
         ["bench", address] => seed.bench(address).await,
+        ["line", address] => seed.line(address).await,
         ["small", address, count] => seed.small(address, count.parse()?).await,
         ["big", address, megabytes] => seed.big(address, megabytes.parse()?).await,
         ["large", address, gigabytes] => seed.large(address, gigabytes.parse()?).await,
@@ -64,7 +66,7 @@ async fn main() -> Result<()> {
             sparse::sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
         }
         _ => bail!(
-            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
+            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
              large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB"
         ),
     }
@@ -111,15 +113,33 @@ impl Seed {
 
     /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their own.
     async fn bench(&mut self, address: &str) -> Result<()> {
-        for base in 0..5 {
-            let foundation = random(1000 + base, 40_000_000)?;
-            for image in 0..8 {
+        self.bases(address, "bench", 5, 8, [40_000_000, 12_000_000, 5_000_000, 750_000]).await
+    }
+
+    /// For a long line: four bases of 20 MB; on each of them five images with layers of 4.5, 1 and 0.4 MB of their own.
+    async fn line(&mut self, address: &str) -> Result<()> {
+        self.bases(address, "line", 4, 5, [20_000_000, 4_500_000, 1_000_000, 200_000]).await
+    }
+
+    /// Two-platform images on bases. The sizes are those of a base, of two layers of each image, and of one of each
+    /// platform, in bytes.
+    async fn bases(
+        &mut self,
+        address: &str,
+        name: &str,
+        bases: u64,
+        images: u64,
+        [base_size, first, second, of_platform]: [usize; 4],
+    ) -> Result<()> {
+        for base in 0..bases {
+            let foundation = random(1000 + base, base_size)?;
+            for image in 0..images {
                 let own = |part: u64| 10_000 + base * 1000 + image * 10 + part;
-                let place = format!("{address}/bench/base-{base}/app-{image}");
-                let middle = [foundation.clone(), random(own(1), 12_000_000)?, random(own(2), 5_000_000)?];
+                let place = format!("{address}/{name}/base-{base}/app-{image}");
+                let middle = [foundation.clone(), random(own(1), first)?, random(own(2), second)?];
                 let mut children = Vec::new();
                 for (part, architecture) in [(3, "amd64"), (4, "arm64")] {
-                    let top = random(own(part), 750_000)?;
+                    let top = random(own(part), of_platform)?;
                     children
                         .push(self.image(&place, architecture, &[&middle[..], &[top]].concat(), OCI).await?);
                 }
@@ -127,7 +147,7 @@ impl Seed {
                 self.manifest(&place, "v1", OCI_INDEX, &index).await?;
             }
         }
-        println!("40 images, {} MB of unique blobs", self.bytes / 1_000_000);
+        println!("{} images, {} MB of unique blobs", bases * images, self.bytes / 1_000_000);
         Ok(())
     }
 

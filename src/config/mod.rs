@@ -1,6 +1,16 @@
 //! The site document: a place where landfall or its users run; one schema for both sides of the gap.
 
+mod credentials;
+mod platforms;
+mod proxy;
+mod registry;
+mod signers;
 mod site;
+mod upstream;
 
-pub(crate) use site::{Credentials, Destinations, Proxy};
-pub use site::{IndexPolicy, Site, SiteError, mapping};
+pub(crate) use credentials::Credentials;
+pub(crate) use platforms::Cluster;
+pub(crate) use proxy::Proxy;
+pub(crate) use registry::Destinations;
+pub use registry::IndexPolicy;
+pub use site::{Site, SiteError, mapping};

@@ -1,11 +1,15 @@
 //! The site document.
 
+use super::platforms::{Cluster, Names};
+use super::proxy::Proxy;
+use super::registry::RegistrySite;
+use super::signers::Signers;
+use super::upstream::Upstream;
 use crate::document::{self, Diagnostic};
-use crate::model::{DestinationRules, Mapping, Target};
+use crate::model::{Consumer, DestinationRules, Mapping, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// A place where landfall or its users run.
@@ -31,6 +35,15 @@ pub struct Site {
     /// Where pushes write down what they left, and which bundle of a series was the last; relative to the site file.
     #[serde(default)]
     pub receipt: Option<PathBuf>,
+    /// Who will ask the registry: each adds the destinations that it will ask for.
+    #[serde(default)]
+    pub consumers: Vec<Consumer>,
+    /// The clusters that configuration is rendered for, a folder each.
+    #[serde(default)]
+    pub clusters: Vec<Cluster>,
+    /// Names that must resolve, and that certificates must have.
+    #[serde(default)]
+    pub names: Vec<Names>,
     /// Per-host transport on the connected side, by host name.
     #[serde(default)]
     pub upstreams: BTreeMap<String, Upstream>,
@@ -55,215 +68,6 @@ pub enum SiteKind {
     /// A site.
     #[default]
     Site,
-}
-
-/// The private registry of a site.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RegistrySite {
-    /// `host[:port][/prefix]`; the default of `--to`.
-    pub address: String,
-    /// Certificate authority in PEM form, added to the system's; relative to the site file.
-    #[serde(default)]
-    pub ca: Option<PathBuf>,
-    /// Client certificate in PEM form.
-    #[serde(default)]
-    pub client_cert: Option<PathBuf>,
-    /// Key of the client certificate in PEM form.
-    #[serde(default)]
-    pub client_key: Option<PathBuf>,
-    /// Speak plain http, with credentials if there are any.
-    #[serde(default, rename = "plainHTTP")]
-    pub plain_http: bool,
-    /// Accept any certificate. Warned about at every run.
-    #[serde(default)]
-    pub skip_verify: bool,
-    /// Reach the registry through the proxy.
-    #[serde(default)]
-    pub via_proxy: bool,
-    /// Where user name and password come from.
-    #[serde(default)]
-    pub credentials: Option<Credentials>,
-    /// Source prefix -> destination path(s). The longest matching prefix wins, on whole components.
-    #[serde(default)]
-    pub paths: BTreeMap<String, Destinations>,
-    /// Put the source host first in the destination path.
-    #[serde(default)]
-    pub keep_host: bool,
-    /// What to do where the target refuses an index with missing children.
-    #[serde(default)]
-    pub index: IndexPolicy,
-}
-
-/// Who may sign bundles.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Signers {
-    /// One of this file; its path is relative to the site file.
-    File(PathBuf),
-    /// Several of a file.
-    AtLeast(SignersRule),
-}
-
-/// Who may sign bundles, and how many must.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct SignersRule {
-    /// File of allowed signers (OpenSSH format); relative to the site file.
-    pub file: PathBuf,
-    /// How many different signers of the file a bundle needs.
-    pub at_least: NonZeroUsize,
-}
-
-impl Signers {
-    /// The file of allowed signers, and how many of them must sign.
-    pub fn rule(&self) -> (&Path, usize) {
-        match self {
-            Signers::File(file) => (file, 1),
-            Signers::AtLeast(rule) => (&rule.file, rule.at_least.get()),
-        }
-    }
-}
-
-/// One destination path, several, or an entry with credentials of its own.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Destinations {
-    /// One path.
-    One(String),
-    /// Several paths: all are pushed, the first is written into references.
-    Many(Vec<String>),
-    /// Path(s) with credentials of their own.
-    Entry(PathEntry),
-}
-
-/// A destination with credentials of its own.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PathEntry {
-    /// The path(s).
-    pub to: Vec<String>,
-    /// Where user name and password for these paths come from.
-    #[serde(default)]
-    pub credentials: Option<Credentials>,
-}
-
-impl Destinations {
-    /// The destination paths, in order.
-    pub fn paths(&self) -> &[String] {
-        match self {
-            Destinations::One(path) => std::slice::from_ref(path),
-            Destinations::Many(paths) => paths,
-            Destinations::Entry(entry) => &entry.to,
-        }
-    }
-}
-
-/// What to do where a target refuses an index with missing children.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum IndexPolicy {
-    /// Send the trimmed index, say so, and record old -> new.
-    #[default]
-    Trimmed,
-    /// Refuse before the first blob.
-    Exact,
-}
-
-/// Where a secret comes from. Never the secret itself.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Credentials {
-    /// Environment variable that holds the user name.
-    #[serde(default)]
-    pub username_env: Option<String>,
-    /// Environment variable that holds the password or token.
-    #[serde(default)]
-    pub password_env: Option<String>,
-    /// File whose first line is `user:password`.
-    #[serde(default)]
-    pub file: Option<PathBuf>,
-    /// A docker or podman auth file.
-    #[serde(default)]
-    pub auth_file: Option<PathBuf>,
-}
-
-/// A proxy for landfall's own traffic, and what nodes must not send through it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Proxy {
-    /// Proxy URL for http targets.
-    #[serde(default)]
-    pub http: Option<String>,
-    /// Proxy URL for https targets.
-    #[serde(default)]
-    pub https: Option<String>,
-    /// Certificate authority added to the roots for every host reached through the proxy.
-    #[serde(default)]
-    pub ca: Option<PathBuf>,
-    /// Where the proxy's user name and password come from.
-    #[serde(default)]
-    pub credentials: Option<Credentials>,
-    /// Hosts that are reached directly.
-    #[serde(default)]
-    pub no_proxy: NoProxy,
-}
-
-/// What is reached directly, in two parts.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct NoProxy {
-    /// Names, addresses and ranges for the whole installation.
-    #[serde(default)]
-    pub installation: Vec<String>,
-    /// What each cluster adds.
-    #[serde(default)]
-    pub cluster: Option<ClusterNoProxy>,
-}
-
-/// The cluster's part of NO_PROXY.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ClusterNoProxy {
-    /// Range of the pods' addresses.
-    #[serde(default, rename = "podCIDR")]
-    pub pod_cidr: Option<String>,
-    /// Range of the services' addresses.
-    #[serde(default, rename = "serviceCIDR")]
-    pub service_cidr: Option<String>,
-    /// DNS domain inside the cluster.
-    #[serde(default)]
-    pub domain: Option<String>,
-    /// Host of the API server.
-    #[serde(default)]
-    pub control_plane_endpoint: Option<String>,
-}
-
-/// How one upstream host is reached.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Upstream {
-    /// URL that the host's first requests go to instead, without changing a name in a lock.
-    #[serde(default)]
-    pub mirror: Option<String>,
-    /// Requests in flight to this host.
-    #[serde(default)]
-    pub max_concurrent: Option<usize>,
-    /// Certificate authority in PEM form, added to the system's.
-    #[serde(default)]
-    pub ca: Option<PathBuf>,
-    /// Speak plain http.
-    #[serde(default, rename = "plainHTTP")]
-    pub plain_http: bool,
-    /// Accept any certificate. Warned about at every run.
-    #[serde(default)]
-    pub skip_verify: bool,
-    /// Reach the mirror through the proxy.
-    #[serde(default)]
-    pub via_proxy: bool,
-    /// Where user name and password for this host come from.
-    #[serde(default)]
-    pub credentials: Option<Credentials>,
 }
 
 /// Why a site cannot be used.
@@ -306,9 +110,12 @@ impl Site {
 
     /// What the site says about destinations.
     pub fn destination_rules(&self) -> DestinationRules {
-        let Some(registry) = &self.registry else { return DestinationRules::default() };
+        let consumers = self.consumers.clone();
+        let Some(registry) = &self.registry else {
+            return DestinationRules { consumers, ..DestinationRules::default() };
+        };
         let paths = registry.paths.iter().map(|(prefix, to)| (prefix.clone(), to.paths().to_vec())).collect();
-        DestinationRules { keep_host: registry.keep_host, paths }
+        DestinationRules { keep_host: registry.keep_host, paths, consumers }
     }
 
     /// A path written in the site file, from where it counts.
@@ -343,6 +150,9 @@ proxy:
   noProxy:
     installation: [172.16.0.0/12]
     cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}
+consumers: [kubermatic, containerd]
+clusters: [{name: mycluster, namespace: org-example}]
+names: ["*.seed.example.com", {dns: [a.example.com], certificate: [b.example.com]}]
 upstreams:
   quay.io: {mirror: "http://127.0.0.1:5001/quay", maxConcurrent: 8}
 "#;
@@ -353,6 +163,11 @@ upstreams:
         let registry = site.registry.as_ref().unwrap();
         assert_eq!(registry.paths["registry.k8s.io/coredns/coredns"].paths(), ["coredns/coredns", "coredns"]);
         assert_eq!(registry.paths["quay.io/team"].paths(), ["team"]);
+        assert_eq!(site.destination_rules().consumers, [Consumer::Kubermatic, Consumer::Containerd]);
+        assert_eq!(site.clusters[0].namespace.as_deref(), Some("org-example"));
+        let names: Vec<_> = site.names.iter().map(|names| (names.dns(), names.certificate())).collect();
+        assert_eq!(names[0], (&["*.seed.example.com".to_owned()][..], &[][..]));
+        assert_eq!(names[1].1, ["b.example.com"]);
         assert_eq!(site.resolve(Path::new("certs/ca.crt")), Path::new("conf/certs/ca.crt"));
     }
 }

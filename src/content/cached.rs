@@ -1,13 +1,14 @@
 //! Upstream with a store in front of it.
 
 use super::blocking::blocking;
+use super::follow::{Bringing, follow};
 use super::{IdleSlots, Local, LocalSink, LocalSource, Opened, Part, Source, Transfer};
 use crate::http::Error;
 use crate::model::Limits;
 use crate::report::Silent;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 /// What a [`Cached`] keeps of the content that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +23,10 @@ pub enum Keep {
 pub(crate) struct Cached {
     disk: Arc<dyn LocalSink>,
     local: LocalSource,
+    upstream: Arc<dyn Source>,
     keep: Keep,
-    /// From upstream into the store.
-    transfer: Transfer,
+    limits: Limits,
+    slots: IdleSlots,
 }
 
 impl Cached {
@@ -38,10 +40,29 @@ impl Cached {
         // there is no end of a run to wait for: what comes is wanted now
         let (_, begun) = watch::channel(true);
         let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);
-        let sink = Arc::new(Local::new(disk.clone(), limits, Some(slots)));
+        Cached { local: LocalSource(disk.clone()), disk, upstream, keep, limits, slots }
+    }
+
+    /// Brings a part into the store, and reads it there while it comes.
+    async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
+        let (by, begun) = oneshot::channel();
+        let sink = Local::new(self.disk.clone(), self.limits, Some(self.slots.clone())).followed(by);
+        let (source, limits) = (self.upstream.clone(), self.limits);
         // bytes are counted on their way out, not a second time on their way in
-        let transfer = Transfer { source: upstream, sink, limits, progress: Arc::new(Silent) };
-        Cached { local: LocalSource(disk.clone()), disk, keep, transfer }
+        let transfer = Transfer { source, sink: Arc::new(sink), limits, progress: Arc::new(Silent) };
+        let wanted = part.clone();
+        let mut bringing = Bringing(tokio::spawn(async move { transfer.bring(&wanted).await }));
+        match begun.await {
+            Ok(follower) => {
+                let stream = follow(follower, bringing, (offset, part.descriptor.size)).await?;
+                Ok(Opened::checked(offset, stream))
+            }
+            // it is there by now, or no write could begin
+            Err(_) => {
+                bringing.end().await?;
+                self.local.open(part, offset).await
+            }
+        }
     }
 }
 
@@ -49,13 +70,12 @@ impl Source for Cached {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
             let (disk, descriptor) = (self.disk.clone(), part.descriptor.clone());
-            if !blocking(move || disk.holds(&descriptor, false)).await.map_err(|failed| *failed.why)? {
-                if self.keep == Keep::Nothing {
-                    return self.transfer.source.open(part, offset).await;
-                }
-                self.transfer.bring(part).await.map_err(|failed| *failed.why)?;
+            let is_here = blocking(move || disk.holds(&descriptor, false)).await;
+            match (is_here.map_err(|failed| *failed.why)?, self.keep) {
+                (true, _) => self.local.open(part, offset).await,
+                (false, Keep::Nothing) => self.upstream.open(part, offset).await,
+                (false, Keep::Everything) => self.open_coming(part, offset).await,
             }
-            self.local.open(part, offset).await
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Sinks whose content lies in files here, and the way of one part into them.
 
 use super::blocking::blocking;
+use super::follow::Follower;
 use super::parallel::fetch_parallel;
 use super::{
     BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Room, Sink, TransferError, WriteError,
@@ -9,7 +10,8 @@ use super::{
 use crate::model::{Descriptor, Digest, Limits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
 
 /// A sink whose content lies in files here: a store, or a bundle that is made straight from upstream. It can be
 /// read from too, as far as content is there.
@@ -71,12 +73,19 @@ pub(crate) struct Local {
     limits: Limits,
     /// Without slots everything comes in order.
     slots: Option<IdleSlots>,
+    /// Who wants to follow the first write.
+    follows: Mutex<Option<oneshot::Sender<Follower>>>,
 }
 
 impl Local {
     /// `sink`, with `slots` that may help while they stand idle.
     pub(crate) fn new(sink: Arc<dyn LocalSink>, limits: Limits, slots: Option<IdleSlots>) -> Local {
-        Local { sink, limits, slots }
+        Local { sink, limits, slots, follows: Mutex::default() }
+    }
+
+    /// The same for one piece of content, whose first write can be followed.
+    pub(super) fn followed(self, by: oneshot::Sender<Follower>) -> Local {
+        Local { follows: Mutex::new(Some(by)), ..self }
     }
 }
 
@@ -91,6 +100,11 @@ impl Sink for Local {
         Box::pin(async move {
             let apart = slots.is_some();
             let begun = blocking(move || sink.begin(&descriptor, apart)).await?;
+            let follows = self.follows.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let (Some(by), Some((writer, _))) = (follows, &begun) {
+                // whoever wanted it may have gone
+                let _ = by.send(writer.follower());
+            }
             Ok(begun.map(|(writer, ranges)| match slots {
                 Some(slots) => Box::new(Parallel { writer, ranges, limits, slots }) as Box<dyn BlobWrite>,
                 None => Box::new(InOrder(writer)),

@@ -78,6 +78,22 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     Ok(sync_folder(folder)?)
 }
 
+/// Writes a file that comes whole or not at all, whether one is there or not; a file that is there keeps what it has besides
+/// its content. What is no plain file, such as a pipe, is written to as it stands.
+///
+/// # Errors
+/// When the system refuses.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
+    match path.metadata() {
+        // /dev/stdout may be a file, which its other writers go on with
+        Ok(found) if found.is_file() && !path.starts_with("/dev") => {
+            replace(path, |_| true, content).map(drop)
+        }
+        Ok(_) => Ok(fs::write(path, content)?),
+        Err(_) => create(path, content),
+    }
+}
+
 /// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file `from` has, but not its owner.
 ///
 /// # Errors
@@ -157,6 +173,18 @@ mod tests {
         assert!(matches!(replaced, Err(ReplaceError::Changed)));
         assert!(matches!(create(&path, b"new"), Err(ReplaceError::Changed)));
         assert_eq!(fs::read_to_string(&path).unwrap(), "edited meanwhile");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_written_to_as_it_stands() {
+        write_whole(Path::new("/dev/null"), b"gone").unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x");
+        for content in ["first", "second"] {
+            write_whole(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 

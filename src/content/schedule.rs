@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// Tasks in queues, each queue in its order and with slots of its own. A plan gives the order.
+/// Tasks in queues, each queue in its order and with slots of its own. Where a later queue has begun everything, its free
+/// slots serve those before it. A plan gives the order.
 pub(crate) struct Schedule<T, R> {
     queues: Vec<(VecDeque<T>, Arc<Semaphore>)>,
     all_begun: watch::Sender<bool>,
@@ -51,13 +52,20 @@ impl<T, R: Send + 'static> Schedule<T, R> {
         self.queues.iter_mut().for_each(|(queue, _)| queue.clear());
     }
 
+    /// A slot for the next task of a queue: its own, or one of a later queue that needs none any more.
+    fn slot(&self, at: usize) -> Option<OwnedSemaphorePermit> {
+        let ((queue, own), later) = self.queues[at..].split_first()?;
+        let lent = later.iter().filter(|(queue, _)| queue.is_empty()).map(|(_, slots)| slots);
+        let mut slots = std::iter::once(own).chain(lent).filter(|_| !queue.is_empty());
+        slots.find_map(|slots| slots.clone().try_acquire_owned().ok())
+    }
+
     /// What happens next; `None` when every task has ended. A task that panicked comes to no result.
     pub(crate) async fn step(&mut self) -> Option<Step<T, R>> {
         loop {
-            for (queue, slots) in &mut self.queues {
-                if !queue.is_empty()
-                    && let Ok(slot) = slots.clone().try_acquire_owned()
-                    && let Some(task) = queue.pop_front()
+            for at in 0..self.queues.len() {
+                if let Some(slot) = self.slot(at)
+                    && let Some(task) = self.queues[at].0.pop_front()
                 {
                     return Some(Step::Begin(task, slot));
                 }
@@ -95,5 +103,16 @@ mod tests {
         assert_eq!(begun[..3], ["a", "x", "y"]);
         done.sort_unstable();
         assert_eq!((begun.len(), done), (5, vec!["a", "b", "c", "x"]));
+    }
+
+    #[tokio::test]
+    async fn idle_slots_of_a_later_queue_serve_those_before_it() {
+        let mut schedule = Schedule::<_, ()>::new([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 3)]);
+        let (mut begun, mut slots) = (Vec::new(), Vec::new());
+        while let Some(Step::Begin(task, slot)) = schedule.step().await {
+            begun.push(task);
+            slots.push(slot);
+        }
+        assert_eq!(begun, ["a", "x", "y", "b"], "one of its own, and one that the other queue needs no more");
     }
 }

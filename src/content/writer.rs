@@ -1,8 +1,10 @@
 //! A writer of content: hashes what it writes, and keeps it only if size and digest are right.
 
+use super::follow::{Follower, Written};
 use super::{PartialBlob, WriteError};
 use crate::model::{Descriptor, Hasher};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Writes one piece of content in order. Dropped before [`Writer::commit`], it leaves what it has for the next run
 /// to resume.
@@ -12,6 +14,8 @@ pub struct Writer {
     descriptor: Descriptor,
     hasher: Hasher,
     offset: u64,
+    /// What followers know of it.
+    written: watch::Sender<Written>,
 }
 
 impl std::fmt::Debug for Hasher {
@@ -24,7 +28,8 @@ impl Writer {
     /// Writes the content of `descriptor` to `partial` from its beginning on.
     pub fn new(partial: impl PartialBlob + 'static, descriptor: &Descriptor) -> Writer {
         let hasher = Hasher::new(descriptor.digest.algorithm());
-        Writer { partial: Arc::new(partial), descriptor: descriptor.clone(), hasher, offset: 0 }
+        let written = watch::Sender::default();
+        Writer { partial: Arc::new(partial), descriptor: descriptor.clone(), hasher, offset: 0, written }
     }
 
     /// Reads and hashes what is there already, up to `end`.
@@ -47,6 +52,11 @@ impl Writer {
         self.partial.clone()
     }
 
+    /// For whoever reads the content while it is written.
+    pub(super) fn follower(&self) -> Follower {
+        Follower { partial: self.partial.clone(), written: self.written.subscribe() }
+    }
+
     /// How many bytes it has: where to resume.
     pub fn offset(&self) -> u64 {
         self.offset
@@ -60,6 +70,7 @@ impl Writer {
         self.partial.clear()?;
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
+        self.written.send_replace(Written::default());
         Ok(())
     }
 
@@ -81,6 +92,7 @@ impl Writer {
     fn pass(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.hasher.update(bytes);
         self.offset += bytes.len() as u64;
+        self.written.send_replace(Written { bytes: self.offset, is_right: false });
         self.partial.passed(bytes)
     }
 
@@ -98,6 +110,8 @@ impl Writer {
             self.restart()?;
             return Err(WriteError::Digest { wanted, found });
         }
-        self.partial.keep()
+        self.partial.keep()?;
+        self.written.send_replace(Written { bytes: self.offset, is_right: true });
+        Ok(())
     }
 }

@@ -46,7 +46,8 @@ pub enum ErrorKind {
     ComeBack(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// The host has not answered often enough: it is asked nothing more in this run.
+    /// It was tried as often as that may help, and is not tried again in this run; or the host has not answered often
+    /// enough, and is asked nothing more.
     GivenUp,
     /// The server answered with another status that is no success.
     Status(u16),

@@ -191,6 +191,11 @@ impl ProxyRules {
         }
     }
 
+    /// The proxy for http targets, and that for https.
+    pub fn by_scheme(&self) -> [Option<&ProxyUrl>; 2] {
+        [self.http.as_ref(), self.https.as_ref()]
+    }
+
     /// The proxies that are named, each once.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();

@@ -19,23 +19,34 @@ pub struct Cause {
     pub(crate) recorded: String,
     /// The text for people.
     pub(crate) told: String,
+    /// Whether upstream answered that it does not have the item.
+    pub(crate) is_gone: bool,
 }
 
 impl Cause {
     /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
     pub(crate) fn local(told: String) -> Cause {
-        Cause { recorded: "it could not be kept on the machine that locked it".into(), told }
+        let recorded = "it could not be kept on the machine that locked it".into();
+        Cause { recorded, told, is_gone: false }
+    }
+
+    /// Upstream answers that it does not have the item.
+    pub(crate) fn gone() -> Cause {
+        Cause { is_gone: true, ..GONE.into() }
     }
 
     /// The same cause for a part of the item.
     pub(crate) fn of(self, part: &str) -> Cause {
-        Cause { recorded: format!("{part}: {}", self.recorded), told: format!("{part}: {}", self.told) }
+        let [recorded, told] = [self.recorded, self.told].map(|text| format!("{part}: {text}"));
+        Cause { recorded, told, ..self }
     }
 }
 
+const GONE: &str = "upstream does not have it";
+
 impl From<String> for Cause {
     fn from(why: String) -> Cause {
-        Cause { recorded: why.clone(), told: why }
+        Cause { recorded: why.clone(), told: why, is_gone: false }
     }
 }
 
@@ -48,7 +59,7 @@ impl From<&str> for Cause {
 impl From<Error> for Cause {
     fn from(error: Error) -> Cause {
         let recorded = match error.kind {
-            ErrorKind::NotFound => "upstream does not have it",
+            ErrorKind::NotFound => GONE,
             ErrorKind::Denied => "upstream refuses access",
             ErrorKind::Proxy(_) => "the proxy does not let it through",
             ErrorKind::ComeBack(_) => "upstream asked to come back later",
@@ -57,7 +68,11 @@ impl From<Error> for Cause {
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
         };
-        Cause { recorded: recorded.into(), told: error.to_string() }
+        Cause {
+            recorded: recorded.into(),
+            told: error.to_string(),
+            is_gone: error.kind == ErrorKind::NotFound,
+        }
     }
 }
 

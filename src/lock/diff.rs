@@ -1,7 +1,7 @@
 //! Compares two locks.
 
 use crate::item::LockedItem;
-use crate::lockfile::Lock;
+use crate::lockfile::{Endpoint, Lock};
 use crate::model::Digest;
 use crate::report::Kind;
 use serde::Serialize;
@@ -57,6 +57,36 @@ pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
             gone_referrers: had.difference(&has).cloned().collect(),
         });
     }
+    changes
+}
+
+/// An endpoint that only one of two locks has, or that has other reasons or roles in the newer one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndpointChange {
+    /// `added`, `removed`, or `changed`.
+    pub change: &'static str,
+    /// The endpoint of the newer lock that has it.
+    #[serde(flatten)]
+    pub endpoint: Endpoint,
+}
+
+/// How the endpoints of `new` differ from those of `old`.
+pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
+    let by_address = |lock: &'_ Lock| -> BTreeMap<(String, u16), Endpoint> {
+        lock.endpoints.iter().map(|one| ((one.host.clone(), one.port), one.clone())).collect()
+    };
+    let (mut old, new) = (by_address(old), by_address(new));
+    let mut changes = Vec::new();
+    for (address, endpoint) in new {
+        let change = match old.remove(&address) {
+            None => "added",
+            Some(before) if before != endpoint => "changed",
+            Some(_) => continue,
+        };
+        changes.push(EndpointChange { change, endpoint });
+    }
+    changes.extend(old.into_values().map(|endpoint| EndpointChange { change: "removed", endpoint }));
+    changes.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
     changes
 }
 

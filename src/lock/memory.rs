@@ -30,7 +30,8 @@ pub(crate) fn remember(disk: &Disk, mut recalled: Lock, lock: &Lock) -> Result<(
     let new: BTreeSet<_> = lock.items().map(|item| (item.kind(), item.name())).collect();
     let before = recalled.to_text();
     recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
-    recalled.append(Lock { missing: Vec::new(), unresolved: Vec::new(), ..lock.clone() });
+    let items = lock.clone();
+    recalled.append(Lock { endpoints: Vec::new(), missing: Vec::new(), unresolved: Vec::new(), ..items });
     recalled.version = lock.version;
     recalled.sort();
     let after = recalled.to_text();

@@ -4,7 +4,7 @@ mod diff;
 mod memory;
 mod run;
 
-pub(crate) use diff::{Change, diff};
+pub(crate) use diff::{Change, EndpointChange, diff, diff_endpoints};
 pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

@@ -1,6 +1,6 @@
 //! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
-use super::diff::{Change, diff};
+use super::diff::{Change, EndpointChange, diff, diff_endpoints};
 use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
@@ -16,8 +16,10 @@ pub struct Locked {
     pub lock: Lock,
     /// One report item for each wish.
     pub items: Vec<Item>,
-    /// How it differs from the old lock.
+    /// How its items differ from those of the old lock.
     pub changes: Vec<Change>,
+    /// How its endpoints differ.
+    pub endpoints: Vec<EndpointChange>,
 }
 
 macro_rules! lock {
@@ -40,12 +42,14 @@ macro_rules! lock {
                 }
             )*
             resolver.progress().end();
+            lock.endpoints.clone_from(&wanted.endpoints);
             lock.sort();
             lock.missing = sorting.missing;
             lock.unresolved = sorting.unresolved;
             let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
             changes.append(&mut sorting.gone);
-            Locked { lock, items: sorting.items, changes }
+            let endpoints = old.map(|old| diff_endpoints(old, &lock)).unwrap_or_default();
+            Locked { lock, items: sorting.items, changes, endpoints }
         }
     };
 }
@@ -64,14 +68,17 @@ async fn find<K: ItemKind + Sync>(
     let finding = stream::iter(0..wishes.len()).map(async |at: usize| {
         let name = K::wished(&wishes[at]);
         let pinned = old.get(name).copied();
-        // a pin of what upstream has no more would fail at the pull: the loss is accepted
-        let lost = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {
+        let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {
             Some(pinned) => K::is_upstream(resolver, pinned).await.err(),
             None => None,
         };
-        let found = match lost {
-            Some(cause) => Found::Lost(None, cause),
-            None => K::resolve(resolver, &wishes[at], pinned, pins).await,
+        let found = match unasked {
+            // a pin of what upstream has no more would fail at the pull: the loss is accepted
+            Some(cause) if cause.is_gone => Found::Lost(None, cause),
+            unasked => match (K::resolve(resolver, &wishes[at], pinned, pins).await, unasked) {
+                (Found::Kept(item), Some(cause)) => Found::Lost(Some(item), cause),
+                (found, _) => found,
+            },
         };
         let found = match found {
             // sizes that a hostile server names: a lock with them could not be read again
@@ -136,7 +143,7 @@ impl<'a> Sorting<'a> {
             }
             Found::Lost(None, cause) => {
                 match self.accepted.get(name) {
-                    Some(accepted) => {
+                    Some(accepted) if cause.is_gone => {
                         let over = accepted.until < today().to_string();
                         let status = if over { Status::Missing } else { Status::Skipped };
                         let reason = format!(
@@ -146,8 +153,14 @@ impl<'a> Sorting<'a> {
                         self.items.push(item(status, None, Some(reason)));
                         self.missing.push((*accepted).clone());
                     }
-                    None => {
-                        self.items.push(item(Status::Missing, None, Some(cause.told)));
+                    accepted => {
+                        let rule = match accepted {
+                            Some(_) => {
+                                "; `missing:` accepts the loss of what upstream says it does not have, and of nothing else"
+                            }
+                            None => "",
+                        };
+                        self.items.push(item(Status::Missing, None, Some(cause.told + rule)));
                         self.unresolved.push(Unresolved { kind, name: name.into(), cause: cause.recorded });
                     }
                 }

@@ -1,5 +1,6 @@
 //! The content of a lock: a section of items for each kind, and what it lacks. See docs/lock.md.
 
+use super::endpoint::{self, Endpoint};
 use crate::content::Entry;
 use crate::item::{ItemKind, LockedItem, kinds};
 use crate::report::Kind;
@@ -22,6 +23,9 @@ macro_rules! document {
                 #[serde(default)]
                 pub $section: Vec<$kind>,
             )*
+            /// Hosts that cannot be mirrored and must stay reachable.
+            #[serde(default)]
+            pub endpoints: Vec<Endpoint>,
             /// Losses that the manifest accepts.
             #[serde(default)]
             pub missing: Vec<Accepted>,
@@ -66,6 +70,7 @@ macro_rules! document {
             pub(crate) fn append(&mut self, mut other: Lock) {
                 $($(#[cfg($only)])* self.$section.append(&mut other.$section);)*
                 self.name = self.name.take().or(other.name.take());
+                self.endpoints.append(&mut other.endpoints);
                 self.missing.append(&mut other.missing);
                 self.unresolved.append(&mut other.unresolved);
             }
@@ -75,7 +80,7 @@ macro_rules! document {
                 $($(#[cfg($only)])* self.$section.shrink_to_fit();)*
             }
 
-            /// A name that two items of one kind have.
+            /// A name that two items of one kind have, or two endpoints.
             pub(super) fn twice(&self) -> Option<String> {
                 let mut twice = None;
                 $(
@@ -87,11 +92,12 @@ macro_rules! document {
                         twice = twice.or(same.map(|pair| pair[0].to_string()));
                     }
                 )*
-                twice
+                twice.or_else(|| endpoint::twice(&self.endpoints))
             }
 
-            /// Sorts the items by name.
+            /// Sorts items and endpoints by name.
             pub fn sort(&mut self) {
+                self.endpoints.sort();
                 $($(#[cfg($only)])* self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
             }
         }

@@ -2,6 +2,7 @@
 
 mod collision;
 mod document;
+mod endpoint;
 mod error;
 mod load;
 mod losses;
@@ -14,5 +15,6 @@ pub(crate) const FILE_NAME: &str = "landfall.lock";
 
 pub(crate) use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
+pub use endpoint::Endpoint;
 pub use error::LockError;
 pub(crate) use losses::losses;

@@ -69,6 +69,15 @@ fn sample() -> Lock {
             also: vec!["https://dl.k8s.io/other".into()],
             mode: Some("0755".into()),
         }],
+        endpoints: vec![
+            Endpoint { host: "*.corp.test".into(), port: 443, why: "all: of it".into(), from: vec![] },
+            Endpoint {
+                host: "vcenter.corp.test".into(),
+                port: 443,
+                why: "machines".into(),
+                from: vec!["master-cluster-node".into(), "seed-cluster-node".into()],
+            },
+        ],
         missing: vec![Accepted {
             kind: Kind::Image,
             name: "quay.io/gone/app:v1".into(),
@@ -136,6 +145,10 @@ fn what_no_lock_says_is_refused() {
 #[test]
 fn two_items_of_one_name_are_refused() {
     let mut lock = sample();
+    lock.endpoints.push(Endpoint { why: "again".into(), ..lock.endpoints[0].clone() });
+    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    assert!(told.contains("the endpoint *.corp.test:443 stands in it twice"), "{told}");
+    let mut lock = sample();
     lock.images.push(lock.images[0].clone());
     let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
     assert!(told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"), "{told}");
@@ -173,6 +186,24 @@ fn a_newer_version_and_bad_lines_are_refused() {
     assert!(matches!(Lock::parse("l", "version: 2"), Err(LockError::Version { found: 2, .. })));
     assert!(Lock::parse("l", "version: 1\nbogus: 1").unwrap_err().to_string().contains("bogus"));
 }
+
+#[test]
+fn endpoints_stand_in_the_lock_sorted_and_a_lock_without_them_has_no_line_of_them() {
+    let mut lock = sample();
+    lock.endpoints.reverse();
+    let text = lock.to_text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("host:")).collect();
+    assert_eq!(
+        lines,
+        [
+            r#"- {host: "*.corp.test", port: 443, why: "all: of it"}"#,
+            "- {host: vcenter.corp.test, port: 443, why: machines, from: [master-cluster-node, seed-cluster-node]}",
+        ]
+    );
+    lock.endpoints.clear();
+    assert!(!lock.to_text().contains("endpoints"));
+}
+
 #[test]
 fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
     let mut lock = sample();
@@ -208,7 +239,7 @@ proptest! {
 
     #[test]
     fn a_lock_reads_back_whatever_a_registry_or_a_person_wrote(
-        texts in proptest::collection::vec(strange(), 8),
+        texts in proptest::collection::vec(strange(), 10),
         variant in strange(),
     ) {
         let mut lock = sample();
@@ -227,6 +258,8 @@ proptest! {
         image.manifests[0].platform = Some(next());
         image.blobs[0].media_type = next().into();
         image.referrers.as_mut().unwrap()[1].media_type = next().into();
+        lock.endpoints[0].why = next();
+        lock.endpoints[1].from[0] = next();
         lock.missing[0].reason = next();
         lock.unresolved[0].cause = next();
         lock.files[0].mode = Some(next());

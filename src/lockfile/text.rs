@@ -24,6 +24,15 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "name: {}", quoted(name))?;
     }
     write_items(lock, out)?;
+    section(out, "endpoints", sorted(&lock.endpoints, Ord::cmp), |out, end| {
+        let (host, why) = (quoted(&end.host), quoted(&end.why));
+        write!(out, "- {{host: {host}, port: {}, why: {why}", end.port)?;
+        if !end.from.is_empty() {
+            let from: Vec<_> = end.from.iter().map(|role| quoted(role)).collect();
+            write!(out, ", from: [{}]", from.join(", "))?;
+        }
+        out.write_str("}\n")
+    })?;
     let missing = sorted(&lock.missing, |a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     section(out, "missing", missing, |out, lost| {
         let (name, reason, until) = (quoted(&lost.name), quoted(&lost.reason), quoted(&lost.until));

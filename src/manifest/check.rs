@@ -4,11 +4,11 @@ use super::faults::Faults;
 use super::items::{Items, Located};
 use super::lists::Format;
 use super::schema::{Document, EndpointEntry, ListFormat, Missing};
-use super::wanted::Endpoint;
 use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
 use crate::item::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
-use crate::lockfile::Accepted;
+use crate::lockfile::{Accepted, Endpoint};
 use crate::model::Platform;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to `faults`.
@@ -143,6 +143,7 @@ impl Checker<'_> {
         }
         let fields =
             [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.0.here(node.get("why")))];
+        let from = self.roles(&entry.from, node.get("from"))?;
         for binding in self.0.vars.bindings(&fields)? {
             let host = binding.fill(&entry.host).to_ascii_lowercase();
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -152,10 +153,24 @@ impl Checker<'_> {
                 let help = Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
                 return Err(at.fault(format!("`{host}` is no host name and no address"), help));
             }
-            let value = Endpoint { host, port: entry.port, why: binding.fill(&entry.why) };
+            let value =
+                Endpoint { host, port: entry.port, why: binding.fill(&entry.why), from: from.clone() };
             items.endpoints.push(Located { value, span: at.clone(), listed: false });
         }
         Ok(())
+    }
+
+    /// The roles that need an endpoint, sorted, each once.
+    fn roles(&self, written: &[String], node: &Node) -> Checked<Vec<String>> {
+        for (index, role) in written.iter().enumerate() {
+            let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if role.is_empty() || !role.chars().all(good) {
+                let help = Some("write a word of small letters and dashes, as in user-cluster-node".into());
+                return Err(self.0.here(node.item(index)).fault(format!("`{role}` is no role"), help));
+            }
+        }
+        let roles: BTreeSet<&String> = written.iter().collect();
+        Ok(roles.into_iter().cloned().collect())
     }
 
     fn not_blank(&self, text: &str, node: &Node, help: &str) -> Checked<()> {

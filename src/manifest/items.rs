@@ -1,9 +1,8 @@
 //! The items of one manifest, each with its place, before all manifests are merged.
 
-use super::wanted::Endpoint;
 use crate::document::SourceSpan;
 use crate::item::{Exclude, ItemKind, kinds};
-use crate::lockfile::Accepted;
+use crate::lockfile::{Accepted, Endpoint};
 use std::collections::BTreeSet;
 
 macro_rules! items {

@@ -2,10 +2,10 @@
 
 use super::faults::Faults;
 use super::items::{Items, Located};
-use super::wanted::{Endpoint, Wanted};
+use super::wanted::Wanted;
 use crate::document::{Diagnostic, SourceSpan, nearest};
 use crate::item::{Contradiction, Exclude, ItemKind, kinds};
-use crate::lockfile::Accepted;
+use crate::lockfile::{Accepted, Endpoint};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Display;
@@ -144,7 +144,7 @@ impl Named for Accepted {
 
 impl Named for Endpoint {
     fn shown(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        self.to_string()
     }
 }
 
@@ -184,10 +184,7 @@ fn join_missing(first: &mut Located<Accepted>, second: &Located<Accepted>) -> Me
 }
 
 fn join_endpoints(first: &mut Located<Endpoint>, second: &Located<Endpoint>) -> Merged<()> {
-    let mut reasons: Vec<&str> = first.value.why.split("; ").chain([second.value.why.as_str()]).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    first.value.why = reasons.join("; ");
+    first.value.join(&second.value);
     Ok(())
 }
 

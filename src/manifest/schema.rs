@@ -173,4 +173,7 @@ pub(super) struct EndpointEntry {
     pub(super) port: u16,
     /// What it is needed for.
     pub(super) why: String,
+    /// The roles of the machines that need it, as `landfall doctor --role` names them; all where left out.
+    #[serde(default)]
+    pub(super) from: Vec<String>,
 }

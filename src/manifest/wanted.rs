@@ -1,7 +1,7 @@
 //! What all manifests together ask for: expanded, merged, sorted.
 
 use crate::item::{ItemKind, kinds};
-use crate::lockfile::Accepted;
+use crate::lockfile::{Accepted, Endpoint};
 
 macro_rules! wanted {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
@@ -23,14 +23,3 @@ macro_rules! wanted {
     };
 }
 kinds!(wanted);
-
-/// A host that cannot be mirrored and must stay reachable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Host name or address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// What it is needed for; several reasons are joined by `; `.
-    pub why: String,
-}

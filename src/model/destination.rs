@@ -1,5 +1,6 @@
 //! Where an item goes: source name -> destination name(s), by the site's rules.
 
+use super::consumer::{Consumer, Places};
 use super::{ImageRef, is_repository};
 use std::fmt;
 use std::str::FromStr;
@@ -74,6 +75,8 @@ pub struct DestinationRules {
     pub keep_host: bool,
     /// Source prefix and its destination paths, in any order.
     pub paths: Vec<(String, Vec<String>)>,
+    /// Who will ask: each adds the destinations that it will ask for.
+    pub consumers: Vec<Consumer>,
 }
 
 /// The rule that gives every locked name its destinations.
@@ -83,6 +86,7 @@ pub struct Mapping {
     keep_host: bool,
     /// Prefix -> destination paths, longest prefix first.
     paths: Vec<(String, Vec<String>)>,
+    consumers: Vec<Consumer>,
 }
 
 impl Mapping {
@@ -96,7 +100,7 @@ impl Mapping {
         let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
         let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        Mapping { target, keep_host: rules.keep_host, paths }
+        Mapping { target, keep_host: rules.keep_host, paths, consumers: rules.consumers.clone() }
     }
 
     /// The registry that everything goes to.
@@ -106,17 +110,46 @@ impl Mapping {
 
     /// Where the image reference `name` goes. The first destination is the one written into references.
     pub fn image(&self, name: &ImageRef) -> Vec<Destination> {
+        let mut paths = self.named(name);
+        for consumer in &self.consumers {
+            for path in self.asked(*consumer, name) {
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+        }
+        paths.iter().map(|path| self.at(path)).collect()
+    }
+
+    /// The destinations that `consumer` asks for where it wants the image `name`.
+    pub fn asked_by(&self, consumer: Consumer, name: &ImageRef) -> Vec<Destination> {
+        self.asked(consumer, name).iter().map(|path| self.at(path)).collect()
+    }
+
+    /// The path that everything of `host` goes to which no longer prefix sends elsewhere; below the target's prefix.
+    pub fn of_host(&self, host: &str) -> String {
+        let rule = self.paths.iter().find(|(prefix, _)| prefix == host).and_then(|(_, to)| to.first());
+        match (rule, self.keep_host) {
+            (Some(path), _) => path.trim_matches('/').to_owned(),
+            (None, true) => host_component(host),
+            (None, false) => String::new(),
+        }
+    }
+
+    fn asked(&self, consumer: Consumer, name: &ImageRef) -> Vec<String> {
+        let named = self.named(name);
+        consumer.asks(name, &Places { named: &named, of_host: &|host| self.of_host(host) })
+    }
+
+    /// The paths of `name` by the rules of the site, below the target's prefix.
+    fn named(&self, name: &ImageRef) -> Vec<String> {
         let full = name.name();
         for (prefix, to) in &self.paths {
             if let Some(rest) = strip_components(&full, prefix) {
-                let place = |path: &String| self.at(&join(path, rest));
-                return to.iter().map(place).collect();
+                return to.iter().map(|path| join(path, rest)).collect();
             }
         }
-        vec![match self.keep_host {
-            true => self.at(&join(&host_component(&name.registry), &name.repository)),
-            false => self.at(&name.repository),
-        }]
+        vec![join(&self.of_host(&name.registry), &name.repository)]
     }
 
     /// The repository `path` there, below the target's prefix: for names of our own, which no rule changes.
@@ -160,7 +193,7 @@ mod tests {
         let paths = paths
             .iter()
             .map(|(prefix, to)| (prefix.to_string(), to.iter().map(ToString::to_string).collect()));
-        DestinationRules { keep_host, paths: paths.collect() }
+        DestinationRules { keep_host, paths: paths.collect(), consumers: Vec::new() }
     }
 
     fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
@@ -203,6 +236,40 @@ mod tests {
         let site = rules(true, &[]);
         assert_eq!(map("r:5000", Some(&site), "localhost:5001/a/b:1"), ["r:5000/localhost_5001/a/b"]);
         assert_eq!(map("r:5000", Some(&site), "nginx:1"), ["r:5000/docker.io/library/nginx"]);
+    }
+
+    #[test]
+    fn each_consumer_adds_the_names_that_it_asks_for() {
+        let coredns = "registry.k8s.io/coredns/coredns:v1";
+        let old = "gcr.io/google_containers/pause:3.1";
+        let moved: &[(&str, &[&str])] =
+            &[("gcr.io/google_containers", &["kubernetes"]), ("quay.io", &["quay"])];
+        for (consumer, keep_host, image, added) in [
+            (Consumer::Kubeadm, false, coredns, &["coredns"][..]),
+            (Consumer::Kubeadm, true, coredns, &["registry.k8s.io/coredns"]),
+            (Consumer::Kubeadm, false, old, &[]),
+            (Consumer::Kubeone, true, coredns, &["coredns/coredns", "coredns"]),
+            (Consumer::Kubermatic, true, coredns, &["coredns/coredns"]),
+            (Consumer::Kubermatic, false, "quay.io/a/b:1", &["a/b"]),
+            // a path before the name is what a mirror can give, a shorter name is not
+            (Consumer::Containerd, true, coredns, &[]),
+            (Consumer::Containerd, false, "quay.io/a/b:1", &[]),
+            (Consumer::Containerd, false, old, &["google_containers/pause"]),
+            (Consumer::Crio, false, old, &[]),
+            (Consumer::Docker, true, "nginx:1", &["library/nginx"]),
+            (Consumer::Docker, true, coredns, &[]),
+        ] {
+            let without = rules(keep_host, moved);
+            let with = DestinationRules { consumers: vec![consumer], ..without.clone() };
+            let (to, first) = ("r:5000/p", map("r:5000/p", Some(&without), image));
+            let all = map(to, Some(&with), image);
+            assert_eq!(all[..first.len()], first, "{consumer}");
+            let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();
+            assert_eq!(all[first.len()..], expected, "{consumer} {image}");
+            let mapping = Mapping::new(to.parse().unwrap(), &with);
+            let asked = mapping.asked_by(consumer, &image.parse().unwrap());
+            assert!(asked.iter().all(|place| all.contains(&place.to_string())), "{consumer} {image}");
+        }
     }
 
     #[test]

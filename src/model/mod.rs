@@ -1,6 +1,7 @@
 //! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
+mod consumer;
 mod date;
 mod descriptor;
 mod destination;
@@ -15,6 +16,7 @@ mod reference;
 mod referrer;
 mod size;
 
+pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
 pub use descriptor::Descriptor;
 pub(crate) use destination::{Destination, DestinationRules, TargetError};

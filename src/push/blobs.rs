@@ -5,6 +5,7 @@ use crate::content::{Entry, Part, Transfer, TransferError};
 use crate::http::ErrorKind;
 use crate::registry::{RegistrySink, is_quota};
 use crate::report::Side;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,12 +18,13 @@ impl Uploader {
     ) -> Result<(), TransferError> {
         let repository: Arc<str> = repository.into();
         let mut tasks = tokio::task::JoinSet::new();
-        let mut seen = std::collections::HashSet::new();
-        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            if seen.insert(&part.descriptor.digest) {
-                let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
-                tasks.spawn(async move { uploader.blob(&part, &repository).await });
-            }
+        let mut blobs: Vec<&Part> = entry.parts.iter().filter(|part| !part.is_manifest()).collect();
+        // the biggest first; the same ones side by side
+        blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
+        blobs.dedup_by_key(|part| &part.descriptor.digest);
+        for part in blobs {
+            let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
+            tasks.spawn(async move { uploader.blob(&part, &repository).await });
         }
         while let Some(done) = tasks.join_next().await {
             let local = |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);

@@ -10,6 +10,8 @@ use crate::model::Digest;
 use crate::model::{Destination, Mapping};
 use crate::registry::Session;
 use futures_util::StreamExt;
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
@@ -45,6 +47,20 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
         item.destinations(mapping).into_iter().map(delivery)
     });
     deliveries.collect()
+}
+
+/// The deliveries of `todo` in the order in which they begin: first whoever brings the biggest blob that none before it
+/// brings, so that at the end nobody waits for a big one that began late.
+pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let mut biggest_new = |at: usize| {
+        let parts = lock.entry(deliveries[at].entry).parts.into_iter();
+        let new = parts.map(|part| part.descriptor).filter(|blob| seen.insert(blob.digest.clone()));
+        new.map(|blob| blob.size).max()
+    };
+    let mut sized: Vec<_> = todo.into_iter().map(|at| (biggest_new(at), at)).collect();
+    sized.sort_by_key(|(size, _)| Reverse(*size));
+    sized.into_iter().map(|(_, at)| at).collect()
 }
 
 /// Asks the registry what stands at each destination tag, and with `recheck` for every manifest and blob that belongs to
@@ -89,5 +105,30 @@ async fn is_whole(presence: &Presence<'_>, entry: &Entry, delivery: &Delivery) -
     match presence.missing(entry, &delivery.destination.repository).await {
         Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(false),
         missing => Ok(missing?.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_brings_a_big_blob_first_begins_first() {
+        let digest = |text: &str| Digest::sha256(text.as_bytes());
+        // two on one base, two on another, and one without
+        let images =
+            [("a", "base", 40), ("b", "base", 40), ("c", "other", 90), ("d", "other", 90), ("e", "own", 50)];
+        let image = |(name, layer, size): (&str, &str, u64)| {
+            let (own, layer) = (digest(name), digest(layer));
+            format!(
+                "- name: r.test/{name}:v1\n  digest: {own}\n  mediaType: m\n  size: 9\n  blobs:\n  - {layer} {size} l\n"
+            )
+        };
+        let text: String = images.into_iter().map(image).collect();
+        let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
+        let deliveries = deliveries(&lock, &Mapping::to("far.test".parse().unwrap()));
+        let order = biggest_first(&lock, &deliveries, (0..images.len()).collect());
+        let names: Vec<&str> = order.into_iter().map(|at| images[at].0).collect();
+        assert_eq!(names, ["c", "e", "a", "b", "d"]);
     }
 }

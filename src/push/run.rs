@@ -4,7 +4,7 @@ use super::error::PushError;
 use super::omitted::{self, Omitted};
 use super::options::Options;
 use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Delivery, Standing, deliveries, standings};
+use super::plan::{Delivery, Standing, biggest_first, deliveries, standings};
 use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
@@ -66,7 +66,7 @@ pub(crate) async fn push(
     }
     progress.begin("push", todo.len() as u64, bytes);
     // few at a time, so that what is there is whole when it ends early
-    let mut schedule = Schedule::new([(todo, limits.jobs)]);
+    let mut schedule = Schedule::new([(biggest_first(lock, &deliveries, todo), limits.jobs)]);
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(at, slot) => {

@@ -62,7 +62,7 @@ impl Session {
         codes: Vec<ApiError>,
     ) -> Error {
         let mut error = match status.as_u16() {
-            404 => Error::new(ErrorKind::NotFound, words),
+            404 | 410 => Error::new(ErrorKind::NotFound, words),
             403 if is_quota(ErrorKind::Denied, &codes) => Error::new(ErrorKind::Denied, words),
             401 | 403 => {
                 let why = self.auth.denied(scope, status).await;

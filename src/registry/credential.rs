@@ -103,6 +103,12 @@ pub enum CredentialError {
         /// The variable.
         variable: String,
     },
+    /// A token, where only user name and password are of use.
+    #[error("{0} has an identity token, which nodes cannot sign in with; name user name and password")]
+    Token(String),
+    /// The system refuses what a helper needs.
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
     /// A text is no auth file.
     #[error("{name} is no auth file: {source}")]
     NoAuthFile {

@@ -1,8 +1,11 @@
 //! Why no configuration can be made.
 
+use super::asked::Unasked;
 use crate::document::Diagnostic;
+use crate::registry::{CredentialError, SetupError};
 use crate::rewrite::ChartError;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why no configuration can be made.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +36,17 @@ pub(crate) enum RenderError {
     /// A chart cannot be read.
     #[error(transparent)]
     Chart(#[from] ChartError),
-    /// The user's values cannot be read.
+    /// A file of the user's cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
         /// The file.
         path: PathBuf,
         /// The system's error.
@@ -44,4 +55,53 @@ pub(crate) enum RenderError {
     /// The user's values have more bytes than are read.
     #[error("{} is too large for values", .0.display())]
     Large(PathBuf),
+    /// A file of certificates has none.
+    #[error("{} has no certificate in PEM form", .0.display())]
+    NoCertificate(PathBuf),
+    /// What `--set` has is no pair.
+    #[error("--set {0}: write --set KEY=VALUE")]
+    NoPair(String),
+    /// A setting that the platform does not know.
+    #[error("--set {key}: there is no such setting{near} ({all})")]
+    UnknownSetting {
+        /// Its key.
+        key: String,
+        /// A known one that is like it.
+        near: String,
+        /// All that are known.
+        all: String,
+    },
+    /// A setting has a value that it cannot have.
+    #[error("{key} cannot be '{value}': {why}")]
+    Value {
+        /// Its key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Why.
+        why: String,
+    },
+    /// A setting is missing.
+    #[error("--set {key}=… is missing: {help}")]
+    NoSetting {
+        /// Its key.
+        key: &'static str,
+        /// Its help.
+        help: &'static str,
+    },
+    /// What the site says, or does not say, is of no use to the platform: why, and what to do.
+    #[error("{0}")]
+    Site(String),
+    /// What would come out of it is wrong: why, and what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// An account of the site cannot be read.
+    #[error(transparent)]
+    Account(#[from] Arc<CredentialError>),
+    /// A setting of the connection cannot be used.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// Images have not all the names by which the platform asks for them.
+    #[error("{0}")]
+    Unasked(Unasked),
 }

@@ -1,8 +1,10 @@
 //! Helm: values that point charts at the site.
 
 use super::error::RenderError;
+use super::file::header;
 use super::overlay::{Overlay, overlay};
-use super::platform::{Input, Platform, Rendered, Request, Spec};
+use super::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
+use super::request::Request;
 use crate::model::Limits;
 use crate::report::{Item, Kind, Status, escape};
 use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
@@ -22,19 +24,22 @@ impl Platform for HelmValues {
             inputs: &[
                 Input {
                     name: "charts",
-                    flag: None,
+                    flag: Flag::Arguments,
                     value_name: "CHART",
                     help: "Charts: a folder with a Chart.yaml, or a .tgz",
                 },
                 Input {
                     name: "values",
-                    flag: Some('f'),
+                    flag: Flag::Short('f'),
                     value_name: "FILE",
                     help: "Your own values, which win over the charts' (may be repeated; the last wins). They are \
                            read only",
                 },
             ],
-            out: "Where to write the values [default: stdout]",
+            settings: &[],
+            consumer: None,
+            reads_lock: true,
+            writes: Writes::Text { out: "Where to write the values [default: stdout]" },
         }
     }
 
@@ -74,9 +79,7 @@ fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, Ren
     let values = serde_yaml::to_string(&overlay.values)
         .map_err(|source| RenderError::Values { chart: names.clone(), source })?;
     let head = escape(&names).replace('\n', " ");
-    Ok(format!(
-        "# Images of {head} at {to}.\n# Written by `landfall render helm-values`; make it anew rather than edit it.\n{values}"
-    ))
+    Ok(format!("# Images of {head} at {to}.\n{}{values}", header("landfall render helm-values")))
 }
 
 /// The overlay, written as `text`, with what there is to say about it.
@@ -111,7 +114,7 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
         (true, true) => Some("no image was found in the charts' values"),
     };
     Rendered {
-        text,
+        output: Output::Text(text),
         changes: changes.collect(),
         notes,
         items: items(overlay, &missing),

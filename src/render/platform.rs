@@ -1,12 +1,12 @@
 //! What a platform is: how the command line offers it, and what it writes.
 
 use super::error::RenderError;
-use crate::lockfile::Lock;
-use crate::model::{Limits, Mapping};
+use super::file::RenderedFile;
+use super::request::Request;
+use super::settings::Setting;
+use crate::model::Consumer;
 use crate::report::Item;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// A platform that `landfall render` writes configuration for.
 pub(crate) trait Platform: Sync {
@@ -31,8 +31,29 @@ pub(crate) struct Spec {
     pub details: &'static str,
     /// The files that it reads besides the lock.
     pub inputs: &'static [Input],
-    /// The help of `--out`.
-    pub out: &'static str,
+    /// What it takes by `--set`.
+    pub settings: &'static [Setting],
+    /// Who asks the registry where this configuration is used: every locked image must have the names that it asks for.
+    pub consumer: Option<Consumer>,
+    /// Whether it reads the lock.
+    pub reads_lock: bool,
+    /// What it writes.
+    pub writes: Writes,
+}
+
+/// What a platform writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// One text, to a file or to stdout.
+    Text {
+        /// The help of `--out`.
+        out: &'static str,
+    },
+    /// Files in a folder.
+    Files {
+        /// Why `--into` is refused: `None` where the files are YAML.
+        not_into: Option<&'static str>,
+    },
 }
 
 /// Files that a platform reads: arguments of the command line, or the values of a flag that may be repeated.
@@ -40,41 +61,28 @@ pub(crate) struct Spec {
 pub(crate) struct Input {
     /// Its name, and that of the flag.
     pub name: &'static str,
-    /// The short form of its flag. Without one, the files are arguments, and there is at least one.
-    pub flag: Option<char>,
+    /// How it stands on the command line.
+    pub flag: Flag,
     /// The word for one file in the help.
     pub value_name: &'static str,
     /// Its help.
     pub help: &'static str,
 }
 
-/// What to write configuration from.
-#[derive(Debug)]
-pub(crate) struct Request<'r> {
-    /// The lock.
-    pub lock: &'r Lock,
-    /// Where its items go.
-    pub mapping: &'r Mapping,
-    /// The day, `YYYY-MM-DD`.
-    pub today: &'r str,
-    /// Bounds of what is read.
-    pub limits: &'r Limits,
-    /// The files that the user named, by the names of the platform's inputs.
-    pub inputs: &'r BTreeMap<&'static str, Vec<PathBuf>>,
-}
-
-impl Request<'_> {
-    /// The files of the input `name`.
-    pub(crate) fn paths(&self, name: &str) -> &[PathBuf] {
-        self.inputs.get(name).map(Vec::as_slice).unwrap_or_default()
-    }
+/// How an input stands on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flag {
+    /// As arguments, of which there is at least one.
+    Arguments,
+    /// As a flag with this short form.
+    Short(char),
 }
 
 /// The configuration, and what there is to say about it.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered {
     /// The configuration.
-    pub text: String,
+    pub output: Output,
     /// What it changes, one line each: shown where the configuration goes to a file.
     pub changes: Vec<String>,
     /// What else there is to say, one line each.
@@ -85,4 +93,19 @@ pub(crate) struct Rendered {
     pub members: Vec<(&'static str, Value)>,
     /// Why the configuration is useless, where it is.
     pub failure: Option<&'static str>,
+}
+
+/// What a platform made.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// One text.
+    Text(String),
+    /// Files, each with its path in the folder of `--out`.
+    Files(Vec<RenderedFile>),
+}
+
+impl Default for Output {
+    fn default() -> Output {
+        Output::Files(Vec::new())
+    }
 }

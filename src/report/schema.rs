@@ -26,7 +26,13 @@ const fn member(
 /// Every member. The first five are in every document.
 pub(crate) const MEMBERS: &[Member] = &[
     member("command", "string", &[], "the command that was run"),
-    member("status", "string", &[], "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4"),
+    member(
+        "status",
+        "string",
+        &[],
+        "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A pack that is refused because something \
+         is missing is `refused` with exit 3",
+    ),
     member("items", "array", &[], "one for each lock entry that the command handled, see below"),
     member("totals", "object", &[], "how many items have which status, and the traffic, see below"),
     member("hosts", "array", &[], "every host that was contacted, see below"),
@@ -63,7 +69,12 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("trimmed", "array", &["push", "mirror"], "indexes that were trimmed: `name`, `from`, `to`"),
     member("delivered", "array", &["push", "mirror"], "what stands at the registry: `name`, `at`, `digest`"),
     member("volume", "object", &["pack"], "the volume that was packed again: `path`, `bytes`"),
-    member("platforms", "object", &["ls"], "the platforms of each image, by its name"),
+    member(
+        "platforms",
+        "object",
+        &["ls", "render"],
+        "the platforms of each image, by its name; of `--list`, what each writes",
+    ),
     member(
         "referrers",
         "object",
@@ -73,9 +84,20 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("archive", "object", &["export"], "the archive of images that was written"),
     member("old", "object", &["diff"], "the older side: `lock`"),
     member("new", "object", &["diff"], "the newer side: `lock`, and the `blobs` that only it has"),
-    member("files", "array", &["rewrite"], "each file: `file`, `status`, `changes`, `settled`, `readAs`"),
+    member(
+        "files",
+        "array",
+        &["rewrite", "render"],
+        "each file: `file`, `status`, `changes`, `settled`, `readAs`; of render `file`, `mode`, `secret`",
+    ),
     member("left", "array", &["rewrite"], "references that were left, and why"),
-    member("text", "string", &["rewrite"], "the document or the diff that text mode prints"),
+    member(
+        "unknown",
+        "object",
+        &["rewrite"],
+        "references that the lock does not have: `count`, and the command that lists them (`audit`)",
+    ),
+    member("text", "string", &["rewrite", "render"], "the document or the diff that text mode prints"),
     member("held", "array", &["audit"], "references that the lock has"),
     member("missing", "array", &["audit", "render"], "what the lock lacks"),
     member("undecided", "array", &["audit", "discover", "render"], "what may be a reference"),
@@ -86,6 +108,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("keys", "array", &["render"], "the keys of values that were written"),
     member("targets", "array", &["doctor"], "each target, and the steps to it"),
     member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
+    member("stale", "array", &["render"], "files that an earlier run wrote and this one did not"),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),
     member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
     member("strange", "array", &["gc"], "files that are none of the store's"),

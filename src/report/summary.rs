@@ -91,7 +91,7 @@ pub enum RunStatus {
     Partial,
     /// Exit 1 or 2.
     Failed,
-    /// Exit 4.
+    /// Exit 4, and 3 where nothing was written because something is missing.
     Refused,
 }
 

@@ -117,23 +117,33 @@ fn what_upstream_breaks_off_under_an_upload_is_resumed() {
         ("stalled", Fault::once(On::Blob, What::Stall(3000)).times(4), true),
         ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
     ] {
-        let rig = Rig::new();
-        // others are shorter than the byte at which it breaks off
-        let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap();
-        rig.arm([fault.at(&largest.digest.to_string())]);
-        let pushed = rig.mirror().unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
-        assert!(rig.up.met() > 0, "{name}");
-        rig.assert_arrived(name);
-        let (up, down) = (rig.up.seen(), rig.down.seen());
-        if resumes {
-            assert!(up.iter().any(|seen| seen.range.is_some()), "{name}\n{}", rig.up.shown());
-            // the upload continued: each that was opened came to its end, the one that was opened to be cancelled apart
-            let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
-            let opened = count(&|seen| seen.on == Some(On::Begin) && seen.status == 202);
-            let ended = count(&|seen| seen.on == Some(On::Upload) && seen.status == 201);
-            let cancelled = count(&|seen| seen.method == "DELETE");
-            assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
+        for keeps in [false, true] {
+            let rig = Rig::new();
+            // others are shorter than the byte at which it breaks off
+            let largest = rig.lock.images[1].blobs.iter().max_by_key(|blob| blob.size).unwrap();
+            rig.arm([fault.clone().at(&largest.digest.to_string())]);
+            let pushed = if keeps { rig.mirror_keeping("kept") } else { rig.mirror() };
+            let pushed = pushed.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
+            assert!(rig.up.met() > 0, "{name}");
+            rig.assert_arrived(name);
+            let (up, down) = (rig.up.seen(), rig.down.seen());
+            if resumes {
+                assert!(up.iter().any(|seen| seen.range.is_some()), "{name}\n{}", rig.up.shown());
+                // the upload continued: each that was opened came to its end, the one that was opened to be cancelled
+                // apart
+                let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
+                let opened = count(&|seen| seen.on == Some(On::Begin) && seen.status == 202);
+                let ended = count(&|seen| seen.on == Some(On::Upload) && seen.status == 201);
+                let cancelled = count(&|seen| seen.method == "DELETE");
+                assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
+            }
+            if keeps {
+                // the store has all blobs, and lacks what stands in no registry
+                rig.arm([]);
+                assert!(done(&rig.pull("kept")), "{name}");
+                rig.assert_same("kept", name);
+            }
         }
     }
 }
@@ -160,8 +170,10 @@ fn mirror_asks_upstream_no_more_often_than_pull_does() {
             seen.iter().filter(|seen| seen.on == Some(On::Blob)).count()
         };
         let pull = asked(&|rig| rig.pull("second"));
-        let mirror = asked(&|rig| rig.mirror().unwrap().items);
-        assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
+        let keeping = |rig: &Rig| rig.mirror_keeping("third").unwrap().items;
+        for mirror in [asked(&|rig| rig.mirror().unwrap().items), asked(&keeping)] {
+            assert!(mirror > 0 && mirror <= pull, "{name}: mirror {mirror}, pull {pull}\n{}", rig.up.shown());
+        }
     }
 }
 

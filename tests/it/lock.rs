@@ -1,5 +1,6 @@
 //! Locking: pins that stay, tags that move, platforms that lack, checksum files in all their forms.
 
+use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::images::{noise, sha256};
 use crate::support::library::{Algorithm, Digest};
 use crate::support::peers::{Server, file_server, own_registry};
@@ -78,6 +79,38 @@ fn a_pin_stays_until_it_is_asked_to_move() {
     assert_eq!(refreshed["changes"][0]["to"], moved.as_str());
     assert!(site.place.read("landfall.lock").contains(&moved));
     assert_eq!(site.lock(0, &["--check"])["changes"], serde_json::json!([]));
+}
+
+#[test]
+fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.manifest("images: [REG/app:v1]\n");
+    site.lock(0, &[]);
+    site.manifest(
+        "images: [REG/app:v1]\nvars: {region: eu-1}\nendpoints:\n\
+         - {host: vcenter.test, port: 443, why: machines, from: [seed-cluster-node]}\n\
+         - {host: 's3.${region}.test', port: 443, why: backups}\n",
+    );
+    let drift = site.lock(4, &["--check"]);
+    assert_eq!(drift["endpointChanges"][0]["change"], "added", "{drift:#}");
+    site.place.write("old.lock", site.place.read("landfall.lock"));
+    site.lock(0, &[]);
+    let lock = site.place.read("landfall.lock");
+    let lines = "endpoints:\n- {host: s3.eu-1.test, port: 443, why: backups}\n\
+                 - {host: vcenter.test, port: 443, why: machines, from: [seed-cluster-node]}\n...\n";
+    assert!(lock.ends_with(lines), "{lock}");
+    assert_eq!(site.lock(0, &["--check"])["endpointChanges"], serde_json::json!([]));
+
+    let listed = site.place.ok(&["ls", "landfall.lock"]);
+    assert!(
+        listed.contains("endpoint          vcenter.test:443: machines (from seed-cluster-node)\n"),
+        "{listed}"
+    );
+    let differ = site.place.ok(&["diff", "landfall.lock", "old.lock"]);
+    assert!(differ.contains("removed  endpoint s3.eu-1.test:443: backups\n"), "{differ}");
 }
 
 #[test]
@@ -179,6 +212,59 @@ fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
     site.place.write("landfall.lock", &first);
     site.manifest(&until("2020-01-31"));
     site.lock(3, &[]);
+}
+
+#[test]
+fn only_what_upstream_says_it_does_not_have_is_an_accepted_loss() {
+    let rig = Rig::new();
+    let name = |repository: &str| format!("{}/{repository}:v1", rig.up.address);
+    let wanted = rig.place.read("m.yaml");
+    let accepted = format!(
+        "{wanted}missing: [{{ref: \"{}\", reason: removed, until: 2999-01-31}}]\n",
+        name("team/tool")
+    );
+    rig.place.write("accepted.yaml", accepted);
+    let lock = |exit: i32, file: &str, more: &[&str]| {
+        let args = [
+            "lock",
+            "-f",
+            "accepted.yaml",
+            "--lock",
+            file,
+            "--store",
+            "new",
+            "--plain-http",
+            &rig.up.address,
+        ];
+        let report = rig.place.json(exit, &[&args[..], more].concat());
+        let items = report["items"].as_array().unwrap().clone();
+        let item = items.into_iter().find(|item| item["name"] == name("team/tool").as_str()).unwrap();
+        let reason = item["reason"].as_str().unwrap_or_default().to_owned();
+        (item["status"].as_str().unwrap().to_owned(), reason)
+    };
+    let asked = |what: &What| {
+        [On::Manifest, On::ManifestHead].map(|on| Fault::always(on, what.clone()).at("team/tool"))
+    };
+    for what in [What::Status(403), What::Status(501), What::HangUp] {
+        rig.arm(asked(&what));
+        let (status, reason) = lock(3, "new.lock", &[]);
+        assert_eq!(status, "missing", "{what:?}: {reason}");
+        assert!(reason.contains("accepts the loss of what upstream says it does not have"), "{reason}");
+        let text = rig.place.read("new.lock");
+        assert!(text.contains("unresolved:") && !text.contains("missing:"), "{what:?}: {text}");
+        std::fs::remove_file(rig.place.path("new.lock")).unwrap();
+        // a pin that cannot be asked for stays, and that is told
+        rig.place.write("old.lock", rig.place.read("landfall.lock"));
+        let (status, reason) = lock(3, "old.lock", &[]);
+        assert!(status == "failed" && reason.contains("the old pin is kept"), "{what:?}: {status} {reason}");
+        assert_eq!(rig.place.read("old.lock"), rig.place.read("landfall.lock"), "{what:?}");
+    }
+    for status in [404, 410] {
+        rig.arm(asked(&What::Status(status)));
+        assert_eq!(lock(0, "new.lock", &[]).0, "skipped", "{status}");
+        rig.place.write("old.lock", rig.place.read("landfall.lock"));
+        assert_eq!(lock(0, "old.lock", &[]).0, "skipped", "{status}");
+    }
 }
 
 #[test]

@@ -166,3 +166,31 @@ fn the_names_of_blobs_are_on_disk_before_the_index_has_them() {
     let last = line(&["fsync(", "/new>"]).expect("the folder of the index is synced");
     assert!(renamed < synced && synced < index && index < last, "{trace}");
 }
+
+#[test]
+fn a_kill_leaves_no_half_of_a_report_or_a_draft() {
+    let site = Outputs::new();
+    let images: String = (0..60).map(|n| format!("- image: quay.io/x/app{n}:v1\n")).collect();
+    fs::write(site.path("pods.yaml"), images).unwrap();
+    for line in [
+        "discover pods.yaml -o out",
+        "discover pods.yaml --report out",
+        "audit pods.yaml --lock landfall.lock --missing out",
+    ] {
+        // the system ends who writes more than so much into one file
+        let killed = format!(
+            "echo old > out; code=0; (ulimit -f 1; exec $LANDFALL {line}) > /dev/null 2>&1 || code=$?; echo $code"
+        );
+        assert_eq!(site.sh(&killed).trim(), "153", "{line}");
+        assert_eq!(site.0.place.read("out"), "old\n", "{line}");
+        let done = format!("$LANDFALL {line} > said 2>&1 || [ $? = 4 ] || {{ cat said >&2; exit 1; }}");
+        site.sh(&done);
+        assert!(site.0.place.read("out").len() > 1024, "{line}");
+        // in place of a file, by its link, and with the rights that it has
+        let linked = format!("chmod 600 out; mv out kept; echo old > kept; ln -s kept out; {done}");
+        site.sh(&linked);
+        assert!(site.path("out").is_symlink() && site.0.place.read("kept").len() > 1024, "{line}");
+        assert_eq!(site.mode("kept"), 0o600, "{line}");
+        site.sh("rm out kept");
+    }
+}

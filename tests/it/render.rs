@@ -1,7 +1,6 @@
 //! `landfall render`: what charts and their subcharts say about images, pointed at the site.
 
 use crate::support::images::{gzip, tarball};
-use crate::support::library::Digest;
 use crate::support::{Place, need};
 use std::path::Path;
 
@@ -16,19 +15,10 @@ const IMAGES: [&str; 8] = [
     "registry.k8s.io/pause:3.10.1",
 ];
 
-fn lock() -> String {
-    let images = IMAGES.map(|name| {
-        let digest = Digest::sha256(name.as_bytes());
-        let kind = "application/vnd.oci.image.manifest.v1+json";
-        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
-    });
-    format!("version: 1\nimages:\n{}", images.concat())
-}
-
 /// A place with the lock, and the chart of tests/data in the folder `platform`.
 fn place() -> Place {
     let place = Place::new();
-    place.write("landfall.lock", lock());
+    place.write("landfall.lock", crate::platforms::lock(&IMAGES));
     for (name, content) in chart() {
         place.write(&format!("platform/{name}"), content);
     }

@@ -158,6 +158,23 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     assert!(lost(&pushed.items).is_empty(), "{story}: push: {:?}", pushed.items);
     rig.assert_arrived(&story);
     std::fs::remove_dir_all(rig.store(&store)).unwrap();
+    // the same faults at both ends of one way, through a store or not
+    rig.down.content(|content| *content = Content::default());
+    rig.up.arm(up.clone());
+    rig.down.arm(down.clone());
+    let keeps = number % 2 == 0;
+    let mirror = |rig: &Rig| if keeps { rig.mirror_keeping(&store) } else { rig.mirror() };
+    let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: mirror: {error}"));
+    check("mirror", &mirrored.items);
+    rig.up.arm([]);
+    let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: another mirror: {error}"));
+    assert!(lost(&mirrored.items).is_empty(), "{story}: another mirror: {:?}", mirrored.items);
+    rig.assert_arrived(&story);
+    if keeps {
+        assert!(lost(&rig.pull(&store)).is_empty(), "{story}");
+        rig.assert_same(&store, &story);
+        std::fs::remove_dir_all(rig.store(&store)).unwrap();
+    }
     well
 }
 

@@ -1,16 +1,23 @@
 //! What a terminal shows while something is moved, on pseudo-terminals of real widths.
 
 use crate::support::faults::{Fault, On, Rig, What};
-use crate::support::need;
+use crate::support::{Place, need, which};
+use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A slow upstream, and a pull from it into the store `store` on a terminal of so many columns.
 fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> Child {
-    let pull = format!("$LANDFALL pull --store stores/{store} --plain-http {}", rig.up.address);
-    let script = format!("stty cols {columns} rows 24; exec {pull}");
-    let mut command: Command = rig.place.clean("script");
+    let line = format!("$LANDFALL pull --store stores/{store} --plain-http {}", rig.up.address);
+    on_terminal(&rig.place, columns, &line, variables)
+}
+
+/// A line of the shell on a terminal of so many columns.
+fn on_terminal(place: &Place, columns: usize, line: &str, variables: &[(&str, &str)]) -> Child {
+    let script = format!("stty cols {columns} rows 24; exec {line}");
+    let mut command: Command = place.clean("script");
     command.args(["-qefc", &script, "/dev/null"]).env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
     command.env("TERM", "xterm").env("SHELL", "/bin/sh").envs(variables.iter().copied());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
@@ -50,17 +57,22 @@ fn the_bar_fits_its_terminal() {
         return;
     }
     let rig = slow();
-    let widths = [60, 80, 120].map(|columns| (columns, pull(&rig, columns, &format!("w{columns}"), &[])));
+    let widths = [40, 60, 80, 120].map(|columns| (columns, pull(&rig, columns, &format!("w{columns}"), &[])));
     for (columns, child) in widths {
         let shown = shown(child);
         let lines = lines(&shown);
-        let bars: Vec<_> = lines.iter().filter(|line| line.starts_with("pull [")).collect();
+        // too narrow for a bar, the share is a number
+        let is_bar = |line: &String| match columns {
+            40 => line.starts_with("pull ") && line.contains("% "),
+            _ => line.starts_with("pull ["),
+        };
+        let bars: Vec<_> = lines.iter().filter(|line| is_bar(line)).collect();
         assert!(bars.len() > 5, "{columns}: {shown:?}");
         for line in &bars {
             assert!(line.chars().count() <= columns, "{columns}: {line:?}");
         }
         // one bar a line, so each is drawn over the one before it
-        let joined = lines.iter().find(|line| line.matches("pull [").count() > 1);
+        let joined = lines.iter().find(|line| line.matches("pull ").count() > 1);
         assert_eq!(joined, None, "{columns}");
         let left = bars.iter().find(|line| line.contains(" left "));
         assert!(left.is_some(), "{columns}: {bars:#?}");
@@ -108,4 +120,57 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
         assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");
         assert!(shown.contains("pull: 3/3 items, "), "{variables:?}: {shown:?}");
     }
+}
+
+/// What is on the terminal as soon as it holds `words`; then `keys` are pressed, and what is there at the end follows.
+fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
+    let (mut out, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let (mut before, mut all, mut piece) = (None, Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = out.read(&mut piece) {
+        all.extend_from_slice(&piece[..count]);
+        let shown = String::from_utf8_lossy(&all).into_owned();
+        if before.is_none() && shown.contains(words) {
+            stdin.write_all(keys.as_bytes()).unwrap();
+            before = Some(shown);
+        }
+    }
+    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&all));
+    (before.unwrap_or_default(), String::from_utf8_lossy(&all).into_owned())
+}
+
+#[test]
+fn man_opens_a_page_in_the_pager() {
+    if !need(&["script", "stty", "man", "less"]) {
+        return;
+    }
+    let place = Place::new();
+    let pager = place.write("own-pager", "#!/bin/sh\necho \"paged by $0 $*\"\ncat\n");
+    fs::set_permissions(&pager, fs::Permissions::from_mode(0o755)).unwrap();
+    let pager = format!("{} -x", pager.display());
+    let man = |by: &str, pager: &str| {
+        let variables = [("PAGER", pager)];
+        let variables = if pager.is_empty() { &[][..] } else { &variables };
+        on_terminal(&place, 80, &format!("{by} $LANDFALL man pack"), variables)
+    };
+    // the pager that the user chose
+    let (_, all) = pressed(man("", &pager), "paged by", "");
+    assert!(all.contains("own-pager -x") && all.contains("Split it into volumes"), "{all}");
+    // none chosen: what man takes waits after its first screen
+    let last = "Longest wait for the next byte";
+    let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
+    assert!(!before.contains(last) && !all.contains(last), "{all}");
+    // one that does not exist: the page is shown all the same
+    let (_, all) = pressed(man("", "/no/such/pager"), last, "");
+    assert!(all.contains("Split it into volumes"), "{all}");
+    // a machine without man
+    for program in ["sh", "cat", "less"] {
+        std::os::unix::fs::symlink(which(program).unwrap(), place.path(program)).unwrap();
+    }
+    let alone = format!("env PATH={}", place.dir().display());
+    let (_, all) = pressed(man(&alone, &pager), "paged by", "");
+    assert!(all.contains("own-pager -x") && all.contains("Split it into volumes"), "{all}");
+    let (before, all) = pressed(man(&alone, ""), "Usage:", "q");
+    assert!(!before.contains(last) && !all.contains(last), "{all}");
+    let (_, all) = pressed(man(&alone, "/no/such/pager"), last, "");
+    assert!(all.contains("Split it into volumes"), "{all}");
 }

@@ -5,6 +5,7 @@ use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{good_of_all, item_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
+use crate::content::write_whole;
 use crate::model::{Digest, human_size};
 use crate::model::{Mapping, Target};
 use crate::push::{Options, ProblemKind, PushError, Pushed};
@@ -101,7 +102,7 @@ impl Delivery {
             self.receipt.clone().into_iter().chain(context.site_receipt()).collect();
         for path in receipts.iter().filter(|_| !self.dry_run) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
-            if let Err(error) = std::fs::write(path, text) {
+            if let Err(error) = write_whole(path, text.as_bytes()) {
                 let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());
                 return Err(Failure {
                     report: Box::new(outcome.report),

@@ -4,7 +4,7 @@ use crate::bundle;
 use crate::cli::shared::{Global, OutputMode};
 use crate::client::ClientError;
 use crate::config::SiteError;
-use crate::content::WriteError;
+use crate::content::{WriteError, write_whole};
 use crate::document::Diagnostic;
 use crate::image_archive::ArchiveError;
 use crate::lockfile::LockError;
@@ -89,6 +89,8 @@ pub(crate) struct Failure {
     pub item: Option<String>,
     /// What happened and what to do.
     pub message: String,
+    /// Whether the command refused, whatever its exit code says.
+    pub refuses: bool,
     /// What was known when it stopped.
     pub report: Box<Report>,
 }
@@ -96,7 +98,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with this exit code and message.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, side: None, item: None, message: message.into(), report: Box::default() }
+        let (message, refuses) = (message.into(), exit == Exit::Refused);
+        Failure { exit, side: None, item: None, message, refuses, report: Box::default() }
     }
 
     /// Exit 2: what the user gave is wrong.
@@ -163,7 +166,12 @@ impl From<ChartError> for Failure {
 
 impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Failure {
-        Failure::usage(error.to_string())
+        let message = error.to_string();
+        match error {
+            RenderError::Unasked(_) | RenderError::Refused(_) => Failure::refused(message),
+            RenderError::Write { .. } => Failure::new(Exit::Failed, message).on(Side::Destination),
+            _ => Failure::usage(message),
+        }
     }
 }
 
@@ -183,7 +191,9 @@ impl From<bundle::Error> for Failure {
             | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
             Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
-            Error::Incomplete { .. } => Failure::new(Exit::Partial, message).on(Side::Source),
+            Error::Incomplete { .. } => {
+                Failure { refuses: true, ..Failure::new(Exit::Partial, message).on(Side::Source) }
+            }
             Error::Content { item, .. } | Error::Trim { item, .. } => {
                 Failure::new(Exit::Failed, message).on(Side::Source).about(item)
             }
@@ -300,15 +310,20 @@ fn is_setting(error: &crate::http::Error) -> bool {
 
 /// Prints what there is to print and gives the process's exit code.
 pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Failure>) -> ExitCode {
-    let (report, text, exit, error) = match result {
-        Ok(outcome) => (outcome.report, outcome.text, outcome.exit, None),
+    let (report, text, exit, status, error) = match result {
+        Ok(outcome) => (outcome.report, outcome.text, outcome.exit, outcome.exit.status(), None),
         Err(failure) => {
-            let Failure { exit, side, item, message, report } = failure;
-            (*report, String::new(), exit, Some(ErrorInfo { side, item, message }))
+            let Failure { exit, side, item, message, refuses, report } = failure;
+            let status = if refuses { RunStatus::Refused } else { exit.status() };
+            (*report, String::new(), exit, status, Some(ErrorInfo { side, item, message }))
         }
     };
     if let Some(error) = &error {
-        let side = error.side.filter(|side| *side != Side::Input).map(|side| format!("{side}: "));
+        let side = match (status, exit) {
+            // the same exit code as of what is partly done
+            (RunStatus::Refused, Exit::Partial) => Some("refused: ".to_owned()),
+            _ => error.side.filter(|side| *side != Side::Input).map(|side| format!("{side}: ")),
+        };
         let item = error.item.as_ref().map(|item| format!("{item}: "));
         let (side, item) = (side.unwrap_or_default(), item.unwrap_or_default());
         let _ = writeln!(
@@ -318,7 +333,7 @@ pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Fai
         );
     }
     let document = || {
-        let value = report.to_json(command, exit.status(), error.as_ref());
+        let value = report.to_json(command, status, error.as_ref());
         serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
     };
     let mut code = exit as u8;
@@ -335,7 +350,7 @@ pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Fai
         _ => {}
     }
     if let Some(path) = &global.report
-        && let Err(error) = std::fs::write(path, document())
+        && let Err(error) = write_whole(path, document().as_bytes())
     {
         let _ = writeln!(
             std::io::stderr().lock(),

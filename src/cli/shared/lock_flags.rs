@@ -59,6 +59,17 @@ impl Locked {
         }
     }
 
+    /// The flags by which another verb takes the same lock; `paths` are those of [`Locked::load_beside`].
+    pub(crate) fn words(&self, paths: &[PathBuf]) -> Vec<String> {
+        let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
+        let named = match (&self.lock, bundle) {
+            (Some(lock), _) => vec!["--lock".into(), lock.display().to_string()],
+            (None, Some(bundle)) => vec!["--bundle".into(), bundle.display().to_string()],
+            (None, None) => Vec::new(),
+        };
+        named.into_iter().chain(self.allow_partial.then(|| "--allow-partial".into())).collect()
+    }
+
     /// The lock that decides which references are known.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What `landfall rewrite` reports: lists and the JSON document.
 
 use crate::cli::shared::kustomize;
+use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::unified_diff::Reader;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::report::{Report, escape};
@@ -39,6 +40,7 @@ pub(crate) fn outcome(
     context: &Context,
     mode: Mode<'_>,
     done: &[Done],
+    not_locked: Option<&NotLocked>,
     mut text: String,
 ) -> Result<Outcome, Failure> {
     let members = || done.iter().filter_map(|done| done.result.as_ref().ok()).flatten();
@@ -64,6 +66,9 @@ pub(crate) fn outcome(
     if matches!(mode, Mode::Stdout | Mode::Kustomize) && context.global.output == OutputMode::Json {
         report.extra.insert("text".into(), text.clone().into());
     }
+    if let Some(not_locked) = not_locked {
+        report.extra.insert("unknown".into(), not_locked.member());
+    }
     if failed == done.len() {
         return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, notes.join("\n")) });
     }
@@ -87,6 +92,7 @@ pub(crate) fn outcome(
             format!("{verb}: {changes} (in {files} of {} files){rest}", members().count() + failed)
         }
     });
+    lines.extend(not_locked.and_then(NotLocked::line));
     // stdout carries the result only: here that is a file or a diff
     if mode.has_result(context) {
         lines.iter().for_each(|line| context.progress.note(line));

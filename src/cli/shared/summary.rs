@@ -1,7 +1,7 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
 use super::listing::{count_kinds, count_of};
-use crate::lock::Change;
+use crate::lock::{Change, EndpointChange};
 use crate::report::{Item, Kind, Status, Totals};
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,6 +17,11 @@ pub(crate) fn change_line(change: &Change) -> String {
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
     }
+}
+
+/// One line for a change of an endpoint.
+pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
+    format!("{:8} endpoint {}: {}", change.change, change.endpoint, change.endpoint.why)
 }
 
 /// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.

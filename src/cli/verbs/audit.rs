@@ -1,6 +1,7 @@
 //! `landfall audit`: what manifests, charts and clusters name, beside what the lock has.
 
 use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::result_file::write_to;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::wishes::wishes;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
@@ -167,10 +168,7 @@ fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
     let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
     let (text, _) = manifest::draft("missing", title, &wishes(missing));
-    std::fs::write(path, text).map_err(|error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
-    })
+    write_to(path, &text)
 }
 
 /// What is held, missing and undecided.

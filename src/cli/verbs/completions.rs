@@ -3,7 +3,8 @@
 use crate::cli::shared::{Exit, Failure, Outcome};
 use clap::{Args, Command};
 use std::io::{IsTerminal, Write};
-use std::process::Command as Shell;
+use std::path::PathBuf;
+use std::process::{Command as Program, Stdio};
 
 /// Print a completion script for a shell
 #[derive(Args)]
@@ -20,17 +21,29 @@ impl Completions {
     }
 }
 
-/// Show the manual page, of landfall or of one verb; its source where stdout is no terminal
+/// Show the manual page of landfall or of a verb; its source where stdout is no terminal
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The verb
-    verb: Option<String>,
+    /// The verb, in one word or more: `lock`, `export images`
+    verb: Vec<String>,
+    /// Write all pages into this folder
+    #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
+    out: Option<PathBuf>,
 }
 
 impl Man {
-    pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
+    pub(crate) fn run(self, command: Command) -> Result<Outcome, Failure> {
+        let mut command = command.disable_help_subcommand(true);
         command.build();
-        if let Some(verb) = &self.verb {
+        if let Some(folder) = &self.out {
+            let cannot = |error| {
+                Failure::new(Exit::Failed, format!("cannot write the pages to {}: {error}", folder.display()))
+            };
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+            clap_mangen::generate_to(command, folder).map_err(cannot)?;
+            return Ok(Outcome::text(format!("the manual pages are in {}\n", folder.display())));
+        }
+        for verb in &self.verb {
             let found = command.find_subcommand(verb).cloned();
             command = found
                 .ok_or_else(|| Failure::usage(format!("there is no verb '{verb}'; see landfall --help")))?;
@@ -43,11 +56,29 @@ impl Man {
         }
         let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
         file.write_all(&page).map_err(cannot)?;
-        let shown = Shell::new("man").arg("-l").arg(file.path()).status();
-        Ok(Outcome::text(match shown.is_ok_and(|status| status.success()) {
-            true => String::new(),
-            // a machine without man
-            false => command.render_long_help().to_string(),
-        }))
+        let shown = Program::new("man").arg("-l").arg(file.path()).status();
+        if shown.is_ok_and(|status| status.success()) {
+            return Ok(Outcome::text(""));
+        }
+        // a machine without man, or a man that finds no pager
+        let help = command.render_long_help().to_string();
+        Ok(Outcome::text(if is_paged(&help) { String::new() } else { help }))
     }
+}
+
+/// Shows `text` by the pager that the user chose, else by less or more. Whether one of them did.
+fn is_paged(text: &str) -> bool {
+    let chosen = ["MANPAGER", "PAGER"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let chosen = chosen.filter(|pager| !pager.trim().is_empty()).take(1).collect::<Vec<_>>();
+    let pagers = if chosen.is_empty() { vec!["less".to_owned(), "more".to_owned()] } else { chosen };
+    pagers.iter().any(|pager| {
+        // it may have flags
+        let started = Program::new("sh").args(["-c", pager]).stdin(Stdio::piped()).spawn();
+        let Ok(mut started) = started else { return false };
+        if let Some(mut stdin) = started.stdin.take() {
+            // who has read enough does not read on
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        started.wait().is_ok_and(|status| status.success())
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count_of;
-use crate::cli::shared::summary::change_line;
+use crate::cli::shared::summary::{change_line, endpoint_line};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::Entry;
 use crate::lock;
@@ -48,11 +48,13 @@ impl Diff {
             change["newBytes"] = json!(bytes);
             changes.push(change);
         }
+        let endpoints = lock::diff_endpoints(&old, &new);
+        text.extend(endpoints.iter().map(|change| format!("{}\n", endpoint_line(change))));
         let (count, bytes) = news(&entries);
         let all: u64 = unique(&entries).values().sum();
         text += &format!(
             "{}; {} with {} are new, of {} in all\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n",
-            count_of(changes.len(), "change"),
+            count_of(changes.len() + endpoints.len(), "change"),
             count_of(count, "blob"),
             human_size(bytes),
             human_size(all),
@@ -60,6 +62,7 @@ impl Diff {
         let items = entries.iter().map(Entry::item).collect();
         let mut report = Report { items, ..Report::default() };
         report.extra.insert("changes".into(), changes.into());
+        report.extra.insert("endpointChanges".into(), json!(endpoints));
         report
             .extra
             .insert("new".into(), json!({"lock": to, "blobs": count, "bytes": bytes, "all_bytes": all}));

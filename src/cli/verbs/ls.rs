@@ -69,11 +69,19 @@ impl Ls {
         let listed: String =
             items.iter().map(|item| line(item, &platforms_of(&item.name)) + &carried(item)).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
+        for endpoint in &lock.endpoints {
+            let from = if endpoint.from.is_empty() {
+                String::new()
+            } else {
+                format!(" (from {})", endpoint.from.join(", "))
+            };
+            text += &format!("endpoint          {endpoint}: {}{from}\n", endpoint.why);
+        }
         let fingerprint = match &bundle {
             Some(bundle) => bundle.fingerprint().clone(),
             None => lock.fingerprint(),
         };
-        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referring});
+        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referring, "endpoints": lock.endpoints});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());

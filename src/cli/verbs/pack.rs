@@ -12,7 +12,7 @@ use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
 use crate::lockfile::FILE_NAME;
 use crate::model::{human_size, today};
-use crate::report::{Report, Status};
+use crate::report::{Report, Side, Status};
 use crate::sign::PublicKey;
 use crate::store::Disk;
 use clap::Args;
@@ -82,6 +82,13 @@ impl Pack {
                     && let Err(error) = plan.check_whole()
                 {
                     return Err(Failure { report: Box::new(report(Status::Present)), ..error.into() });
+                }
+                if plan.items.is_empty() && !plan.missing.is_empty() {
+                    let failure = Failure::new(
+                        Exit::Failed,
+                        "nothing that the lock names is in the store; run `landfall pull` first",
+                    );
+                    return Err(Failure { report: Box::new(report(Status::Present)), ..failure.on(Side::Source) });
                 }
                 if self.dry_run {
                     return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));

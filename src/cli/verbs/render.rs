@@ -3,17 +3,29 @@
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::lockfile::collision;
+use crate::lockfile::{Lock, collision};
 use crate::model::{Target, today};
-use crate::render::{Input, PLATFORMS, Platform, Request};
-use crate::report::{Report, Side};
+use crate::render::{
+    self, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
+};
+use crate::report::{Report, Side, escape};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use serde_json::{Map, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What is asked for.
+pub(crate) enum Render {
+    /// The platforms.
+    List,
+    /// One run of a platform.
+    Run(Run),
+}
 
 /// One run of a platform.
-pub(crate) struct Render {
+pub(crate) struct Run {
     platform: &'static dyn Platform,
     inputs: BTreeMap<&'static str, Vec<PathBuf>>,
     common: Common,
@@ -27,17 +39,21 @@ struct Common {
     to: Option<Target>,
     #[command(flatten)]
     locked: Locked,
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 impl Args for Render {
     fn augment_args(command: Command) -> Command {
+        let list =
+            Arg::new("list").long("list").action(ArgAction::SetTrue).help("Show the platforms, a line each");
         let command = command
             .about("Write configuration that makes others use the site's registry")
-            .subcommand_required(true)
+            .arg(list)
             .arg_required_else_help(true);
-        PLATFORMS.iter().fold(command, |command, platform| command.subcommand(subcommand(*platform)))
+        PLATFORMS.iter().fold(command, |command, platform| command.subcommand(subcommand(platform.spec())))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -46,16 +62,37 @@ impl Args for Render {
 }
 
 /// The subcommand of a platform.
-fn subcommand(platform: &'static dyn Platform) -> Command {
-    let spec = platform.spec();
-    let command = Command::new(spec.name)
+fn subcommand(spec: &'static Spec) -> Command {
+    let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
+    let command = Common::augment_args(command)
         .about(spec.about)
         .long_about(format!("{}\n\n{}", spec.about, spec.details))
-        .args(spec.inputs.iter().map(argument));
-    Common::augment_args(command)
-        .about(spec.about)
-        .long_about(format!("{}\n\n{}", spec.about, spec.details))
-        .mut_arg("out", |out| out.help(spec.out))
+        .mut_arg("set", |set| match spec.settings {
+            [] => set.hide(true),
+            _ => set.help(settings_help(spec)),
+        });
+    match spec.writes {
+        Writes::Text { out } => command.mut_arg("out", |arg| arg.help(out)),
+        Writes::Files { .. } => command.mut_arg("out", |arg| {
+            arg.value_name("DIR")
+                .help("The folder to write to; files of other names in it stay")
+                .required(true)
+        }),
+    }
+}
+
+fn settings_help(spec: &Spec) -> String {
+    let mut help = "What only this platform needs:".to_owned();
+    for setting in spec.settings {
+        let _ = write!(help, "\n{}={}: {}", setting.key, setting.value_name, setting.help);
+        if !setting.choices.is_empty() {
+            let _ = write!(help, " [{}]", setting.choices.join(", "));
+        }
+        if let Some(default) = setting.default {
+            let _ = write!(help, " [default: {default}]");
+        }
+    }
+    help
 }
 
 fn argument(input: &'static Input) -> Arg {
@@ -65,24 +102,24 @@ fn argument(input: &'static Input) -> Arg {
         .value_parser(value_parser!(PathBuf))
         .action(ArgAction::Append);
     match input.flag {
-        Some(flag) => argument.short(flag).long(input.name),
-        None => argument.num_args(1..).required(true),
+        Flag::Short(flag) => argument.short(flag).long(input.name),
+        Flag::Arguments => argument.num_args(1..).required(true),
     }
 }
 
 impl FromArgMatches for Render {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Render, clap::Error> {
+        if matches.get_flag("list") {
+            return Ok(Render::List);
+        }
         let chosen = matches.subcommand().and_then(|(name, matches)| {
             Some((PLATFORMS.iter().find(|platform| platform.spec().name == name)?, matches))
         });
         let (platform, matches) = chosen.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
         let paths = |input: &Input| matches.get_many(input.name).into_iter().flatten().cloned().collect();
         let inputs = platform.spec().inputs.iter().map(|input| (input.name, paths(input)));
-        Ok(Render {
-            platform: *platform,
-            inputs: inputs.collect(),
-            common: Common::from_arg_matches(matches)?,
-        })
+        let (inputs, common) = (inputs.collect(), Common::from_arg_matches(matches)?);
+        Ok(Render::Run(Run { platform: *platform, inputs, common }))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -92,29 +129,106 @@ impl FromArgMatches for Render {
 }
 
 impl Render {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
-        let Common { to, locked, out } = &self.common;
-        let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
-        let (lock, paths) = locked.load_beside(context, &given)?;
-        self.inputs.values_mut().for_each(|given| given.retain(|path| paths.contains(path)));
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        match self {
+            Render::List => Ok(list()),
+            Render::Run(run) => run.run(context),
+        }
+    }
+}
+
+/// Every platform with what it writes.
+fn list() -> Outcome {
+    let specs = || PLATFORMS.iter().map(|platform| platform.spec());
+    let width = specs().map(|spec| spec.name.len()).max().unwrap_or_default();
+    let text =
+        specs().fold(String::new(), |text, spec| text + &format!("{:width$}  {}\n", spec.name, spec.about));
+    let platforms: Map<_, _> = specs().map(|spec| (spec.name.to_owned(), json!(spec.about))).collect();
+    let mut report = Report::default();
+    report.extra.insert("platforms".into(), platforms.into());
+    Outcome::of(report, text)
+}
+
+impl Run {
+    fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let spec = self.platform.spec();
+        let lock = self.lock(context)?;
+        let Common { to, set, out, .. } = &self.common;
+        let settings = Settings::parse(spec.settings, set)?;
         let mapping = context.mapping(to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
         let today = today().to_string();
-        let (limits, inputs) = (&context.limits, &self.inputs);
-        let request = Request { lock: &lock, mapping: &mapping, today: &today, limits, inputs };
-        let rendered = self.platform.render(&request)?;
+        let request = Request {
+            lock: &lock,
+            mapping: &mapping,
+            site: context.site.as_ref(),
+            plain_http: &context.global.plain_http,
+            environment: |name| std::env::var(name).ok(),
+            today: &today,
+            limits: &context.limits,
+            inputs: &self.inputs,
+            settings,
+        };
+        let rendered = render::run(self.platform, &request)?;
 
-        let mut lines = if out.is_some() { rendered.changes } else { Vec::new() };
-        lines.extend(rendered.notes);
         let mut report = Report { items: rendered.items, ..Report::default() };
         report.extra.extend(rendered.members.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let mut lines = if out.is_some() { rendered.changes } else { Vec::new() };
+        lines.extend(rendered.notes);
         if let Some(why) = rendered.failure {
             let failure = Failure::new(Exit::Failed, format!("{why}\n{}", lines.join("\n"))).on(Side::Input);
             return Err(Failure { report: report.into(), ..failure });
         }
-        let text = write_result(rendered.text, out.as_deref(), &lines, context)?;
+        let text = match (rendered.output, out) {
+            (Output::Text(text), out) => write_result(text, out.as_deref(), &lines, context)?,
+            (Output::Files(files), Some(folder)) => {
+                let written = write_files(spec, &files, folder, &mut report)?;
+                written.into_iter().chain(lines).map(|line| escape(&line) + "\n").collect()
+            }
+            (Output::Files(_), None) => return Err(Failure::usage("name a folder with -o DIR")),
+        };
         Ok(Outcome::of(report, text))
     }
+
+    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them.
+    fn lock(&mut self, context: &Context) -> Result<Lock, Failure> {
+        if !self.platform.spec().reads_lock {
+            return Ok(Lock::default());
+        }
+        let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
+        let (lock, paths) = self.common.locked.load_beside(context, &given)?;
+        self.inputs.values_mut().for_each(|given| given.retain(|path| paths.contains(path)));
+        Ok(lock)
+    }
+}
+
+/// Writes the files, and returns a line for each; those that an earlier run left are named.
+fn write_files(
+    spec: &Spec,
+    files: &[RenderedFile],
+    folder: &Path,
+    report: &mut Report,
+) -> Result<Vec<String>, Failure> {
+    let left = render::left_behind(folder, spec.name, files);
+    render::write(folder, files)?;
+    let shown = |path: &Path| path.display().to_string();
+    let mut lines = Vec::new();
+    for file in files {
+        let secret = if file.secret { ", holds credentials" } else { "" };
+        lines.push(format!("{} ({:04o}{secret})", shown(&folder.join(&file.path)), file.mode));
+    }
+    for path in &left {
+        lines.push(format!(
+            "{} is of an earlier run and was not written now; remove it if nothing needs it",
+            shown(path)
+        ));
+    }
+    let files = files.iter().map(|file| {
+        json!({"file": shown(&folder.join(&file.path)), "mode": format!("{:04o}", file.mode), "secret": file.secret})
+    });
+    report.extra.insert("files".into(), files.collect());
+    report.extra.insert("stale".into(), left.iter().map(|path| shown(path)).collect());
+    Ok(lines)
 }

@@ -1,10 +1,13 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
 use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::{Context, Failure, Outcome, OutputMode, input_file, rewrite_report, unified_diff};
+use crate::cli::shared::not_locked::NotLocked;
+use crate::cli::shared::{
+    Context, Exit, Failure, Outcome, OutputMode, input_file, rewrite_report, unified_diff,
+};
 use crate::lockfile::collision;
-use crate::model::Digest;
-use crate::model::Target;
+use crate::model::{Digest, Target, today};
+use crate::rewrite::audit::{Inventory, audit_inputs, audit_text};
 use crate::rewrite::{
     self, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError, Syntax,
 };
@@ -12,6 +15,7 @@ use clap::Args;
 use rewrite_report::{Done, Mode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::thread;
 use unified_diff::Reader;
 
 /// Change references to locked images and files so that they point to the destination
@@ -87,8 +91,11 @@ impl Rewrite {
         if paths.is_empty() {
             return Err(Failure::usage("what is to be rewritten? name files or folders beside the bundle"));
         }
+        let flags = self.locked.words(&self.paths);
         self.paths = paths;
         let inputs = self.inputs()?;
+        let stdin = if is_stdin(&self.paths[0]) { Some(read_stdin()?) } else { None };
+        let stdin = stdin.as_deref();
         let mapping = context.mapping(self.to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
@@ -106,14 +113,46 @@ impl Rewrite {
         let options = Options { comments: self.comments, pin: self.pin };
         let mut text = String::new();
         let reader = rewrite_report::reader(context);
-        let done = inputs.iter().filter_map(|input| self.one(input, &index, options, reader, &mut text));
-        let done: Vec<Done> = done.collect();
+        let mut rewrite = || -> Vec<Done> {
+            let inputs = inputs.iter();
+            inputs.filter_map(|input| self.one(input, stdin, &index, options, reader, &mut text)).collect()
+        };
+        let today = today().to_string();
+        let inventory = Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today);
+        let audit = || match stdin.map(str::from_utf8) {
+            Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
+            None => audit_inputs(&inputs, &inventory, &context.limits).found,
+        };
+        let (done, found) = match (self.reverse, self.modes.in_place) {
+            (true, _) => (rewrite(), None),
+            // as the files are before they are replaced
+            (false, true) => {
+                let found = audit();
+                (rewrite(), Some(found))
+            }
+            (false, false) => thread::scope(|scope| {
+                let auditing = scope.spawn(audit);
+                let done = rewrite();
+                (done, Some(auditing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+            }),
+        };
         if done.is_empty() {
             return Err(Failure::usage(
                 "there is no file to look at in what was named; docs/rewrite.md says which are",
             ));
         }
-        rewrite_report::outcome(context, self.modes.mode(), &done, text)
+        let not_locked = found.map(|found| NotLocked::of(&found, &self.audit(context, flags)));
+        rewrite_report::outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
+    }
+
+    /// The words of the audit of the same files against the same lock.
+    fn audit(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
+        let paths = self.paths.iter().map(|path| path.display().to_string());
+        let flag = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
+        let to = flag("--to", self.to.as_ref().map(ToString::to_string));
+        let site = flag("--site", context.global.site.as_ref().map(|site| site.display().to_string()));
+        let words = ["landfall", "audit"].map(str::to_owned).into_iter().chain(paths).chain(lock);
+        words.chain(to.into_iter().flatten()).chain(site.into_iter().flatten()).collect()
     }
 
     /// The digests that stand at the registry in place of locked ones; the other way round on the way back.
@@ -156,6 +195,7 @@ impl Rewrite {
     fn one(
         &self,
         input: &Input,
+        stdin: Option<&[u8]>,
         index: &ReferenceIndex,
         options: Options,
         reader: Reader,
@@ -173,7 +213,7 @@ impl Rewrite {
             Ok(())
         };
         let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
-            let mut members = match read(input)? {
+            let mut members = match read(input, stdin)? {
                 Content::Other => return Ok(None),
                 Content::Text(old) => {
                     let new = rewrite::rewrite(&old, Syntax::of(&input.path), index, options);
@@ -213,14 +253,16 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn read(input: &Input) -> Result<Content, RewriteError> {
-    if !is_stdin(&input.path) {
-        return rewrite::read(input);
-    }
+fn read(input: &Input, stdin: Option<&[u8]>) -> Result<Content, RewriteError> {
+    let Some(bytes) = stdin else { return rewrite::read(input) };
+    String::from_utf8(bytes.to_vec()).map(Content::Text).map_err(|_| RewriteError::Encoding)
+}
+
+fn read_stdin() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|source| RewriteError::Read { path: "<stdin>".into(), source })?;
-    String::from_utf8(bytes).map(Content::Text).map_err(|_| RewriteError::Encoding)
+    read.map_err(|error| Failure::new(Exit::Failed, format!("cannot read <stdin>: {error}")))?;
+    Ok(bytes)
 }
 
 impl Mode<'_> {

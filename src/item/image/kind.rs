@@ -184,7 +184,7 @@ impl ItemKind for Image {
         let session = resolver.sessions().upstream(registry).await?;
         match session.head_manifest(repository, &old.digest.to_string(), false).await? {
             Some(_) => Ok(()),
-            None => Err("upstream does not have it".into()),
+            None => Err(Cause::gone()),
         }
     }
 }

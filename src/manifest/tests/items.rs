@@ -141,12 +141,12 @@ fn equal_items_of_several_files_and_lists_merge() {
         (
             "b.yaml",
             &format!(
-                "images: ['a:1@{pin}']\nlists: [{{format: images-txt, file: l.txt}}]\nendpoints: [{{host: e.org, port: 443, why: two}}]"
+                "images: ['a:1@{pin}']\nlists: [{{format: images-txt, file: l.txt}}]\nendpoints: [{{host: e.org, port: 443, why: two}}, {{host: r.org, port: 22, why: w, from: [b, a, b]}}]"
             ),
         ),
         (
             "a.yaml",
-            "images: [a:1, b:1]\nfiles: [{url: 'https://e.org/x', also: ['https://f.org/x']}]\nendpoints: [{host: E.org, port: 443, why: one}]",
+            "images: [a:1, b:1]\nfiles: [{url: 'https://e.org/x', also: ['https://f.org/x']}]\nendpoints: [{host: E.org, port: 443, why: one, from: [a]}, {host: r.org, port: 22, why: w, from: [c]}]",
         ),
         ("c.yaml", "files: [{url: 'https://e.org/x', also: ['https://d.org/x'], mode: '755'}]"),
         ("l.txt", "a:1\nb:1\na:1\n"),
@@ -156,8 +156,12 @@ fn equal_items_of_several_files_and_lists_merge() {
     assert_eq!(wanted.images[0].pin, Some(pin));
     assert_eq!(wanted.files[0].also, ["https://d.org/x", "https://f.org/x"]);
     assert_eq!(wanted.files[0].mode.as_deref(), Some("0755"));
-    assert_eq!(wanted.endpoints.len(), 1);
-    assert_eq!(wanted.endpoints[0].why, "one; two");
+    let endpoints: Vec<_> = wanted.endpoints.iter().map(|end| (&*end.why, end.from.join(","))).collect();
+    assert_eq!(
+        endpoints,
+        [("one; two", String::new()), ("w", "a,b,c".into())],
+        "all machines, and these three roles"
+    );
 
     let other_order = load_files(folder.path(), &["c.yaml", "a.yaml", "b.yaml"]).unwrap();
     assert_eq!(names(&other_order), names(&wanted));

@@ -130,6 +130,8 @@ fn faults_of_the_other_sections() {
     assert!(end("e.org:443", "443").contains("no host name"));
     assert!(end("e.org", "0").contains("0 is no port"));
     assert!(end("e.org", "70000").contains("this should be a whole number"));
+    let role = brief("endpoints: [{host: e.org, port: 443, why: w, from: [seed, KKP User]}]");
+    assert!(role.contains("`KKP User` is no role | write a word of small letters and dashes"), "{role}");
     assert_eq!(
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example/ap]"),
         "m.yaml:4:11: error: nothing here is named quay.io/example/ap, so this leaves nothing out \

@@ -23,4 +23,4 @@ pub(crate) use helm::Helm;
 pub(crate) use inventory::Inventory;
 pub(crate) use template_defaults::fill_template_defaults;
 pub(crate) use text::audit;
-pub(crate) use tree::{Audited, audit_text, audit_tree, discover, in_chart};
+pub(crate) use tree::{Audited, audit_inputs, audit_text, audit_tree, discover, in_chart};

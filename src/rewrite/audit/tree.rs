@@ -70,8 +70,16 @@ pub(crate) fn discover(
     limits: &Limits,
     helm: Option<&Helm>,
 ) -> Result<Audited, RewriteError> {
-    let inputs = inputs(paths, None)?;
-    let charts = charts(&inputs);
+    Ok(discover_in(&inputs(paths, None)?, inventory, limits, helm))
+}
+
+/// Audits these files; of charts, those of their folders.
+pub(crate) fn audit_inputs(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits) -> Audited {
+    discover_in(inputs, inventory, limits, None)
+}
+
+fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, helm: Option<&Helm>) -> Audited {
+    let charts = charts(inputs);
     let mut audited = Audited::default();
     let mut rendered: Vec<&Path> = Vec::new();
     for path in &charts {
@@ -84,7 +92,7 @@ pub(crate) fn discover(
         audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
     }
     let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
-    for input in &inputs {
+    for input in inputs {
         let path = &input.path;
         if is_read_with(&charts, path) || is_rendered(path) {
             continue;
@@ -103,7 +111,7 @@ pub(crate) fn discover(
         };
         audited.add(path, result);
     }
-    Ok(audited)
+    audited
 }
 
 /// What `text`, the content of `file`, names.

@@ -357,3 +357,58 @@ fn two_items_at_one_destination_are_refused() {
     let output = place.run(&["x.yaml", "--lock", "l"], 2);
     assert!(err(&output).contains("registry.paths"), "{}", err(&output));
 }
+
+#[test]
+fn what_the_lock_does_not_have_is_counted_and_the_audit_that_lists_it_is_named() {
+    let known = "image: nginx:1.27\n---\n";
+    let unknown = "containers:\n- image: quay.io/never/heard:1\n- image: quay.io/never/heard:2\n";
+    let place = Place::new(&[
+        ("d.yaml", &format!("{known}{unknown}")),
+        ("a tree/x.yaml", unknown),
+        ("a tree/y.yaml", known),
+        ("known.yaml", known),
+    ]);
+    let said = |args: &[&str], exit: i32| {
+        let output = place.run(args, exit);
+        let [out, err] = [out(&output), err(&output)];
+        format!("{out}{err}")
+    };
+    let audit = "to list them: landfall audit d.yaml --to r:5000 --site site.yaml\n";
+    let to = ["--to", "r:5000"];
+    let modes: [(&[&str], i32); 5] =
+        [(&[], 0), (&["--check"], 4), (&["--diff"], 0), (&["-o", "out"], 0), (&["--in-place"], 0)];
+    for (mode, exit) in modes {
+        let report = place.json(&[&["d.yaml"], mode, &to].concat(), exit);
+        let command = "landfall audit d.yaml --to r:5000 --site site.yaml";
+        assert_eq!(report["unknown"], serde_json::json!({"count": 2, "audit": command}), "{mode:?}");
+        place.put("d.yaml", &format!("{known}{unknown}"));
+        let said = said(&[&["d.yaml"], mode, &to].concat(), exit);
+        assert!(
+            said.contains("2 references are not in the lock; ") && said.contains(audit),
+            "{mode:?}: {said}"
+        );
+        // the command lists as many; files that were replaced are read as they are now
+        let audit = audit.trim().strip_prefix("to list them: landfall ").unwrap();
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
+        let listed = command.env_clear().current_dir(place.path("")).args(audit.split(' ')).output().unwrap();
+        assert_eq!(listed.status.code(), Some(4), "{}", err(&listed));
+        assert!(out(&listed).contains(", 2 missing, "), "{mode:?}: {}", out(&listed));
+        place.put("d.yaml", &format!("{known}{unknown}"));
+    }
+    // a second run does not count what the first one wrote; a shell takes the command as it is
+    for _ in 0..2 {
+        let said = said(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
+        assert!(
+            said.contains("2 references are not in the lock; ") && said.contains("audit 'a tree' --to"),
+            "{said}"
+        );
+    }
+    let stdin = place.command(&["-", "--to", "r:5000"]).write_stdin(unknown).output().unwrap();
+    assert!(
+        err(&stdin).contains("2 references are not in the lock; to list them: landfall audit - --to r:5000")
+    );
+    assert!(!said(&["known.yaml"], 0).contains("not in the lock"));
+    assert_eq!(place.json(&["known.yaml"], 0)["unknown"]["count"], 0);
+    // on the way back, names are those of the destination
+    assert!(place.json(&["d.yaml", "--reverse"], 0).get("unknown").is_none());
+}

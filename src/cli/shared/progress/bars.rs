@@ -17,9 +17,15 @@ struct Bar {
     meter: Arc<Mutex<Meter>>,
 }
 
-/// All but the name has at most 57 columns, so that it stands in one line from 60 columns on; the name gets the rest.
-const KNOWN: &str = "{prefix} [{bar:10}] {figures} {wide_msg}";
+/// The name gets what the figures leave of the line.
+const KNOWN: &str = "{figures} {wide_msg}";
 const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
+
+/// The width of the terminal.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,13 +47,18 @@ impl Progress for Bars {
         let meter = Arc::new(Mutex::new(Meter::new(what, items, bytes, Instant::now())));
         let shown = meter.clone();
         let figures = move |_: &ProgressState, to: &mut dyn Write| {
-            let _ = to.write_str(&locked(&shown).figures("/", " ", Instant::now()));
+            let (meter, now) = (locked(&shown), Instant::now());
+            let _ = to.write_str(&match bytes {
+                0 => meter.figures("/", " ", now),
+                // the blank before the name is no part of them
+                _ => meter.bar(columns() - 1, now),
+            });
         };
         let template = if bytes > 0 { KNOWN } else { UNKNOWN };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let target = ProgressDrawTarget::stderr_with_hz(8);
         let drawn = ProgressBar::with_draw_target((bytes > 0).then_some(bytes), target)
-            .with_style(style.with_key("figures", figures).progress_chars("=> "))
+            .with_style(style.with_key("figures", figures))
             .with_prefix(what.to_owned())
             .with_message(format!("0/{items}"));
         drawn.enable_steady_tick(Duration::from_millis(200));

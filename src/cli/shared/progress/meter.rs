@@ -56,25 +56,45 @@ impl Meter {
     /// `13.8 MB of 2.2 GB`, the rate, and the time left; `of` stands between done and all, `and` between figures.
     pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
         let (done, all) = self.bytes;
-        let mut figures = Vec::new();
-        match all {
+        let done = match all {
             0 if done == 0 => return String::new(),
-            0 => figures.push(human_size(done)),
-            _ => figures.push(format!("{}{of}{}", human_size(done), human_size(all))),
-        }
+            0 => human_size(done),
+            _ => format!("{}{of}{}", human_size(done), human_size(all)),
+        };
+        [vec![done], self.pace(now)].concat().join(and)
+    }
+
+    /// The longest form of a bar that fits into so many columns: the whole has 57 at the most, and the shortest 11.
+    pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
+        let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
+        let of = |most: f64| (done.min(all) as f64 / all.max(1) as f64 * most) as usize;
+        let filled = "=".repeat(of(10.0));
+        let tip = if done < all { ">" } else { "" };
+        let whole = format!("{what} [{:10}] {}", filled + tip, self.figures("/", " ", now));
+        let percent = format!("{what} {}%", of(100.0));
+        let last = pace.last().map_or_else(|| percent.clone(), |last| format!("{percent} {last}"));
+        let shorter = [[vec![percent.clone()], pace].concat().join(" "), last];
+        let mut forms = std::iter::once(whole).chain(shorter);
+        forms.find(|form| form.chars().count() <= columns).unwrap_or(percent)
+    }
+
+    /// The rate and the time left, or how long nothing came.
+    fn pace(&self, now: Instant) -> Vec<String> {
+        let (done, all) = self.bytes;
         let silent = now.duration_since(self.last);
-        if all == 0 || done < all {
-            if silent >= SILENCE {
-                figures.push(format!("nothing for {}", short(silent)));
-            } else if let Some(rate) = self.rate(now) {
-                figures.push(format!("{}/s", human_size(rate as u64)));
-                if all > done {
-                    let left = ((all - done) as f64 / rate).min(1e9);
-                    figures.push(format!("{} left", short(Duration::from_secs_f64(left))));
-                }
-            }
+        if all > 0 && done >= all {
+            return Vec::new();
         }
-        figures.join(and)
+        if silent >= SILENCE {
+            return vec![format!("nothing for {}", short(silent))];
+        }
+        let Some(rate) = self.rate(now) else { return Vec::new() };
+        let mut pace = vec![format!("{}/s", human_size(rate as u64))];
+        if all > done {
+            let left = ((all - done) as f64 / rate).min(1e9);
+            pace.push(format!("{} left", short(Duration::from_secs_f64(left))));
+        }
+        pace
     }
 
     /// Bytes a second, once that says anything.
@@ -128,6 +148,27 @@ mod tests {
     }
 
     #[test]
+    fn a_bar_takes_the_longest_form_that_fits() {
+        let began = Instant::now();
+        let now = began + Duration::from_secs(4);
+        let mut meter = Meter::new("pull", 3, 1000 * MB, began);
+        meter.add(400 * MB, now);
+        for (columns, form) in [
+            (80, "pull [====>     ] 400 MB/1.0 GB 100 MB/s 6s left"),
+            (48, "pull [====>     ] 400 MB/1.0 GB 100 MB/s 6s left"),
+            (47, "pull 40% 100 MB/s 6s left"),
+            (25, "pull 40% 100 MB/s 6s left"),
+            (24, "pull 40% 6s left"),
+            (15, "pull 40%"),
+        ] {
+            assert_eq!(meter.bar(columns, now), form, "{columns}");
+        }
+        meter.add(600 * MB, now);
+        assert_eq!(meter.bar(80, now), "pull [==========] 1.0 GB/1.0 GB");
+        assert_eq!(meter.bar(20, now), "pull 100%");
+    }
+
+    #[test]
     fn the_longest_figures_leave_room_in_60_columns() {
         let began = Instant::now();
         let mut meter = Meter::new("verify", 1, 99_900_000_000, began);
@@ -135,6 +176,8 @@ mod tests {
         meter.bytes.0 = 99_800_000_000 - 99_800_000_000 / 3;
         let longest = shown(&meter, began + Duration::from_secs(9));
         assert!(longest.len() <= 36, "{longest}");
+        let now = began + Duration::from_secs(9);
+        assert!(meter.bar(59, now).starts_with("verify [") && meter.bar(39, now).len() < 39);
         for (seconds, words) in [(0, "0s"), (59, "59s"), (60, "1m"), (7500, "2h05m"), (200_000, "2d")] {
             assert_eq!(short(Duration::from_secs(seconds)), words);
         }

@@ -232,9 +232,17 @@ impl Rig {
     /// `landfall mirror` from the upstream to the far side.
     pub fn mirror(&self) -> Result<Pushed, PushError> {
         let dir = tempfile::tempdir().unwrap();
-        let (client, store) = (self.client(), Store::open(dir.path()).unwrap());
-        let keep = (&store, Keep::Nothing);
-        self.runtime.block_on(client.mirror(&self.lock, keep, &self.far_side(), self.delivery))
+        self.mirror_by(&Store::open(dir.path()).unwrap(), Keep::Nothing)
+    }
+
+    /// The same by a store that keeps what passes.
+    pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, PushError> {
+        self.mirror_by(&self.open(store), Keep::Everything)
+    }
+
+    fn mirror_by(&self, store: &Store, keep: Keep) -> Result<Pushed, PushError> {
+        let client = self.client();
+        self.runtime.block_on(client.mirror(&self.lock, (store, keep), &self.far_side(), self.delivery))
     }
 
     fn far_side(&self) -> Mapping {

@@ -1,0 +1,36 @@
+//! Who may sign the bundles of a site.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Who may sign bundles.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Signers {
+    /// One of this file; its path is relative to the site file.
+    File(PathBuf),
+    /// Several of a file.
+    AtLeast(SignersRule),
+}
+
+/// Who may sign bundles, and how many must.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SignersRule {
+    /// File of allowed signers (OpenSSH format); relative to the site file.
+    pub file: PathBuf,
+    /// How many different signers of the file a bundle needs.
+    pub at_least: NonZeroUsize,
+}
+
+impl Signers {
+    /// The file of allowed signers, and how many of them must sign.
+    pub fn rule(&self) -> (&Path, usize) {
+        match self {
+            Signers::File(file) => (file, 1),
+            Signers::AtLeast(rule) => (&rule.file, rule.at_least.get()),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its proxy.
+
+use super::error::RenderError;
+use super::file::RenderedFile;
+use super::mirrors::{Mirror, mirrors};
+use super::platform::{Output, Platform, Rendered, Spec, Writes};
+use super::quote::string;
+use super::request::Request;
+use super::settings::Setting;
+use super::site_registry::SiteRegistry;
+use super::systemd::{FORM, drop_in};
+use crate::model::{Consumer, ImageRef};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+pub(super) struct Containerd;
+
+impl Platform for Containerd {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "containerd",
+            about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
+            details: "What stands below etc/ has the paths of a node. config-1.x.toml and config-2.x.toml are for \
+                      /etc/containerd/config.toml, whichever fits the release.",
+            inputs: &[],
+            settings: &[
+                FORM,
+                Setting {
+                    key: "auth",
+                    value_name: "PLACE",
+                    help: "Where the account stands: in each hosts.toml as a header, or in the configuration, which \
+                           registries with a token service need",
+                    default: Some("header"),
+                    choices: &["header", "config"],
+                },
+                Setting {
+                    key: "sandbox",
+                    value_name: "IMAGE",
+                    help: "The locked image of pods' sandboxes, where several are called pause",
+                    default: None,
+                    choices: &[],
+                },
+            ],
+            consumer: Some(Consumer::Containerd),
+            reads_lock: true,
+            writes: Writes::Files {
+                not_into: Some("hosts.toml and config.toml are no YAML; write them with -o DIR"),
+            },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let by_header = request.settings.get("auth") == Some("header");
+        let mut files = Vec::new();
+        for (host, of_host) in mirrors(request)? {
+            files.push(hosts_toml(&host, &of_host, request, &registry, by_header)?);
+        }
+        files.extend(trust(&registry));
+        let sandbox = sandbox(request, &mut notes)?;
+        for release in [Release::One, Release::Two] {
+            files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
+        }
+        files.extend(drop_in("containerd", request)?);
+        if let Some(note) = registry.scheme_note() {
+            notes.push(note);
+        }
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// Where nodes have the files of all hosts.
+const FOLDER: &str = "/etc/containerd/certs.d";
+
+/// A host as the name of its folder: `quay.io`, `172.20.0.2_5000_`.
+fn folder(host: &str) -> String {
+    match host.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
+        Some((host, port)) => format!("{host}_{port}_"),
+        None => host.to_owned(),
+    }
+}
+
+/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: it is the last mirror where
+/// nobody may ask upstream.
+fn hosts_toml(
+    host: &str,
+    of_host: &[Mirror],
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<RenderedFile, RenderError> {
+    let is_own = host == registry.target.registry;
+    let upstream = (request.upstream_fallback() && !is_own && host != "_default").then(|| match host {
+        "docker.io" => "https://registry-1.docker.io".to_owned(),
+        host => format!("https://{host}"),
+    });
+    let (server, before) = match (&upstream, of_host.split_last()) {
+        (None, Some((last, before))) => (Some(last), before),
+        _ => (None, of_host),
+    };
+    let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
+    let account = |mirror: &Mirror| match by_header {
+        true => registry.account(&mirror.repository),
+        false => Ok(None),
+    };
+    if let Some(upstream) = &upstream {
+        root = format!("server = {}\n", string(upstream));
+    }
+    if let Some(mirror) = server {
+        root = format!("server = {}\n{}", string(&url(mirror, registry)), keys(mirror, registry));
+        if let Some(account) = account(mirror)? {
+            secret = true;
+            tables += &format!("\n[header]\n{}", authorization(&account));
+        }
+    }
+    for mirror in before {
+        let url = string(&url(mirror, registry));
+        tables += &format!("\n[host.{url}]\n{}", keys(mirror, registry));
+        if let Some(account) = account(mirror)? {
+            secret = true;
+            tables += &format!("\n[host.{url}.header]\n{}", authorization(&account));
+        }
+    }
+    let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
+    Ok(RenderedFile::new(path, root + &tables).secret(secret))
+}
+
+/// The address of a mirror. containerd adds `/v2` where there is no path.
+fn url(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+    match mirror.prefix.as_str() {
+        "" => registry.url(),
+        prefix => format!("{}/v2/{prefix}", registry.url()),
+    }
+}
+
+/// What is said of every mirror: containerd takes a file with an unknown capability for none at all.
+fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+    let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
+    if !mirror.prefix.is_empty() {
+        text += "override_path = true\n";
+    }
+    let own = folder(&registry.target.registry);
+    // with either of these containerd tries TLS on a host of plain http first
+    if !registry.plain_http {
+        if registry.ca.is_some() {
+            text += &format!("ca = \"../{own}/ca.crt\"\n");
+        }
+        if registry.client.is_some() {
+            text += &format!("client = [[\"../{own}/client.cert\", \"../{own}/client.key\"]]\n");
+        }
+        if registry.skip_verify {
+            text += "skip_verify = true\n";
+        }
+    }
+    text
+}
+
+fn authorization((user, password): &(String, String)) -> String {
+    format!("Authorization = [\"Basic {}\"]\n", STANDARD.encode(format!("{user}:{password}")))
+}
+
+/// The certificates and the key that the files of all hosts name.
+fn trust(registry: &SiteRegistry<'_>) -> Vec<RenderedFile> {
+    let own = format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry));
+    let file = |name: &str, text: &String| RenderedFile::new(format!("{own}/{name}"), text.clone());
+    let mut files: Vec<RenderedFile> = registry.ca.iter().map(|ca| file("ca.crt", ca)).collect();
+    if let Some((certificate, key)) = &registry.client {
+        files.push(file("client.cert", certificate));
+        files.push(file("client.key", key).secret(true));
+    }
+    files
+}
+
+/// Releases whose configurations differ.
+#[derive(Clone, Copy)]
+enum Release {
+    One,
+    Two,
+}
+
+/// The configuration of one release: where the hosts are, the sandbox image, and the account where it does not stand in
+/// hosts.toml.
+fn config(
+    release: Release,
+    sandbox: Option<&String>,
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<RenderedFile, RenderError> {
+    let (name, version, plugin) = match release {
+        Release::One => ("config-1.x.toml", 2, "plugins.\"io.containerd.grpc.v1.cri\""),
+        Release::Two => ("config-2.x.toml", 3, "plugins.\"io.containerd.cri.v1.images\""),
+    };
+    let mut text = format!("version = {version}\n");
+    if let Some(sandbox) = sandbox.map(|image| string(image)) {
+        text += &match release {
+            Release::One => format!("\n[{plugin}]\nsandbox_image = {sandbox}\n"),
+            Release::Two => format!("\n[{plugin}.pinned_images]\nsandbox = {sandbox}\n"),
+        };
+    }
+    text += &format!("\n[{plugin}.registry]\nconfig_path = \"{FOLDER}\"\n");
+    let repository = request.mapping.target().prefix.as_str();
+    let account = if by_header { None } else { registry.account(repository)? };
+    if let Some((user, password)) = &account {
+        let host = string(&registry.target.registry);
+        text += &format!(
+            "\n[{plugin}.registry.configs.{host}.auth]\nusername = {}\npassword = {}\n",
+            string(user),
+            string(password)
+        );
+    }
+    Ok(RenderedFile::new(name, text).secret(account.is_some()))
+}
+
+/// The image of pods' sandboxes, by its name at the registry.
+fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
+    let at_registry = |image: &ImageRef| {
+        let place = request.mapping.image(image).into_iter().next()?;
+        let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
+        let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
+        Some(format!("{place}{}", tag.or_else(digest).unwrap_or_default()))
+    };
+    if let Some(named) = request.settings.get("sandbox") {
+        let wrong = |why: String| RenderError::Value { key: "sandbox".into(), value: named.into(), why };
+        let image: ImageRef =
+            named.parse().map_err(|error: crate::model::ReferenceError| wrong(error.to_string()))?;
+        let locked = request.images().find(|locked| **locked == image);
+        return Ok(at_registry(locked.ok_or_else(|| wrong("the lock has no such image".into()))?));
+    }
+    let is_pause = |image: &&ImageRef| image.repository.rsplit('/').next() == Some("pause");
+    match request.images().filter(is_pause).collect::<Vec<_>>()[..] {
+        [] => {
+            notes.push(
+                "the lock has no image called pause: pods' sandboxes need the one that containerd names"
+                    .into(),
+            );
+            Ok(None)
+        }
+        [image] => Ok(at_registry(image)),
+        ref several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            notes.push(format!(
+                "the configuration names no image for pods' sandboxes; choose one with --set sandbox=IMAGE: {}",
+                names.join(", ")
+            ));
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! NO_PROXY, composed once for all that a site renders.
+//!
+//! The order: the cluster's domain, services, pods and API server; the installation's entries; what every node keeps for
+//! itself; the site's own registry and file server. No entry comes twice.
+
+use crate::config::Site;
+use crate::model::Target;
+use std::net::IpAddr;
+use url::Url;
+
+/// What goes past the proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoProxy {
+    domain: Option<String>,
+    /// Ranges of services and pods, and the API server.
+    cluster: Vec<String>,
+    installation: Vec<String>,
+    /// Hosts of the site.
+    own: Vec<String>,
+}
+
+/// How names inside the cluster are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `svc`, `cluster.local`: as programs in Go understand them, and Giant Swarm writes them.
+    Bare,
+    /// `.svc`, `.svc.cluster.local`: as TKG writes them.
+    Dotted,
+    /// Every name also with a dot before it, and the loopback address of IPv6: for programs of every kind.
+    Portable,
+}
+
+impl NoProxy {
+    /// What `site` says, with `target` as its registry.
+    pub(crate) fn of(site: Option<&Site>, target: &Target) -> NoProxy {
+        let proxy = site.and_then(|site| site.proxy.as_ref());
+        let cluster = proxy.and_then(|proxy| proxy.no_proxy.cluster.clone()).unwrap_or_default();
+        let endpoint = cluster.control_plane_endpoint.as_deref().map(|endpoint| host_of(endpoint).to_owned());
+        let ranges = [cluster.service_cidr, cluster.pod_cidr].into_iter().flatten();
+        let ranges = ranges.flat_map(|ranges| words(&ranges)).chain(endpoint);
+        let installation = proxy.map(|proxy| proxy.no_proxy.installation.as_slice()).unwrap_or_default();
+        let via_proxy =
+            site.and_then(|site| site.registry.as_ref()).is_some_and(|registry| registry.via_proxy);
+        let registry = (!via_proxy).then(|| host_of(&target.registry).to_owned());
+        let files =
+            site.and_then(|site| Url::parse(site.files.as_deref()?).ok()?.host_str().map(str::to_owned));
+        let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
+        NoProxy {
+            domain: cluster
+                .domain
+                .map(|domain| domain.trim_matches('.').to_owned())
+                .filter(|one| !one.is_empty()),
+            cluster: ranges.collect(),
+            installation: installation.iter().flat_map(|entry| words(entry)).collect(),
+            own: registry.into_iter().chain(files).collect(),
+        }
+    }
+
+    /// The entries in the order of this file's head.
+    pub(crate) fn entries(&self, dialect: Dialect) -> Vec<String> {
+        let text = |text: &str| text.to_owned();
+        let domain = self.domain.iter().map(|domain| match dialect {
+            Dialect::Dotted => format!(".svc.{domain}"),
+            Dialect::Bare | Dialect::Portable => domain.clone(),
+        });
+        let services = if dialect == Dialect::Dotted { ".svc" } else { "svc" };
+        let always = [services, "127.0.0.1", "localhost"].map(text);
+        let portable = (dialect == Dialect::Portable).then(|| text("::1"));
+        let all = domain.chain(self.cluster.iter().cloned()).chain(self.installation.iter().cloned());
+        let all = all.chain(always).chain(portable).chain(self.own.iter().cloned());
+        let mut entries: Vec<String> = Vec::new();
+        for entry in all {
+            let below = format!(".{entry}");
+            let is_plain_name = !entry.starts_with(['.', '*'])
+                && !entry.contains(['/', ':'])
+                && entry.parse::<IpAddr>().is_err();
+            let twin =
+                (dialect == Dialect::Portable && is_plain_name && entry != "localhost").then_some(below);
+            for entry in std::iter::once(entry).chain(twin) {
+                if !entries.contains(&entry) {
+                    entries.push(entry);
+                }
+            }
+        }
+        entries
+    }
+
+    /// The value of the variable.
+    pub(crate) fn list(&self, dialect: Dialect) -> String {
+        self.entries(dialect).join(",")
+    }
+
+    /// The same without what the platform adds itself: `added`, compared without dots at the start.
+    #[allow(dead_code, reason = "of platforms that add entries of their own")]
+    pub(crate) fn list_without(&self, dialect: Dialect, added: &[&str]) -> String {
+        let bare = |entry: &str| entry.trim_start_matches('.').to_owned();
+        let added: Vec<String> = added.iter().map(|entry| bare(entry)).collect();
+        let mut entries = self.entries(dialect);
+        entries.retain(|entry| !added.contains(&bare(entry)));
+        entries.join(",")
+    }
+}
+
+/// The parts of a list that a site may have written into one entry.
+fn words(entry: &str) -> Vec<String> {
+    entry.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The host of `host[:port]`, without the brackets of IPv6.
+fn host_of(text: &str) -> &str {
+    if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host,
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn no_proxy(registry: &str, rest: &str) -> NoProxy {
+        let text =
+            format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}");
+        let site = Site::parse(Path::new("s"), &text).unwrap();
+        NoProxy::of(Some(&site), &registry.parse().unwrap())
+    }
+
+    const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, internal.corpdomain.net, example.com], \
+        cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local, \
+        controlPlaneEndpoint: \"178.170.32.59:6443\"}}}\n";
+
+    #[test]
+    fn the_order_is_that_of_the_head_of_this_file() {
+        assert_eq!(
+            no_proxy("172.20.0.2:5000", GIANT_SWARM).list(Dialect::Bare),
+            "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,example.com,\
+             svc,127.0.0.1,localhost,172.20.0.2"
+        );
+    }
+
+    #[test]
+    fn each_dialect_writes_the_names_that_its_readers_know() {
+        let tkg = "files: \"http://172.20.0.2:8080\"\n\
+                   proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}}\n";
+        let no_proxy = no_proxy("mirror.corp:5000/p", tkg);
+        assert_eq!(
+            no_proxy.list(Dialect::Dotted),
+            ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,.svc,127.0.0.1,localhost,mirror.corp,172.20.0.2"
+        );
+        assert_eq!(
+            no_proxy.list(Dialect::Portable),
+            "cluster.local,.cluster.local,100.64.0.0/13,100.96.0.0/11,svc,.svc,127.0.0.1,localhost,::1,mirror.corp,\
+             .mirror.corp,172.20.0.2"
+        );
+        let left = no_proxy.list_without(Dialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
+        assert_eq!(left, ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2");
+    }
+
+    #[test]
+    fn entries_are_split_and_come_once() {
+        let proxy = "files: \"http://[fd00::2]:80\"\n\
+                     proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", 172.20.0.2]}}\n";
+        let no_proxy = no_proxy("[fd00::3]:5000", proxy);
+        let expected =
+            ["a.test", "b.test", "[x", "172.20.0.2", "svc", "127.0.0.1", "localhost", "fd00::3", "fd00::2"];
+        assert_eq!(no_proxy.entries(Dialect::Bare), expected);
+    }
+}

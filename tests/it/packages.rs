@@ -1,0 +1,149 @@
+//! What the packages of `scripts/dist` are made of: manual pages, completions, the unit, and the lists in Cargo.toml.
+
+use crate::support::library::Site;
+use crate::support::{Place, need};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The names of the files of a folder.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The pages that a page's SUBCOMMANDS name, as file names.
+fn named(page: &str) -> BTreeSet<String> {
+    let page = page.replace('\\', "");
+    let lines = page.lines().filter_map(|line| line.strip_suffix("(1)"));
+    lines.map(|name| format!("{name}.1")).collect()
+}
+
+#[test]
+fn every_verb_has_a_manual_page() {
+    let place = Place::new();
+    assert_eq!(place.ok(&["man", "-o", "man"]), "the manual pages are in man\n");
+    let pages = files(&place.path("man"));
+    let mentioned: BTreeSet<String> =
+        pages.iter().flat_map(|page| named(&place.read(&format!("man/{page}")))).collect();
+    let verbs = named(&place.read("man/landfall.1"));
+    assert!(verbs.len() >= 20 && verbs.contains("landfall-lock.1"), "{verbs:?}");
+    assert!(mentioned.contains("landfall-export-images.1"), "{mentioned:?}");
+    let with_root: BTreeSet<String> = mentioned.into_iter().chain(["landfall.1".into()]).collect();
+    assert_eq!(pages, with_root, "each page is named by the one above it");
+    // one by one they are the same
+    assert_eq!(place.ok(&["man", "export", "images"]), place.read("man/landfall-export-images.1"));
+}
+
+#[test]
+fn completions_offer_every_verb() {
+    let place = Place::new();
+    let verbs: Vec<String> = named(&place.ok(&["man"]))
+        .iter()
+        .map(|page| page.trim_start_matches("landfall-").trim_end_matches(".1").to_owned())
+        .collect();
+    for shell in ["fish", "zsh"] {
+        let script = place.ok(&["completions", shell]);
+        for verb in &verbs {
+            let offered = [format!("'{verb}:"), format!("-a \"{verb}\"")];
+            assert!(offered.iter().any(|line| script.contains(line)), "{shell}: {verb}");
+        }
+    }
+    if !need(&["bash"]) {
+        return;
+    }
+    place.write("landfall.bash", place.ok(&["completions", "bash"]));
+    let asked = "source ./landfall.bash; COMP_WORDS=(landfall ''); COMP_CWORD=1; _landfall landfall '' landfall; \
+                 printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let run = place.clean("bash").args(["--norc", "-c", asked]).output().unwrap();
+    let offered = String::from_utf8(run.stdout).unwrap();
+    for verb in &verbs {
+        assert!(offered.lines().any(|line| line == verb), "bash: {verb}\n{offered}");
+    }
+}
+
+/// The lists of Cargo.toml: where each file comes from, and its full name in a root.
+fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
+    let pair = |asset: &Value| {
+        let text = |key: &str, index: usize| {
+            asset.get(key).or_else(|| asset.get(index)).and_then(Value::as_str).unwrap().to_owned()
+        };
+        let (source, dest) = (text("source", 0), text("dest", 1));
+        let name = source.rsplit('/').next().unwrap();
+        let dest = dest.trim_start_matches('/').to_owned();
+        let full = if dest.ends_with('/') { format!("{dest}{name}") } else { dest };
+        (source, full)
+    };
+    metadata[package]["assets"].as_array().unwrap().iter().map(pair).collect()
+}
+
+#[test]
+fn what_the_packages_hold_is_there() {
+    let cargo = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&cargo.stdout).unwrap();
+    let metadata = &metadata["packages"][0]["metadata"];
+    let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
+    for (source, _) in &deb {
+        let there = match source.split_once('*') {
+            _ if source.starts_with("target/") => true, // made by scripts/dist, which stops where one is missing
+            Some((folder, end)) => files(&root().join(folder)).iter().any(|name| name.ends_with(end)),
+            None => root().join(source).is_file(),
+        };
+        assert!(there, "{source}");
+    }
+    // both hold the same; Debian has a folder of its own for zsh
+    let moved = |(source, dest): &(String, String)| {
+        (source.clone(), dest.replace("zsh/vendor-completions", "zsh/site-functions"))
+    };
+    assert_eq!(deb.iter().map(moved).collect::<Vec<_>>(), rpm);
+    let installed: BTreeSet<&str> = deb.iter().map(|(_, dest)| dest.as_str()).collect();
+    for config in metadata["deb"]["conf-files"].as_array().unwrap() {
+        assert!(installed.contains(config.as_str().unwrap().trim_start_matches('/')), "{config}");
+    }
+}
+
+#[test]
+fn the_unit_is_sound_and_hardened() {
+    let unit = std::fs::read_to_string(root().join("src/render/serve/landfall.service")).unwrap();
+    if !need(&["systemd-analyze"]) {
+        return;
+    }
+    let place = Place::new();
+    // systemd looks for the program: the packages put it into /usr/bin
+    let unit = unit.replace("/usr/bin/landfall", env!("CARGO_BIN_EXE_landfall"));
+    let path = place.write("landfall.service", unit);
+    let analyze = |arguments: &[&str]| {
+        let run = place.clean("systemd-analyze").args(arguments).arg(&path).output().unwrap();
+        let err = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.success(), "{err}{}", String::from_utf8_lossy(&run.stdout));
+        err
+    };
+    assert_eq!(analyze(&["verify", "--man=no"]), "");
+    // systemd's own measure, of ten: 9.6 is a unit without any of it
+    analyze(&["security", "--offline=true", "--threshold=15"]);
+}
+
+#[test]
+fn the_example_site_loads() {
+    let site = Site::load(&root().join("examples/site.yaml")).unwrap();
+    assert_eq!(site.registry.unwrap().address, "172.20.0.2:5000");
+    // and with every key that it has as a comment
+    let text = std::fs::read_to_string(root().join("examples/site.yaml")).unwrap();
+    let uncommented = |line: &str| match line.trim_start().strip_prefix("# ") {
+        Some(key) => format!("{}{key}\n", &line[..line.find('#').unwrap_or_default()]),
+        None => format!("{line}\n"),
+    };
+    let full: String = text.lines().skip(1).map(uncommented).collect();
+    let place = Place::new();
+    let loaded = Site::load(&place.write("site.yaml", &full));
+    assert!(loaded.is_ok(), "{full}\n{}", loaded.unwrap_err());
+}

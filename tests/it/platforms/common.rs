@@ -1,0 +1,77 @@
+//! What all platforms share: the list, settings, folders of clusters, what an earlier run left, names that nobody has.
+
+use super::place;
+use std::os::unix::fs::PermissionsExt;
+
+const PROXY: &str = "registry: {address: \"172.20.0.2:5000\"}\n\
+                     proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}\n";
+
+#[test]
+fn the_list_has_every_platform_with_a_line() {
+    let place = place("", &[]);
+    let told = place.ok(&["render", "--list"]);
+    assert!(told.lines().any(|line| line.starts_with("no-proxy ") && line.contains("NO_PROXY")), "{told}");
+    let platforms = place.json(0, &["render", "--list"])["platforms"].clone();
+    assert_eq!(platforms.as_object().unwrap().len(), told.lines().count());
+}
+
+#[test]
+fn an_unknown_setting_is_answered_with_the_nearest_one() {
+    let place = place(PROXY, &[]);
+    for (set, words) in [
+        ("from=tkg", "did you mean 'form'? (it takes form, services)"),
+        ("form=tgk", "it is one of giantswarm, tkg"),
+        ("form", "write --set KEY=VALUE"),
+        ("services=a/../b", "it is a list of services"),
+    ] {
+        let args = ["render", "systemd", "--site", "site.yaml", "-o", "out", "--set", set];
+        let run = place.command().args(args).output().unwrap();
+        let told = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.code() == Some(2) && told.contains(words), "{set}: {told}");
+    }
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn what_an_earlier_run_left_is_named_and_stays() {
+    let place = place(PROXY, &[]);
+    let render =
+        |args: &[&str]| place.json(0, &[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
+    render(&["systemd"]);
+    render(&["kubelet", "--set", "form=tkg"]);
+    place.write("out/etc/mine.conf", "# mine\n");
+    let kubelet = "out/etc/systemd/system/kubelet.service.d/http-proxy.conf";
+    let report = render(&["systemd", "--set", "services=containerd"]);
+    assert_eq!(report["stale"], serde_json::json!([kubelet]));
+    assert!(place.path(kubelet).exists());
+    // the same run again has nothing to say
+    assert_eq!(render(&["systemd"])["stale"], serde_json::json!([]));
+}
+
+#[test]
+fn a_secret_file_has_its_mode_where_a_public_one_stood() {
+    let place = place(&PROXY.replace("http://10", "http://u:p%40w@10"), &[]);
+    let path = place.write("out/etc/systemd/system/kubelet.service.d/http-proxy.conf", "old\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let report =
+        place.json(0, &["render", "kubelet", "--set", "form=tkg", "--site", "site.yaml", "-o", "out"]);
+    assert_eq!(report["files"][0]["secret"], true);
+    assert_eq!(report["files"][0]["mode"], "0600");
+    let report = place.json(0, &["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
+    assert_eq!(report["files"][0]["secret"], true);
+    let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let told = place.ok(&["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
+    assert!(told.contains("holds credentials") && !told.contains("p@w") && !told.contains("p%40w"), "{told}");
+}
+
+#[test]
+fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
+    let site = "registry: {address: \"172.20.0.2:5000\"}\nfiles: \"http://files.corp:8080\"\n\
+                proxy: {http: \"http://p:1\", noProxy: {installation: [a.test], cluster: {domain: cluster.local}}}\n";
+    let place = place(site, &[]);
+    let run = |args: &[&str]| place.ok(&[&["render", "no-proxy", "--site", "site.yaml"], args].concat());
+    assert_eq!(run(&[]), "cluster.local,a.test,svc,127.0.0.1,localhost,172.20.0.2,files.corp\n");
+    assert!(run(&["--set", "form=dotted"]).starts_with(".svc.cluster.local,a.test,.svc,"));
+    assert!(run(&["--set", "form=portable"]).contains("a.test,.a.test,svc,.svc,"));
+}

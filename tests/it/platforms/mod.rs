@@ -1,0 +1,85 @@
+//! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in `tests/data/platforms/`. Run with
+//! `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the difference.
+
+mod common;
+mod systemd;
+
+use crate::support::Place;
+use crate::support::library::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A lock of these images.
+pub fn lock(images: &[&str]) -> String {
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let line = |name: &&str| {
+        let digest = Digest::sha256(name.as_bytes());
+        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
+    };
+    let mut images = images.to_vec();
+    images.sort_unstable();
+    format!("version: 1\nimages:\n{}", images.iter().map(line).collect::<String>())
+}
+
+/// A place with `site.yaml` (without its first two lines) and a lock of `images`.
+pub fn place(site: &str, images: &[&str]) -> Place {
+    let place = Place::new();
+    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
+    place.write("landfall.lock", lock(images));
+    place
+}
+
+/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and every file that it
+/// writes, modes included, with `tests/data/platforms/NAME/`.
+pub fn golden(place: &Place, name: &str, args: &[&str]) {
+    let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
+    let mut made = files(&place.path("out"));
+    made.insert("printed.txt".into(), printed);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms").join(name);
+    if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
+        let _ = std::fs::remove_dir_all(&folder);
+        for (path, text) in &made {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+    }
+    let expected = files(&folder);
+    let names = |files: &BTreeMap<PathBuf, String>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&made), names(&expected), "the files of {name}");
+    for (path, text) in &made {
+        assert_eq!(*text, expected[path], "{name}/{}", path.display());
+    }
+}
+
+/// Every file below `folder`, by its path there.
+pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The entries of a NO_PROXY as a set, without dots at their starts: in these documents their order is free.
+pub fn entries(list: &str) -> BTreeSet<String> {
+    list.split(',').map(|entry| entry.trim().trim_start_matches('.').to_owned()).collect()
+}
+
+/// The values of `Environment=` lines, by their names.
+pub fn environment(unit: &str) -> BTreeMap<String, String> {
+    let line = |line: &str| {
+        let pair = line.strip_prefix("Environment=\"")?.strip_suffix('"')?;
+        pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    unit.lines().filter_map(line).collect()
+}
