@@ -108,7 +108,7 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
         missing.len(),
         undecided.len()
     ));
-    let failure = match (overlay.held.is_empty(), overlay.open.is_empty()) {
+    let failure = match (overlay.held.is_empty() && overlay.keys.is_empty(), overlay.open.is_empty()) {
         (false, _) => None,
         (true, false) => Some("none of the charts' images is in the lock"),
         (true, true) => Some("no image was found in the charts' values"),

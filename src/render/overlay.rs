@@ -145,6 +145,7 @@ impl Overlay {
             self.held.contains(&whole)
         };
         match &placed.finding.coverage {
+            Coverage::Held { item } if prefixes.contains(&item) => {}
             Coverage::Held { item } => self.held.push(item.clone()),
             // a URL of a file is nothing that a chart's images are made of
             _ if placed.finding.reference.contains("://") => {}

@@ -95,7 +95,9 @@ fn references(text: &str) -> BTreeSet<String> {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c));
             words.filter_map(move |word| {
                 let word = word.rsplit('=').next()?.trim_end_matches(['.', ':']);
-                let is_image = image.is_some_and(|image| image.trim_matches(['"', '\'']) == word);
+                // a name alone is a part of a reference
+                let is_image = word.contains(['/', ':'])
+                    && image.is_some_and(|image| image.trim_matches(['"', '\'']) == word);
                 let host = word.split_once('/').map(|(host, _)| host);
                 let has_host = host.is_some_and(|host| host.contains('.') && !word.contains("://"));
                 let reference: ImageRef = word.parse().ok()?;

@@ -3,7 +3,7 @@
 use super::finding::Coverage;
 use super::well_known;
 use crate::lockfile::Lock;
-use crate::model::{Digest, ImageRef};
+use crate::model::{Digest, ImageRef, names_host};
 use crate::model::{Mapping, Target};
 use crate::rewrite::index::{
     Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
@@ -90,9 +90,15 @@ impl<'a> Inventory<'a> {
         &self.urls
     }
 
+    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond doubt.
+    pub(super) fn is_full_name(&self, written: &str) -> bool {
+        let full = |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
+        names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
+    }
+
     /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it is
     /// widely known.
-    pub(super) fn is_registry(&self, host: &str) -> bool {
+    fn is_registry(&self, host: &str) -> bool {
         let target = self.target.as_deref().and_then(|target| target.split('/').next());
         self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
     }

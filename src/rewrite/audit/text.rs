@@ -4,7 +4,7 @@ use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
 use super::{dockerfile, list, positions, template, urls};
 use crate::document::LineIndex;
-use crate::model::{ImageRef, Limits, names_host};
+use crate::model::{ImageRef, Limits};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
 use crate::rewrite::role::Role;
 use crate::rewrite::scan::scan;
@@ -54,10 +54,10 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => Coverage::Held { item },
         Meaning::Settled { item: None } => decided()?,
         Meaning::Left { why } => decided().unwrap_or(Coverage::Undecided { why }),
-        Meaning::Unknown if role.is_image() && (inside.is_some() || is_full_name(&written, inventory)) => {
-            decided()?
-        }
-        Meaning::Unknown if is_full_name(&written, inventory) => match decided()? {
+        Meaning::Unknown if inside.is_some() && role.is_image() => decided()?,
+        Meaning::Unknown if role == Role::Literal => decided()?,
+        // as a whole value it is a candidate, where it is an image
+        Meaning::Unknown if role == Role::Text && inventory.is_full_name(&written) => match decided()? {
             Coverage::Missing { why, .. } => Coverage::Undecided {
                 why: format!("{why}; it is a word of a text, so it may be no image that is pulled"),
             },
@@ -67,10 +67,4 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
     Some(Finding { line, column, path: Vec::new(), reference, coverage })
-}
-
-/// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond doubt.
-pub(super) fn is_full_name(written: &str, inventory: &Inventory<'_>) -> bool {
-    let full = |reference: ImageRef| reference.is_pinned() && inventory.is_registry(&reference.registry);
-    names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
 }

@@ -90,8 +90,7 @@ fn edits<'s>(
             Some((node, old)) => {
                 let slash = if old.ends_with('/') { "/" } else { "" };
                 let (base, name) = match to.repository.strip_suffix(repository.1) {
-                    // what stands before the name was a registry with a path, and is one again
-                    Some(path) if old.trim_end_matches('/').contains('/') && path.ends_with('/') => {
+                    Some(path) if reference.is_prefixed && path.ends_with('/') => {
                         (format!("{}/{}", to.registry, path.trim_end_matches('/')), repository.1.to_owned())
                     }
                     _ => (to.registry.clone(), format!("{}{pin}", to.repository)),

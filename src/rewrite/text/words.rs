@@ -157,8 +157,11 @@ fn decide(settings: &Settings<'_>, text: &str, span: Range<usize>) -> Option<Occ
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
     match verdict {
         Lookup::Unknown if settings.report_unknown && looks_like_one(word) => {
-            let is_image = key().is_some_and(is_image_key) || is_in_call(before);
-            role = if is_image { Role::Image } else { Role::Text };
+            role = match (key().is_some_and(is_image_key), is_in_call(before)) {
+                (true, _) => Role::Image,
+                (false, true) => Role::Literal,
+                (false, false) => Role::Text,
+            };
             Some(Occurrence::new(span.start, word, role, Meaning::Unknown))
         }
         Lookup::Unknown => None,

@@ -4,7 +4,6 @@ use super::claim::Claim;
 use super::enclosing::Enclosing;
 use super::position::Position;
 use crate::rewrite::audit::inventory::Inventory;
-use crate::rewrite::audit::text::is_full_name;
 
 pub(super) struct FullNames;
 
@@ -17,6 +16,6 @@ impl Position for FullNames {
     ) -> Option<Claim<'t>> {
         let value = text.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map(|(_, value)| value);
         let written = value.unwrap_or(text);
-        is_full_name(written, inventory).then_some(Claim { written, sure: true, in_container: false })
+        inventory.is_full_name(written).then_some(Claim { written, sure: true, in_container: false })
     }
 }
