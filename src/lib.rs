@@ -48,6 +48,8 @@ mod content;
 #[cfg(feature = "cli")]
 mod doctor;
 mod document;
+#[cfg(feature = "cli")]
+mod egress;
 mod http;
 #[cfg(feature = "cli")]
 mod image_archive;

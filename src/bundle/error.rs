@@ -1,6 +1,7 @@
 //! What can go wrong when a bundle is written or read.
 
 use super::format::damage::Damage;
+use super::format::loss::Loss;
 use super::format::names::MissingItem;
 use crate::content::ContentError;
 use crate::lockfile::LockError;
@@ -22,32 +23,48 @@ pub enum Error {
         source: io::Error,
     },
     /// It is no bundle, or it is damaged.
-    #[error("{path} is damaged; copy it again from where it was packed\n{}", lines(damage))]
+    #[error("{path} is damaged{}\n{}{}", again(loss.as_ref()), lines(damage), told(loss.as_ref()))]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         damage: Vec<Damage>,
+        /// What that means, where it was looked for.
+        loss: Option<Loss>,
     },
     /// Volumes of it are missing.
     #[error(
-        "{path} is not all there: {} missing; put them beside the others, or rebuild one where the bundle was \
-         packed with `landfall pack --like {path} --only-volume N`",
-        are(volumes)
+        "{path} is not all there: {} missing; put all volumes into one folder, or name each folder{}",
+        are(volumes),
+        told(loss.as_ref())
     )]
     Missing {
         /// The bundle.
         path: PathBuf,
         /// The names of the volumes.
         volumes: Vec<String>,
+        /// What that means, where it was looked for.
+        loss: Option<Loss>,
     },
     /// Volumes are missing, damaged, or of another bundle.
-    #[error("{path} is not sound; copy these volumes again from where it was packed\n{}", lines(bad))]
+    #[error("{path} is not sound\n{}{}", lines(bad), told(loss.as_ref()))]
     Volumes {
         /// The bundle.
         path: PathBuf,
         /// The volumes, and what is wrong with each.
         bad: Vec<String>,
+        /// What that means.
+        loss: Option<Loss>,
+    },
+    /// It has fewer volumes than the number that was asked for.
+    #[error("{path} has {}; there is no volume {number}", counted(*count))]
+    NoVolume {
+        /// The bundle.
+        path: PathBuf,
+        /// The number that was asked for.
+        number: usize,
+        /// How many volumes it has.
+        count: usize,
     },
     /// Its format is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
@@ -205,6 +222,19 @@ pub enum Error {
 
 fn count(items: usize) -> String {
     if items == 1 { "1 item".into() } else { format!("{items} items") }
+}
+
+fn counted(volumes: usize) -> String {
+    if volumes == 1 { "1 volume".into() } else { format!("{volumes} volumes") }
+}
+
+/// Advice that is part of a loss, where there is one.
+fn again(loss: Option<&Loss>) -> &'static str {
+    if loss.is_some() { "" } else { "; copy it again from where it was packed" }
+}
+
+fn told(loss: Option<&Loss>) -> String {
+    loss.map(|loss| format!("\n{loss}")).unwrap_or_default()
 }
 
 /// `B.0002 is`, `B.0002 and B.0003 are`.

@@ -30,7 +30,7 @@ pub use format::volume_size::VolumeSize;
 pub(crate) use plan::Base;
 pub use plan::PackPlan;
 pub use read::{Bundle, SignedBy, Verified, verify};
-pub(crate) use read::{is_split, name_bad_volumes};
+pub(crate) use read::{Unopened, is_split, name_bad_volumes, places_of};
 #[cfg(any(test, fuzzing))]
 pub use testkit::fuzz;
 pub(crate) use write::write_volume;

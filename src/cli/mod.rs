@@ -30,6 +30,7 @@ struct Cli {
 /// One variant a verb, in the order of the data's way.
 #[derive(Subcommand)]
 enum Verb {
+    Init(verbs::init::Init),
     Lock(verbs::lock::LockVerb),
     Pull(verbs::pull::Pull),
     Pack(verbs::pack::Pack),
@@ -41,8 +42,10 @@ enum Verb {
     Audit(verbs::audit::Audit),
     Render(verbs::render::Render),
     Discover(verbs::discover::Discover),
+    Import(verbs::import::Import),
     Mirror(verbs::mirror::Mirror),
     Export(verbs::export::Export),
+    Egress(verbs::egress::Egress),
     Doctor(verbs::doctor::Doctor),
     Diff(verbs::diff::Diff),
     Ls(verbs::ls::Ls),
@@ -55,6 +58,7 @@ enum Verb {
 impl Verb {
     fn run(self, context: &Context) -> Result<Outcome, Failure> {
         match self {
+            Verb::Init(verb) => verb.run(context),
             Verb::Lock(verb) => verb.run(context),
             Verb::Pull(verb) => verb.run(context),
             Verb::Pack(verb) => verb.run(context),
@@ -66,8 +70,10 @@ impl Verb {
             Verb::Audit(verb) => verb.run(context),
             Verb::Discover(verb) => verb.run(context),
             Verb::Render(verb) => verb.run(context),
+            Verb::Import(verb) => verb.run(),
             Verb::Mirror(verb) => verb.run(context),
             Verb::Export(verb) => verb.run(context),
+            Verb::Egress(verb) => verb.run(context),
             Verb::Doctor(verb) => verb.run(context),
             Verb::Diff(verb) => verb.run(context),
             Verb::Ls(verb) => verb.run(context),

@@ -55,6 +55,10 @@ impl Client {
         Client { sessions, limits, progress }
     }
 
+    pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
+        self.sessions.clone()
+    }
+
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
     }
@@ -192,6 +196,15 @@ impl Client {
         options: Options,
     ) -> Result<Pushed, PushError> {
         push(lock, mapping, (source, omitted), &self.sessions, options, self.progress.clone()).await
+    }
+
+    /// Keeps in `store` which hosts this client has sent requests to, for `landfall egress`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn remember_hosts(&self, store: &Disk, command: &str) {
+        let hosts = self.sessions.transport().ledger().hosts();
+        if let Err(error) = crate::egress::remember(store, &hosts, command) {
+            self.progress.note(&format!("`landfall egress` will not know this run: {error}"));
+        }
     }
 
     /// A report of `items` with everything that this client has sent and received so far.

@@ -1,11 +1,9 @@
 //! Copying the whole of a blob to a receiver that takes it piece by piece.
 
+use super::pieces::each_piece;
 use super::{BlobRead, ContentError};
 use crate::model::{Digest, Hasher};
-use std::io::{self, ErrorKind, Read};
-
-/// How many bytes are read at once.
-const PIECE: usize = 256 << 10;
+use std::io;
 
 /// Why a blob is not copied.
 #[derive(Debug)]
@@ -14,25 +12,6 @@ pub(crate) enum CopyError {
     Content(ContentError),
     /// The receiver refused.
     Write(io::Error),
-}
-
-/// Reads `reader` to its end and hands each piece to `each`.
-///
-/// # Errors
-/// When a read fails, or `each` does.
-pub(crate) fn each_piece<E: From<io::Error>>(
-    reader: &mut impl Read,
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        match reader.read(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(count) => each(&piece[..count])?,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// Why the copying of one piece failed.

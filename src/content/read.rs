@@ -1,8 +1,9 @@
 //! Content by digest that can be read from any offset.
 
 use super::look::Look;
+use super::pieces::digest_of;
 use crate::model::{Descriptor, Digest};
-use std::io::Read;
+use std::io::{self, Read};
 
 /// Content that can be read by digest from any offset. The disk store and the bundle implement it, so
 /// that push, serve and pack need not know which one they read.
@@ -47,6 +48,15 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, offset)
     }
 
+    /// Whether the content has its digest, and what [`BlobRead::open_known`] compares is right. All of it is read.
+    ///
+    /// # Errors
+    /// When it cannot be read; of kind `InvalidData` where its bytes are wrong.
+    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+        let mut reader = self.open_known(digest, 0).map_err(io::Error::other)?;
+        Ok(digest_of(&mut reader, digest.algorithm())? == *digest)
+    }
+
     /// The whole of a small piece, such as a manifest, checked against its digest and size.
     ///
     /// # Errors
@@ -86,6 +96,6 @@ pub enum ContentError {
         /// What was asked for.
         digest: Digest,
         /// The system's answer.
-        source: std::io::Error,
+        source: io::Error,
     },
 }

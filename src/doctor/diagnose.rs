@@ -1,62 +1,42 @@
 //! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
 
+use super::real_items::RealItems;
+use super::steps::{Diagnosis, Steps, usual_fix};
 use super::{CheckStatus, CheckTarget};
-use crate::http::{Certificate, Inspection, Purpose, Request, Response, Transport, shown_url};
+use crate::http::{Certificate, Error, Inspection, Purpose, Request, Response, Transport, shown_url};
 use crate::registry::{Challenge, CredentialLookup, Sessions};
+use crate::upstream::{answered, get};
 use jiff::{Timestamp, ToSpan};
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// The steps to one target.
-#[derive(Debug, Serialize)]
-pub(crate) struct Diagnosis {
-    /// The target as the user named it.
-    pub target: String,
-    /// Its steps, up to the first that fails.
-    pub checks: Vec<Step>,
-}
-
-/// One step.
-#[derive(Debug, Serialize)]
-pub(crate) struct Step {
-    /// `name`, `proxy`, `connection`, `tls`, `answer`, `sign-in` or `redirects`.
-    pub check: &'static str,
-    /// The result.
-    pub verdict: CheckStatus,
-    /// The result in words.
-    pub says: String,
-    /// Facts for programs.
-    #[serde(flatten)]
-    pub facts: Map<String, Value>,
-}
-
 /// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
-pub(crate) async fn diagnose(sessions: &Sessions, target: &CheckTarget) -> Diagnosis {
-    let mut check = Checker { sessions, steps: Vec::new() };
+pub(crate) async fn diagnose(sessions: &Sessions, target: &CheckTarget, real: &RealItems) -> Diagnosis {
+    let mut check = Checker { sessions, steps: Steps::default() };
     match target {
         CheckTarget::Proxies => check.proxies().await,
         CheckTarget::Url(url) => check.url(url).await,
-        CheckTarget::Registry(host, repository) => check.registry(host, repository).await,
+        CheckTarget::Registry(host, repository) => {
+            check.registry(host, repository).await;
+            if !check.steps.has_failed() {
+                real.look(sessions, host, &mut check.steps).await;
+            }
+        }
     }
-    Diagnosis { target: target.to_string(), checks: check.steps }
+    Diagnosis { target: target.to_string(), checks: check.steps.0 }
 }
 
 struct Checker<'a> {
     sessions: &'a Sessions,
-    steps: Vec<Step>,
+    steps: Steps,
 }
 
 impl Checker<'_> {
     fn add(&mut self, check: &'static str, verdict: CheckStatus, says: impl Into<String>, facts: Value) {
-        let facts = match facts {
-            Value::Object(facts) => facts,
-            _ => Map::new(),
-        };
-        self.steps.push(Step { check, verdict, says: says.into(), facts });
+        self.steps.add(check, verdict, says, facts);
     }
 
     fn transport(&self) -> &Transport {
@@ -97,9 +77,13 @@ impl Checker<'_> {
         }
         let host = url.host_str().unwrap_or_default();
         let host = url.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let is_https = url.scheme() == "https";
         let mut request = Request::new(Method::GET, url, Purpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
-        self.ask(request, &host, "", true).await;
+        if self.ask(request, &host, "", true).await && is_https {
+            let tried = get(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
+            self.tried(tried.and_then(answered).map(drop));
+        }
     }
 
     async fn registry(&mut self, host: &str, repository: &str) {
@@ -129,7 +113,26 @@ impl Checker<'_> {
         };
         let mut request = Request::new(Method::GET, url, Purpose::Registry);
         request.origin = found.origin;
-        self.ask(request, &account.unwrap_or_default(), repository, found.trusted).await;
+        if self.ask(request, &account.unwrap_or_default(), repository, found.trusted).await {
+            let tried = match self.sessions.upstream(host).await {
+                Ok(session) => session.sign_in(repository).await,
+                Err(error) => Err(error),
+            };
+            self.tried(tried);
+        }
+    }
+
+    /// Adds to the step of the sign-in what came of trying the account.
+    fn tried(&mut self, result: Result<(), Error>) {
+        let Some(step) = self.steps.0.iter_mut().find(|step| step.check == "sign-in") else { return };
+        match result {
+            Ok(()) => step.says += ", which is taken",
+            Err(error) => {
+                step.says += &format!(", tried: {error}");
+                step.verdict = CheckStatus::No;
+                step.fix = Some(usual_fix("sign-in").into());
+            }
+        }
     }
 
     /// Name, proxy, connection and certificate. Whether there is somebody to ask.
@@ -200,8 +203,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Sends `request`, and checks the response, the sign-in and the redirects.
-    async fn ask(&mut self, mut request: Request, host: &str, repository: &str, trusted: bool) {
+    /// Sends `request`, and checks the response, the sign-in and the redirects. Whether an account is known, and wanted.
+    async fn ask(&mut self, mut request: Request, host: &str, repository: &str, trusted: bool) -> bool {
         request.retried = false;
         let before = self.redirects();
         let answer = self.transport().send(&request).await;
@@ -220,6 +223,8 @@ impl Checker<'_> {
             let says = format!("it sends on to {}; allow these too", hosts.join(", "));
             self.add("redirects", CheckStatus::Note, says, json!({"hosts": hosts}));
         }
+        let is_wanted = answer.is_ok_and(|response| response.status == StatusCode::UNAUTHORIZED);
+        is_wanted && trusted && matches!(account, Ok(Some(_)))
     }
 
     fn answered(&mut self, response: &Response, account: &CredentialLookup, trusted: bool) {

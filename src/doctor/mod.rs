@@ -1,16 +1,28 @@
-//! Why is a host not reached? Each step to it, explained: name, proxy and the rule that chose it, connection,
-//! certificate, response, sign-in, redirects; and a lint of the settings that name proxies.
+//! Why is a host not reached, and what will not work at a site? Each step to a host, explained: name, proxy and the rule
+//! that chose it, connection, certificate, response, sign-in, redirects; what the private registry lets one do; ports by
+//! role; names and their certificates; and a lint of the settings that name proxies.
 
 mod diagnose;
+mod kkp_keys;
 mod lint;
+mod names;
 mod no_proxy;
+mod ports;
+mod real_items;
+mod rights;
 mod status;
+mod steps;
 mod target;
 mod variables;
 
-pub(crate) use diagnose::{Diagnosis, diagnose};
+pub(crate) use diagnose::diagnose;
+pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
+pub(crate) use names::look_up;
 pub(crate) use no_proxy::lint_entries;
+pub(crate) use ports::{Ask, Strategy, knock_at};
+pub(crate) use real_items::RealItems;
 pub(crate) use status::CheckStatus;
+pub(crate) use steps::Diagnosis;
 pub(crate) use target::{CheckTarget, targets_of};
 pub(crate) use variables::lint_environment;

@@ -2,6 +2,7 @@
 
 use crate::config::Site;
 use crate::http::shown_url;
+use crate::lockfile::Lock;
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -64,13 +65,19 @@ impl fmt::Display for CheckTarget {
     }
 }
 
-/// The targets in a site: its proxies, registry, file server and upstreams.
-pub(crate) fn targets_of(site: &Site) -> Vec<CheckTarget> {
+/// The targets in a site: its proxies, registry, file server and upstreams. A file of the lock is asked for at the file
+/// server, where the lock has one.
+pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry.address.parse::<crate::model::Target>().ok()?;
         Some(CheckTarget::Registry(target.registry, String::new()))
     });
-    let files = site.files.as_ref().and_then(|files| Some(CheckTarget::Url(Url::parse(files).ok()?)));
+    let file = lock.and_then(|lock| lock.files.first()?.name.split_once("://"));
+    let below = |base: &String| match file {
+        Some((_, file)) => format!("{}/{file}", base.trim_end_matches('/')),
+        None => base.clone(),
+    };
+    let files = site.files.as_ref().and_then(|base| Some(CheckTarget::Url(Url::parse(&below(base)).ok()?)));
     let upstreams = site.upstreams.keys().map(|host| CheckTarget::Registry(host.clone(), String::new()));
     std::iter::once(CheckTarget::Proxies).chain(registry).chain(files).chain(upstreams).collect()
 }

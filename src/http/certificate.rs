@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509CertificateParser;
+use x509_parser::extensions::GeneralName;
 use x509_parser::nom::Parser;
 use x509_parser::oid_registry::{
     OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT,
@@ -40,6 +41,21 @@ impl Certificate {
             subject_der: subject.as_raw().into(),
             issuer_der: issuer.as_raw().into(),
         })
+    }
+
+    /// The names that a certificate in DER form is for.
+    pub fn names(der: &[u8]) -> Vec<String> {
+        let Ok((_, read)) = X509CertificateParser::new().parse(der) else { return Vec::new() };
+        let Ok(Some(names)) = read.subject_alternative_name() else { return Vec::new() };
+        let shown = |name: &GeneralName<'_>| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => match **bytes {
+                [a, b, c, d] => Some(std::net::Ipv4Addr::new(a, b, c, d).to_string()),
+                _ => Some(std::net::Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
+            },
+            _ => None,
+        };
+        names.value.general_names.iter().filter_map(shown).collect()
     }
 
     /// Whether it names itself as its issuer.

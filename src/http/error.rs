@@ -170,7 +170,7 @@ impl std::error::Error for Error {
 }
 
 /// `host:port` with the scheme's default port filled in.
-pub(super) fn host_port(url: &Url) -> String {
+pub(crate) fn host_port(url: &Url) -> String {
     format!("{}:{}", url.host_str().unwrap_or("?"), url.port_or_known_default().unwrap_or(0))
 }
 

@@ -3,7 +3,7 @@
 use super::body::{Body, Response};
 use super::error::{Error, ErrorKind, host_port, shown_url};
 use super::explain;
-use super::ledger::Purpose;
+use super::ledger::{Contact, Purpose};
 use super::proxy::ProxyUrl;
 use super::proxy_sign_in::Turn;
 use super::request::Request;
@@ -49,6 +49,7 @@ impl Transport {
                     hop.headers.insert(AUTHORIZATION, value);
                 }
                 hop.purpose = Purpose::Redirect;
+                hop.named_by = request.named_by.clone().or_else(|| Some(host_port(&request.url)));
             }
             hop.url = target;
             response.discard().await;
@@ -78,15 +79,8 @@ impl Transport {
             return Err(error);
         }
         let asked = tokio::time::Instant::now();
-        let port = url.port_or_known_default().unwrap_or(0);
-        let host = url.host_str().unwrap_or("?");
-        let entry = self.0.ledger.request(
-            host,
-            port,
-            request.origin.clone(),
-            route.map(ProxyUrl::shown),
-            request.purpose,
-        );
+        let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::shown));
+        let entry = self.0.ledger.request(contact, request.purpose, request.named_by.as_deref());
         let mut builder = client
             .request(request.method.clone(), url.clone())
             .headers(request.headers.clone())

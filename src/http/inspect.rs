@@ -4,9 +4,13 @@ use super::certificate::Certificate;
 use super::connect::{self, ConnectError};
 use super::error::{Error, ErrorKind};
 use super::explain;
-use super::ledger::Purpose;
+use super::ledger::{Contact, Purpose};
 use super::proxy::ProxyUrl;
+use super::tls::TlsProfile;
 use super::transport::Transport;
+use rustls::client::verify_server_name;
+use rustls::pki_types::ServerName;
+use rustls::server::ParsedCertificate;
 use std::net::IpAddr;
 use url::Url;
 
@@ -40,20 +44,88 @@ pub struct Handshake {
     pub skipped: bool,
 }
 
+/// The certificate that a server shows for a name, whoever vouches for it.
+#[derive(Debug)]
+pub struct Presented {
+    /// Whether it is for that name.
+    pub covers: bool,
+    /// The names that it is for.
+    pub names: Vec<String>,
+    /// It, as it is shown.
+    pub certificate: Option<Certificate>,
+}
+
+/// What a knock at a port found.
+#[derive(Debug)]
+pub enum Knocked {
+    /// Somebody listens.
+    Open,
+    /// The host says that nobody listens.
+    Closed,
+    /// Nothing, or the refusal of somebody between.
+    Stopped(Error),
+}
+
 impl Transport {
+    /// Opens a connection to `host:port` and closes it, through the proxy where the rules say so. The second value is that
+    /// proxy.
+    ///
+    /// # Errors
+    /// A host that can stand in no URL.
+    pub async fn knock(&self, host: &str, port: u16) -> Result<(Knocked, Option<String>), Error> {
+        let name = host.trim_matches(['[', ']']);
+        let shown = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+        let url = Url::parse(&format!("https://{shown}:{port}/"))
+            .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host))?;
+        let choice = self.proxies().choose(&url);
+        let via = choice.proxy.map(ProxyUrl::shown);
+        self.ledger().contact(Contact::new(&url, None, via.clone()), Purpose::File);
+        let knocked = match self.open(&url, choice.proxy).await {
+            Ok(_) => Knocked::Open,
+            Err(error) if via.is_none() && is_refused(&error) => Knocked::Closed,
+            Err(error) => Knocked::Stopped(error),
+        };
+        Ok((knocked, via))
+    }
+
+    /// The addresses of a host, as this machine resolves it.
+    ///
+    /// # Errors
+    /// The resolver's words.
+    pub async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, ConnectError> {
+        addresses(host, 443).await
+    }
+
+    /// The certificate that the host of `url` shows, and whether it covers `name`. Nothing is trusted by that.
+    ///
+    /// # Errors
+    /// Where there is no TLS.
+    pub async fn presented(&self, url: &Url, name: &str) -> Result<Presented, Error> {
+        let choice = self.proxies().choose(url);
+        let stream = self.open(url, choice.proxy).await?;
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let profile = TlsProfile { skip_verify: true, ..self.tls_profile(url, choice.proxy) };
+        let failed =
+            |error: ConnectError| explain::unreachable(url, choice.proxy, &error.to_string(), &error, false);
+        let stream = connect::handshake(stream, host, &profile).await.map_err(failed)?;
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let own = chain.first().and_then(|der| ParsedCertificate::try_from(der).ok());
+        let name = ServerName::try_from(name.to_owned()).ok();
+        let covers = own.zip(name).is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok());
+        Ok(Presented {
+            covers,
+            names: chain.first().map(|der| Certificate::names(der)).unwrap_or_default(),
+            certificate: chain.first().and_then(|der| Certificate::read(der)),
+        })
+    }
+
     /// Inspects the path to `url` and sends no request there. A refused account is final here too.
     pub async fn inspect(&self, url: &Url, purpose: Purpose) -> Inspection {
         let choice = self.proxies().choose(url);
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        self.ledger().contact(host, port, None, choice.proxy.map(ProxyUrl::shown), purpose);
-        let addresses = connect::resolve(host, port).await;
-        let addresses = addresses.map(|list| {
-            let mut list: Vec<IpAddr> = list.into_iter().map(|address| address.ip()).collect();
-            list.sort();
-            list.dedup();
-            list
-        });
+        self.ledger().contact(Contact::new(url, None, choice.proxy.map(ProxyUrl::shown)), purpose);
+        let addresses = addresses(host, port).await;
         let (connection, tls) = match self.open(url, choice.proxy).await {
             Err(error) => (Err(error), None),
             Ok(stream) if url.scheme() == "https" => {
@@ -82,7 +154,9 @@ impl Transport {
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<connect::Stream, Error> {
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-        let failed = |error: ConnectError| explain::unreachable(url, route, &error.to_string(), &error, true);
+        let failed = |error: ConnectError| {
+            explain::unreachable(url, route, &error.to_string(), &error, true).caused_by(error)
+        };
         let Some(proxy) = route else {
             return Ok(Box::new(connect::dial(host, port).await.map_err(failed)?));
         };
@@ -141,4 +215,18 @@ impl Transport {
             chain,
         })
     }
+}
+
+async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
+    let mut list: Vec<IpAddr> =
+        connect::resolve(host, port).await?.into_iter().map(|address| address.ip()).collect();
+    list.sort();
+    list.dedup();
+    Ok(list)
+}
+
+/// Whether the other side said that nobody listens at the port.
+fn is_refused(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
+    matches!(cause, Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

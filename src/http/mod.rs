@@ -33,9 +33,9 @@ mod whole_body;
 
 pub(crate) use body::{Body, ByteStream, Response};
 pub(crate) use certificate::Certificate;
-pub(crate) use error::{ApiError, Error, ErrorKind, shown_url};
+pub(crate) use error::{ApiError, Error, ErrorKind, host_port, shown_url};
 pub(crate) use html_page::{came_instead, looks_like_page, title};
-pub(crate) use inspect::Inspection;
+pub(crate) use inspect::{Inspection, Knocked};
 pub(crate) use ledger::Purpose;
 pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
 pub(crate) use range::from_offset;

@@ -28,6 +28,8 @@ pub struct Request {
     pub feeds: bool,
     /// The origin that a mirror replaces.
     pub origin: Option<String>,
+    /// `host:port` whose answer named this URL, where it stands in no lock: a token realm, a foreign layer.
+    pub named_by: Option<String>,
     /// It carries a secret for this host alone, in a header or in its body: a redirect to another host is an error.
     pub secret: bool,
     /// `Authorization` for other hosts that a redirect may lead to.
@@ -47,6 +49,7 @@ impl Request {
             metered: false,
             feeds: false,
             origin: None,
+            named_by: None,
             secret: false,
             elsewhere: Vec::new(),
         }

@@ -2,7 +2,7 @@
 //! probed.
 
 use super::error::{Error, ErrorKind, host_port};
-use super::ledger::Purpose;
+use super::ledger::{Contact, Purpose};
 use super::probe::{Protocol, may_probe, probe};
 use super::settings::HostRule;
 use super::transport::Transport;
@@ -11,24 +11,28 @@ use tokio::time::Instant;
 use url::Url;
 
 impl Transport {
-    /// The URL of a registry host as a reference names it. The flag and the site choose its scheme; a private
-    /// literal without any setting is probed once.
+    /// The URL of a registry host as a reference names it, as far as the flag and the site tell: nothing is asked.
     ///
     /// # Errors
-    /// When a probe finds neither TLS nor HTTP.
-    pub async fn base_url(&self, host: &str) -> Result<Url, Error> {
-        let local = |error: url::ParseError| {
-            Error::new(ErrorKind::Local, error.to_string()).about(host).caused_by(error)
-        };
-        let https = Url::parse(&format!("https://{host}/")).map_err(local)?;
-        let http = || Url::parse(&format!("http://{host}/")).map_err(local);
-        let hosts = &self.0.config.hosts;
-        let rules = [hosts.get(host), https.host_str().and_then(|name| hosts.get(name))];
-        let any = |test: fn(&HostRule) -> bool| rules.iter().flatten().any(|rule| test(rule));
-        if any(|rule| rule.plain_http) {
-            return http();
+    /// A host that can stand in no URL.
+    pub fn configured_url(&self, host: &str) -> Result<Url, Error> {
+        let https = registry_url("https", host)?;
+        match self.has_rule(host, &https, |rule| rule.plain_http) {
+            true => registry_url("http", host),
+            false => Ok(https),
         }
-        let settled = any(|rule| !rule.tls.is_default() || rule.has_credentials);
+    }
+
+    /// As [`Transport::configured_url`], but a private literal without any setting is probed once.
+    ///
+    /// # Errors
+    /// As there; and when a probe finds neither TLS nor HTTP.
+    pub async fn base_url(&self, host: &str) -> Result<Url, Error> {
+        let https = self.configured_url(host)?;
+        if https.scheme() == "http" {
+            return Ok(https);
+        }
+        let settled = self.has_rule(host, &https, |rule| !rule.tls.is_default() || rule.has_credentials);
         let name = https.host_str().unwrap_or_default().to_owned();
         if settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
             return Ok(https);
@@ -42,14 +46,26 @@ impl Transport {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);
             }
-            self.0.ledger.contact(&name, port, None, None, Purpose::Registry);
+            self.0.ledger.contact(Contact::new(&https, None, None), Purpose::Registry);
             let began = Instant::now();
             let probed = probe(&name, port, self.limits().connect).await;
             probed.map_err(|error| self.lost(&host_port(&https), began, error.at(&https)))
         };
         match cell.get_or_try_init(asking).await.map_err(|error| error.about(host))? {
             Protocol::Tls => Ok(https),
-            Protocol::PlainHttp => http(),
+            Protocol::PlainHttp => registry_url("http", host),
         }
     }
+
+    /// Whether a rule of the host, with its port or without, passes the test.
+    fn has_rule(&self, host: &str, url: &Url, test: impl Fn(&HostRule) -> bool) -> bool {
+        let hosts = &self.0.config.hosts;
+        let rules = [hosts.get(host), url.host_str().and_then(|name| hosts.get(name))];
+        rules.into_iter().flatten().any(test)
+    }
+}
+
+fn registry_url(scheme: &str, host: &str) -> Result<Url, Error> {
+    Url::parse(&format!("{scheme}://{host}/"))
+        .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host).caused_by(error))
 }

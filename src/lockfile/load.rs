@@ -36,9 +36,18 @@ impl Lock {
     /// # Errors
     /// As [`Lock::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Lock, LockError> {
+        Lock::load_with_text(path).map(|(lock, _)| lock)
+    }
+
+    /// The same, and the text as it stands in the file.
+    ///
+    /// # Errors
+    /// As [`Lock::load`].
+    pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
         let text =
             std::fs::read_to_string(path).map_err(|source| LockError::Open { path: path.into(), source })?;
-        Lock::parse(&path.display().to_string(), &text)
+        let lock = Lock::parse(&path.display().to_string(), &text)?;
+        Ok((lock, text))
     }
 
     /// The lock as text. Equal locks give equal text.

@@ -1,6 +1,6 @@
 //! Drafts a manifest for people: pinned images as entries, others as comments.
 
-use crate::model::{Digest, ImageRef};
+use crate::model::{Digest, ImageRef, Platform};
 use crate::report::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -29,9 +29,30 @@ pub(crate) enum DraftItem {
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
-/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment. An item that cannot be
-/// pinned becomes a comment with the reason. Returns the text and its number of entries.
-pub(crate) fn draft(name: &str, title: &str, found: &[DraftEntry]) -> (String, usize) {
+/// The line of a draft about platforms, and `why` these. Without any, a comment that says what that means.
+pub(crate) fn platforms_line(platforms: &[Platform], why: &str) -> String {
+    let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
+    match names.is_empty() {
+        true => {
+            "# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried\n"
+                .into()
+        }
+        false => format!(
+            "platforms: [{}]  # {}; left out, every platform is carried\n",
+            names.join(", "),
+            line(why)
+        ),
+    }
+}
+
+/// The first lines of a manifest called `name`. `title` is its first comment.
+pub(super) fn head(name: &str, title: &str) -> String {
+    format!("# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n", line(title))
+}
+
+/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment, `platforms` its line
+/// about these. An item that cannot be pinned becomes a comment with the reason. Returns the text and its number of entries.
+pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> (String, usize) {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
@@ -67,8 +88,7 @@ pub(crate) fn draft(name: &str, title: &str, found: &[DraftEntry]) -> (String, u
         format!("  # - {}{}", escape(written).replace('\n', " "), entry.comment(entry.why.as_deref()))
     });
     open.extend(unclear);
-    let mut text =
-        format!("# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n", line(title));
+    let mut text = head(name, title) + platforms;
     text += if pinned.is_empty() { "\nimages: []\n" } else { "\nimages:\n" };
     pinned.iter().chain(&open).for_each(|line| text.extend([line, "\n"]));
     if !urls.is_empty() {
@@ -150,6 +170,7 @@ mod tests {
         let (text, entries) = draft(
             "missing",
             "what\nlacks",
+            "",
             &[
                 image("quay.io/x/y:v1", "a.yaml:1"),
                 image("quay.io/x/y:v1", "b.yaml:2"),
@@ -184,6 +205,6 @@ mod tests {
             )
         );
         assert_eq!(entries, 7);
-        assert!(draft("m", "t", &[]).0.ends_with("images: []\n"));
+        assert!(draft("m", "t", "", &[]).0.ends_with("images: []\n"));
     }
 }

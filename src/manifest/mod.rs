@@ -7,6 +7,7 @@
 mod check;
 mod draft;
 mod faults;
+mod first;
 mod items;
 mod lists;
 mod load;
@@ -17,8 +18,9 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use draft::{DraftEntry, DraftItem, draft};
-pub(crate) use lists::is_list;
+pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
+pub(crate) use first::{MORE, from_list, of_nothing};
+pub(crate) use lists::list_format;
 pub(crate) use load::load_for;
 pub use load::{Error, load};
 pub(crate) use schema::Document;

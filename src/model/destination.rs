@@ -1,7 +1,7 @@
 //! Where an item goes: source name -> destination name(s), by the site's rules.
 
 use super::consumer::{Consumer, Places};
-use super::{ImageRef, is_repository};
+use super::{ImageRef, canonical_host, is_repository};
 use std::fmt;
 use std::str::FromStr;
 
@@ -163,13 +163,13 @@ pub(crate) fn host_component(host: &str) -> String {
     host.trim_start_matches('[').replace("]:", "_").replace([':'], "_").replace(']', "")
 }
 
-/// A prefix as locked names have it: the host in lower case, `index.docker.io` as `docker.io`.
+/// A prefix as locked names have it: the host in lower case, Docker Hub as `docker.io`.
 fn normal_prefix(prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
     let (host, path) = prefix.split_once('/').map_or((prefix, None), |(host, path)| (host, Some(path)));
     let host = host.to_ascii_lowercase();
-    let host = if host == "index.docker.io" { "docker.io".into() } else { host };
-    path.map_or(host.clone(), |path| format!("{host}/{path}"))
+    let host = canonical_host(&host);
+    path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
 }
 
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {

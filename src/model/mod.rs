@@ -25,7 +25,7 @@ pub(crate) use destination::{host_component, without_userinfo};
 pub use digest::{Algorithm, Digest};
 pub(crate) use digest::{DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};
-pub(crate) use host_aliases::{names_of, other_hosts};
+pub(crate) use host_aliases::{canonical_host, names_of, other_hosts};
 pub(crate) use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 pub use limits::Limits;
 pub use manifest::trim_index;

@@ -2,6 +2,7 @@
 //! with IPv6 hosts and upper-case hosts added. Tests compare it with the grammar of oci-client. That crate's regular
 //! expression is not used: it costs 40 ms and 17 MB at the start of every command.
 
+use super::host_aliases::{HUB, canonical_host};
 use super::{Digest, DigestError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -130,7 +131,7 @@ impl FromStr for ImageRef {
                 "a tag has up to 128 letters, digits, _ . and -, and does not begin with . or -",
             ));
         }
-        let host = if host == "index.docker.io" { HUB.to_owned() } else { host };
+        let host = canonical_host(&host).to_owned();
         let repository =
             if host == HUB && !path.contains('/') { format!("library/{path}") } else { path.into() };
         if repository.len() > NAME_LENGTH {
@@ -140,8 +141,6 @@ impl FromStr for ImageRef {
     }
 }
 
-/// Docker Hub, as references name it.
-const HUB: &str = "docker.io";
 /// Longest repository, in characters (distribution/reference).
 const NAME_LENGTH: usize = 255;
 
@@ -206,6 +205,7 @@ mod tests {
         assert_eq!(full("nginx"), "docker.io/library/nginx");
         assert_eq!(full("calico/node:v3.8.0"), "docker.io/calico/node:v3.8.0");
         assert_eq!(full("index.docker.io/library/nginx:1"), "docker.io/library/nginx:1");
+        assert_eq!(full("registry-1.docker.io/library/nginx:1"), "docker.io/library/nginx:1");
         assert_eq!(full("localhost:5000/x"), "localhost:5000/x");
         assert_eq!("nginx".parse::<ImageRef>().unwrap().tag_or_latest(), Some("latest"));
     }

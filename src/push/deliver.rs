@@ -17,6 +17,9 @@ impl Uploader {
         tag: &str,
     ) -> Result<Digest, TransferError> {
         let delivered = self.deliver_parts(entry, repository, tag).await;
+        if delivered.as_ref().is_err_and(|error| error.side == Side::Source) {
+            self.note_damage(&entry.name);
+        }
         if let Err(error) = &delivered
             && error.side == Side::Destination
             && is_quota(error.why.kind, &error.why.codes)
@@ -32,6 +35,7 @@ impl Uploader {
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
+        self.is_sound()?;
         self.has_room(repository)?;
         self.blobs(entry, repository).await?;
         let manifests: Vec<&Part> = entry
@@ -56,6 +60,7 @@ impl Uploader {
             self.put_top(entry, repository, None).await?;
             self.attach(entry, repository).await?;
         }
+        self.is_sound()?;
         self.put_top(entry, repository, Some(tag)).await
     }
 }

@@ -1,6 +1,6 @@
 //! Which repository names a registry can hold.
 
-use crate::model::{Destination, is_repository_component};
+use crate::model::{Destination, canonical_host, is_repository_component};
 
 /// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in characters.
 const LONGEST: usize = 255;
@@ -13,7 +13,7 @@ pub(super) fn is_ecr(registry: &str) -> bool {
 
 /// Docker Hub, by any of its names.
 pub(super) fn is_docker_hub(registry: &str) -> bool {
-    matches!(registry, "docker.io" | "index.docker.io" | "registry-1.docker.io")
+    canonical_host(registry) == "docker.io"
 }
 
 /// The first component: what Harbor calls a project, Docker Hub and others a namespace.

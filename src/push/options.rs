@@ -16,6 +16,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Make the Harbor projects that are missing.
     pub create_projects: bool,
+    /// Begin nothing more, and set no tag, once content turns out damaged.
+    pub stop_at_damage: bool,
     /// What to do where the registry refuses an index with missing children.
     pub index: IndexPolicy,
 }

@@ -1,14 +1,12 @@
 //! What a registry's refusal of a manifest is about.
 
 use crate::content::TransferError;
+use crate::registry;
 use crate::report::Side;
 
-/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals,
-/// of the tag or of the size, are not about children.
+/// A refusal that an index with missing children gets.
 pub(super) fn refuses_children(error: &TransferError) -> bool {
-    let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
-    error.side == Side::Destination
-        && error.why.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
+    error.side == Side::Destination && registry::refuses_children(&error.why)
 }
 
 /// Whether a manifest names URLs of foreign layers.

@@ -65,8 +65,10 @@ pub(crate) async fn push(
         return Ok(run.finish(mapping, &uploader));
     }
     progress.begin("push", todo.len() as u64, bytes);
-    // few at a time, so that what is there is whole when it ends early
-    let mut schedule = Schedule::new([(biggest_first(lock, &deliveries, todo), limits.jobs)]);
+    // few at a time, so that what is there is whole when it ends early; more than transfers, as some wait for a blob that
+    // another brings
+    let order = biggest_first(lock, &deliveries, todo);
+    let mut schedule = Schedule::new([(order, 2 * limits.jobs)]);
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(at, slot) => {

@@ -54,6 +54,9 @@ pub(super) struct Uploader {
     pub(super) refuses_mounts: AtomicBool,
     /// Whose turn it is to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), ManifestTurn>>,
+    /// The item of which the content turned out damaged, where that stops all others.
+    damaged: Mutex<Option<String>>,
+    stops_at_damage: bool,
     /// Projects that have no room for more, and the item of which the registry said so.
     full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
@@ -84,6 +87,8 @@ impl Uploader {
             rechecked: options.recheck,
             refuses_mounts: AtomicBool::new(false),
             turns: Mutex::default(),
+            damaged: Mutex::default(),
+            stops_at_damage: options.stop_at_damage,
             full: Mutex::default(),
             known: Mutex::default(),
         }
@@ -133,6 +138,24 @@ impl Uploader {
             Some((digest, first.repository.to_string()))
         };
         known.drain().filter_map(first).collect()
+    }
+
+    /// The content of the item `name` turned out damaged.
+    pub(super) fn note_damage(&self, name: &str) {
+        if self.stops_at_damage {
+            locked(&self.damaged).get_or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// Damage stops what is not delivered yet.
+    pub(super) fn is_sound(&self) -> Result<(), TransferError> {
+        let damaged = locked(&self.damaged);
+        let Some(first) = &*damaged else { return Ok(()) };
+        let message = format!(
+            "not sent: the content of {first} is damaged; --allow-partial sends what is whole, and `landfall verify` \
+             tells what is not"
+        );
+        Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
     }
 
     /// The registry has no room for more in the project of `repository`, as it said of the item `name`.

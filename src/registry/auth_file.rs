@@ -2,6 +2,7 @@
 //! it names.
 
 use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
+use crate::model::canonical_host;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
@@ -190,8 +191,5 @@ pub(super) fn normal_key(key: &str) -> String {
 
 /// The key of a host: all hosts of Docker Hub have one.
 pub(super) fn hub_key(host: &str) -> String {
-    match host {
-        "index.docker.io" | "registry-1.docker.io" => "docker.io".into(),
-        other => other.to_ascii_lowercase(),
-    }
+    canonical_host(host).to_ascii_lowercase()
 }

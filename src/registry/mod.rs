@@ -7,6 +7,8 @@ mod base_url;
 mod blobs;
 mod certs_d;
 mod challenge;
+#[cfg(feature = "cli")]
+mod checks;
 mod credential;
 mod foreign;
 mod harbor;
@@ -32,13 +34,15 @@ mod upload_session;
 
 pub(crate) use certs_d::{certs_d, certs_d_folders};
 pub(crate) use challenge::Challenge;
+#[cfg(feature = "cli")]
+pub(crate) use checks::SparseIndex;
 pub(crate) use credential::{CredentialError, CredentialLookup};
 pub(crate) use host_rules::host_rules;
 pub(crate) use keychain::Keychain;
 pub(crate) use listing::referrers_in;
 pub(crate) use manifests::RawManifest;
 pub(crate) use proxy_settings::proxy_rules;
-pub(crate) use refusal::{is_immutable, is_quota};
+pub(crate) use refusal::{is_immutable, is_quota, refuses_children};
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;
 pub(crate) use setup_error::SetupError;

@@ -1,7 +1,14 @@
 //! What a refusal of a registry's is about, where the status does not say it: registries tell it by the codes and words
 //! of their error objects.
 
-use crate::http::{ApiError, ErrorKind};
+use crate::http::{ApiError, Error, ErrorKind};
+
+/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other refusals, of the tag or of
+/// the size, are not about children.
+pub(crate) fn refuses_children(error: &Error) -> bool {
+    let about_children = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "MANIFEST_INVALID"];
+    error.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
+}
 
 /// Whether the registry has no room for more: a quota of the project, or its disk.
 pub(crate) fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {

@@ -3,7 +3,7 @@
 /// What a request wants to do in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
-    /// The repository.
+    /// The repository; empty for a sign-in that is about none.
     pub(super) repository: String,
     /// Whether it writes.
     pub(super) push: bool,
@@ -14,6 +14,9 @@ pub(super) struct Scope {
 impl Scope {
     /// The scopes of the token that the request needs (distribution token specification).
     pub(super) fn words(&self) -> Vec<String> {
+        if self.repository.is_empty() {
+            return Vec::new();
+        }
         let actions = if self.push { "pull,push" } else { "pull" };
         let own = format!("repository:{}:{actions}", self.repository);
         let other = self.from.as_ref().map(|from| format!("repository:{from}:pull"));

@@ -5,7 +5,7 @@ use super::base_url::BaseUrl;
 use super::keychain::Keychain;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
-use crate::http::{Error, ErrorKind, Request, Response, Transport, shown_url};
+use crate::http::{Error, ErrorKind, Request, Response, Transport, host_port, shown_url};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::collections::HashSet;
@@ -58,6 +58,11 @@ impl Session {
     /// The host as it stands in references.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// `host:port` that is asked.
+    pub fn address(&self) -> String {
+        host_port(&self.base)
     }
 
     /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.

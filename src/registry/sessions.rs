@@ -92,10 +92,20 @@ impl Sessions {
         if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
             return Ok(BaseUrl { url: mirror.clone(), origin: Some(host.to_owned()), trusted: true });
         }
-        let real = if host == "docker.io" { "registry-1.docker.io" } else { host };
-        let url = self.transport.base_url(real).await?;
+        let url = self.transport.base_url(real_host(host)).await?;
         let trusted = url.scheme() == "https" || self.plain.iter().any(|plain| covers(plain, host));
         Ok(BaseUrl { url, origin: None, trusted })
+    }
+
+    /// Where a registry is read from, as far as settings tell: nothing is asked.
+    ///
+    /// # Errors
+    /// A host that can stand in no URL.
+    pub fn expected_url(&self, host: &str) -> Result<Url, Error> {
+        match self.mirrors.get(host) {
+            Some(mirror) => Ok(mirror.clone()),
+            None => self.transport.configured_url(real_host(host)),
+        }
     }
 
     /// The URL to fetch a plain file from, and the origin that a mirror replaces.
@@ -117,6 +127,11 @@ impl Sessions {
         target.set_query(parsed.query());
         Ok((target, Some(with_port)))
     }
+}
+
+/// The host that a registry's API is at.
+fn real_host(host: &str) -> &str {
+    if host == "docker.io" { "registry-1.docker.io" } else { host }
 }
 
 fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {

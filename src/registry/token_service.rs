@@ -7,7 +7,9 @@ use super::credential::{Credential, Secret};
 use super::scope::Scope;
 use super::standing::Standing;
 use super::token::{Authorization, Token, realm_url};
-use crate::http::{Body, Error, ErrorKind, Purpose, Request, came_instead, looks_like_page, shown_url};
+use crate::http::{
+    Body, Error, ErrorKind, Purpose, Request, came_instead, host_port, looks_like_page, shown_url,
+};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
@@ -159,6 +161,7 @@ impl Auth {
             }
         };
         request.secret = account.is_some();
+        request.named_by = Some(host_port(&self.base));
         let failed = |error: Error| {
             let what = match error.kind {
                 ErrorKind::Invalid => "cannot be used",

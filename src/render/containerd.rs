@@ -8,7 +8,7 @@ use super::quote::string;
 use super::request::Request;
 use super::settings::Setting;
 use super::site_registry::SiteRegistry;
-use super::systemd::{FORM, drop_in};
+use super::systemd::{FORM, Form, drop_in};
 use crate::model::{Consumer, ImageRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,16 +53,12 @@ impl Platform for Containerd {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let by_header = request.settings.get("auth") == Some("header");
-        let mut files = Vec::new();
-        for (host, of_host) in mirrors(request)? {
-            files.push(hosts_toml(&host, &of_host, request, &registry, by_header)?);
-        }
-        files.extend(trust(&registry));
+        let mut files = hosts(request, &registry, by_header)?;
         let sandbox = sandbox(request, &mut notes)?;
         for release in [Release::One, Release::Two] {
             files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
         }
-        files.extend(drop_in("containerd", request)?);
+        files.extend(drop_in("containerd", Form::of(request), request)?);
         if let Some(note) = registry.scheme_note() {
             notes.push(note);
         }
@@ -81,8 +77,25 @@ fn folder(host: &str) -> String {
     }
 }
 
-/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: it is the last mirror where
-/// nobody may ask upstream.
+/// The files of all hosts, and what they name.
+///
+/// # Errors
+/// Those of [`mirrors`], and when the account cannot be read.
+pub(super) fn hosts(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<Vec<RenderedFile>, RenderError> {
+    let mut files = Vec::new();
+    for (host, of_host) in mirrors(request)? {
+        files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
+    }
+    files.extend(registry.trust(&format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry))));
+    Ok(files)
+}
+
+/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
+/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`.
 fn hosts_toml(
     host: &str,
     of_host: &[Mirror],
@@ -90,36 +103,25 @@ fn hosts_toml(
     registry: &SiteRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
-    let is_own = host == registry.target.registry;
-    let upstream = (request.upstream_fallback() && !is_own && host != "_default").then(|| match host {
+    let is_upstream = host != registry.target.registry && host != "_default";
+    let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
         "docker.io" => "https://registry-1.docker.io".to_owned(),
         host => format!("https://{host}"),
     });
-    let (server, before) = match (&upstream, of_host.split_last()) {
-        (None, Some((last, before))) => (Some(last), before),
-        _ => (None, of_host),
-    };
     let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
-    let account = |mirror: &Mirror| match by_header {
-        true => registry.account(&mirror.repository),
-        false => Ok(None),
-    };
     if let Some(upstream) = &upstream {
         root = format!("server = {}\n", string(upstream));
     }
-    if let Some(mirror) = server {
-        root = format!("server = {}\n{}", string(&url(mirror, registry)), keys(mirror, registry));
-        if let Some(account) = account(mirror)? {
-            secret = true;
-            tables += &format!("\n[header]\n{}", authorization(&account));
-        }
-    }
-    for mirror in before {
-        let url = string(&url(mirror, registry));
-        tables += &format!("\n[host.{url}]\n{}", keys(mirror, registry));
-        if let Some(account) = account(mirror)? {
-            secret = true;
-            tables += &format!("\n[host.{url}.header]\n{}", authorization(&account));
+    for (at, mirror) in of_host.iter().enumerate() {
+        let (url, keys) = (string(&url(mirror, registry)), keys(mirror, registry));
+        let account = if by_header { registry.account(&mirror.repository)? } else { None };
+        let header = account.as_ref().map(authorization);
+        secret |= header.is_some();
+        tables += &format!("\n[host.{url}]\n{keys}");
+        tables.extend(header.iter().map(|header| format!("\n[host.{url}.header]\n{header}")));
+        if upstream.is_none() && at + 1 == of_host.len() {
+            root = format!("server = {url}\n{keys}");
+            root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
     let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
@@ -158,18 +160,6 @@ fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
 
 fn authorization((user, password): &(String, String)) -> String {
     format!("Authorization = [\"Basic {}\"]\n", STANDARD.encode(format!("{user}:{password}")))
-}
-
-/// The certificates and the key that the files of all hosts name.
-fn trust(registry: &SiteRegistry<'_>) -> Vec<RenderedFile> {
-    let own = format!("{}/{}", &FOLDER[1..], folder(&registry.target.registry));
-    let file = |name: &str, text: &String| RenderedFile::new(format!("{own}/{name}"), text.clone());
-    let mut files: Vec<RenderedFile> = registry.ca.iter().map(|ca| file("ca.crt", ca)).collect();
-    if let Some((certificate, key)) = &registry.client {
-        files.push(file("client.cert", certificate));
-        files.push(file("client.key", key).secret(true));
-    }
-    files
 }
 
 /// Releases whose configurations differ.
@@ -214,7 +204,7 @@ fn config(
 }
 
 /// The image of pods' sandboxes, by its name at the registry.
-fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
+pub(super) fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
         let place = request.mapping.image(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));

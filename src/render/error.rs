@@ -1,7 +1,7 @@
 //! Why no configuration can be made.
 
 use super::asked::Unasked;
-use crate::document::Diagnostic;
+use crate::document::{Diagnostic, MergeError};
 use crate::registry::{CredentialError, SetupError};
 use crate::rewrite::ChartError;
 use std::path::PathBuf;
@@ -51,6 +51,22 @@ pub(crate) enum RenderError {
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
+    },
+    /// A file of the user's that `--into` names cannot be merged into.
+    #[error("{}: {source}", path.display())]
+    Merge {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: MergeError,
+    },
+    /// It has no document for what the platform gives.
+    #[error("{} has none of what would be merged into it: {kinds}", path.display())]
+    NoPlace {
+        /// The file.
+        path: PathBuf,
+        /// What would be.
+        kinds: String,
     },
     /// The user's values have more bytes than are read.
     #[error("{} is too large for values", .0.display())]

@@ -14,8 +14,8 @@ pub(super) struct Mirror {
     pub repository: String,
 }
 
-/// The mirrors of each upstream host of the lock, of the registry itself, and of every other host (`_default`), each in
-/// the order in which they are to be asked.
+/// The mirrors of each upstream host of the lock, of the registry itself, and, where nobody may ask upstream, of every
+/// other host (`_default`), each in the order in which they are to be asked.
 ///
 /// # Errors
 /// Where a mirror that is asked earlier has another image by the same name.
@@ -35,7 +35,9 @@ pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirr
         unambiguous(host, of_host, request)?;
     }
     hosts.insert(target.registry.clone(), vec![plain("")]);
-    hosts.insert("_default".into(), vec![plain(&target.prefix)]);
+    if !request.upstream_fallback() {
+        hosts.insert("_default".into(), vec![plain(&target.prefix)]);
+    }
     Ok(hosts)
 }
 

@@ -85,6 +85,12 @@ impl NoProxy {
         entries
     }
 
+    /// The installation's part alone, with the site's own hosts: what no cluster adds.
+    pub(crate) fn of_installation(&self) -> String {
+        let all: Vec<&str> = self.installation.iter().chain(&self.own).map(String::as_str).collect();
+        all.join(",")
+    }
+
     /// The value of the variable.
     pub(crate) fn list(&self, dialect: Dialect) -> String {
         self.entries(dialect).join(",")

@@ -88,8 +88,9 @@ fn overlay_of(
     let text = serde_yaml::to_string(&values).map_err(fault)?;
     // a tag that only the template knows does not keep the repository from the overlay
     let mut old = values.clone();
-    for (path, tag) in &filled.other_tags {
-        at_mut(&mut old, path).into_iter().for_each(|value| *value = tag.as_str().into());
+    for other in &filled.other_tags {
+        let tag = other.locked.tag.as_deref().unwrap_or_default();
+        at_mut(&mut old, &other.path).into_iter().for_each(|value| *value = tag.into());
     }
     let old_text = serde_yaml::to_string(&old).map_err(fault)?;
     let rewritten = rewrite(&old_text, Syntax::Document, inventory.index(), Options::default());
@@ -110,6 +111,9 @@ fn overlay_of(
     }
     let mut overlay = Overlay::default();
     overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
+    if !overlay.keys.is_empty() {
+        overlay.held.extend(filled.other_tags.iter().map(|other| other.locked.to_string()));
+    }
     let found = &rewritten.scan.found;
     let prefixes = found.iter().filter_map(|one| match (&one.meaning, one.role) {
         (Meaning::Known { item, .. }, Role::Prefix) => Some(item),

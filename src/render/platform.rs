@@ -56,6 +56,16 @@ pub(crate) enum Writes {
     },
 }
 
+impl Writes {
+    /// Why `--into` is refused, where it is.
+    pub(crate) fn not_into(self) -> Option<&'static str> {
+        match self {
+            Writes::Text { .. } => Some("this platform writes one text; write it with -o FILE"),
+            Writes::Files { not_into } => not_into,
+        }
+    }
+}
+
 /// Files that a platform reads: arguments of the command line, or the values of a flag that may be repeated.
 #[derive(Debug)]
 pub(crate) struct Input {

@@ -1,6 +1,7 @@
 //! The site's registry as nodes see it.
 
 use super::error::RenderError;
+use super::file::RenderedFile;
 use super::pem::{read, read_certificates};
 use crate::config::Site;
 use crate::model::Target;
@@ -97,6 +98,23 @@ impl<'s> SiteRegistry<'s> {
                 self.target.registry
             )
         })
+    }
+
+    /// Its certificates and key as files in `folder`: `ca.crt`, `client.cert`, `client.key`.
+    pub(crate) fn trust(&self, folder: &str) -> Vec<RenderedFile> {
+        let file = |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
+        let mut files: Vec<RenderedFile> = self.ca.iter().map(|ca| file("ca.crt", ca)).collect();
+        if let Some((certificate, key)) = &self.client {
+            files.push(file("client.cert", certificate));
+            files.push(file("client.key", key).secret(true));
+        }
+        files
+    }
+
+    /// Whether the site names an account for it.
+    pub(crate) fn has_account(&self) -> bool {
+        let registry = self.site.and_then(|site| site.registry.as_ref());
+        registry.is_some_and(|registry| registry.credentials.is_some())
     }
 
     /// The account that the site names for `repository`, read now.

@@ -67,25 +67,49 @@ impl Platform for DropIns {
                 let why = "it is a list of services, as in containerd,kubelet".to_owned();
                 return Err(RenderError::Value { key: "services".into(), value: services.into(), why });
             }
-            files.push(drop_in(service.trim_end_matches(".service"), request)?.ok_or_else(|| {
-                RenderError::Site(
+            files.push(
+                drop_in(service.trim_end_matches(".service"), Form::of(request), request)?.ok_or_else(
+                    || {
+                        RenderError::Site(
                     "the site has no proxy, so there is nothing to tell services; add proxy.http and \
                                    proxy.https to it"
                         .into(),
                 )
-            })?);
+                    },
+                )?,
+            );
         }
         Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
     }
 }
 
-/// The drop-in of `service` in the form that `--set form` names; `None` where the site has no proxy.
+/// Who has the drop-in so: how many variables, where, with which mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Giant Swarm: six variables.
+    GiantSwarm,
+    /// TKG: three variables, the kubelet's below `/usr/lib`.
+    Tkg,
+}
+
+impl Form {
+    /// The form that `--set form` names.
+    pub(super) fn of(request: &Request<'_>) -> Form {
+        if request.settings.get(FORM.key) == Some("tkg") { Form::Tkg } else { Form::GiantSwarm }
+    }
+}
+
+/// The drop-in of `service` in this form; `None` where the site has no proxy.
 ///
 /// # Errors
 /// When the proxy's account cannot be read.
-pub(super) fn drop_in(service: &str, request: &Request<'_>) -> Result<Option<RenderedFile>, RenderError> {
+pub(super) fn drop_in(
+    service: &str,
+    form: Form,
+    request: &Request<'_>,
+) -> Result<Option<RenderedFile>, RenderError> {
     let Some(proxy) = request.proxy()? else { return Ok(None) };
-    let is_tkg = request.settings.get(FORM.key) == Some("tkg");
+    let is_tkg = form == Form::Tkg;
     let (dialect, mode) = if is_tkg { (Dialect::Dotted, 0o640) } else { (Dialect::Bare, 0o600) };
     let url = |proxy: &Option<ProxyAddress>| proxy.as_ref().map(ProxyAddress::url);
     let no_proxy = Some(request.no_proxy().list(dialect));

@@ -81,6 +81,13 @@ pub(crate) const MEMBERS: &[Member] = &[
         &["ls"],
         "how many signatures, attestations and SBOMs each image carries, by its name",
     ),
+    member("endpoints", "array", &["ls"], "the endpoints of the lock: `host`, `port`, `why`, `from`"),
+    member(
+        "endpointChanges",
+        "array",
+        &["lock", "diff"],
+        "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
+    ),
     member("archive", "object", &["export"], "the archive of images that was written"),
     member("old", "object", &["diff"], "the older side: `lock`"),
     member("new", "object", &["diff"], "the newer side: `lock`, and the `blobs` that only it has"),
@@ -100,12 +107,20 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("text", "string", &["rewrite", "render"], "the document or the diff that text mode prints"),
     member("held", "array", &["audit"], "references that the lock has"),
     member("missing", "array", &["audit", "render"], "what the lock lacks"),
-    member("undecided", "array", &["audit", "discover", "render"], "what may be a reference"),
-    member("unread", "array", &["audit", "discover"], "files that could not be read"),
+    member("undecided", "array", &["audit", "init", "discover", "render"], "what may be a reference"),
+    member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
     member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
-    member("manifest", "string", &["discover"], "the manifest that was drafted"),
-    member("helm", "string null", &["discover"], "the helm that rendered charts"),
+    member("manifest", "string", &["init", "discover"], "the manifest that was drafted"),
+    member("site", "string", &["init", "import"], "the site that was drafted"),
+    member("next", "string", &["init"], "the command to go on with"),
+    member("helm", "string null", &["init", "discover"], "the helm that rendered charts"),
     member("keys", "array", &["render"], "the keys of values that were written"),
+    member(
+        "egress",
+        "object",
+        &["egress"],
+        "the `hosts` that the lock needs, and `notes` of what is not known yet",
+    ),
     member("targets", "array", &["doctor"], "each target, and the steps to it"),
     member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
     member("stale", "array", &["render"], "files that an earlier run wrote and this one did not"),
@@ -141,11 +156,18 @@ pub(crate) const TOTALS: &[Member] = &[
 pub(crate) const HOST: &[Member] = &[
     member("host", "string", &[], "name or address"),
     member("port", "integer", &[], "port"),
+    member("scheme", "string", &[], "`https` or `http`"),
     member("for", "string", &[], "the upstream that it is the mirror of"),
     member("via", "string", &[], "the proxy, without credentials"),
     member("bytes", "integer", &[], "body bytes received and sent"),
     member("requests", "integer", &[], "requests sent"),
     member("why", "string", &[], "`registry`, `file`, `token`, `redirect`, comma-separated"),
+    member(
+        "namedBy",
+        "array",
+        &[],
+        "`host:port` of those whose answers named it: by a redirect, or as a token realm",
+    ),
 ];
 
 /// The JSON schema of the document of every command.
@@ -154,7 +176,7 @@ pub(crate) fn schema() -> Value {
     top["items"]["items"] = object(ITEM, &["kind", "name", "status"]);
     top["totals"]["properties"] = properties(TOTALS).into();
     top["totals"]["required"] = TOTALS.iter().map(|member| member.name).collect();
-    top["hosts"]["items"] = object(HOST, &["host", "port", "bytes", "requests", "why"]);
+    top["hosts"]["items"] = object(HOST, &["host", "port", "scheme", "bytes", "requests", "why"]);
     top["status"]["enum"] = json!(["done", "partial", "failed", "refused"]);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -32,6 +32,8 @@ pub struct HostUse {
     pub host: String,
     /// Port.
     pub port: u16,
+    /// `https` or `http`.
+    pub scheme: String,
     /// The origin, where the host is a mirror.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
@@ -44,6 +46,9 @@ pub struct HostUse {
     pub requests: u64,
     /// The purposes: `registry`, `file`, `token`, `redirect`, comma-separated.
     pub why: String,
+    /// `host:port` of those whose answers named it: a redirect, a token realm.
+    #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]
+    pub named_by: Vec<String>,
 }
 
 /// The side of a transfer where an error is.

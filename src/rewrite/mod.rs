@@ -22,6 +22,8 @@ mod occurrence;
 mod options;
 mod pax;
 mod reference_parts;
+#[cfg(test)]
+mod registry_tests;
 mod role;
 mod scan;
 mod scan_result;

@@ -1,6 +1,7 @@
 //! The grammar of keys that name a part of a reference: `registry`, `repository`, `tag` and `digest`, also with a
 //! shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
 
+use super::notation::pin;
 use super::yaml::{Document, Entry, Node};
 use crate::model::names_host;
 use std::collections::BTreeMap;
@@ -44,6 +45,11 @@ pub(in crate::rewrite) fn part(key: &str) -> Option<(String, Part)> {
     })
 }
 
+/// Whether a value under the key of a registry is none, but a reference with a tag or digest.
+fn is_whole(text: &str) -> bool {
+    text.contains('/') && !pin(text.trim()).is_empty()
+}
+
 /// The references in parts of a mapping that stands under `under`.
 pub(in crate::rewrite) fn groups(
     entries: &[Entry<'_>],
@@ -54,7 +60,8 @@ pub(in crate::rewrite) fn groups(
     for (at, (key, value)) in entries.iter().enumerate() {
         let Some(key) = key.scalar() else { continue };
         let Some((stem, part)) = part(&key.value) else { continue };
-        if document.text(value).is_some() {
+        let fits = |text: &str| part != Part::Registry || !is_whole(text);
+        if document.text(value).is_some_and(fits) {
             groups.entry(stem).or_default().entry(part).or_insert(at);
         }
     }
@@ -65,8 +72,16 @@ pub(in crate::rewrite) fn groups(
         let is_it = |key: &Node<'_>| key.scalar().is_some_and(|key| key.value == name);
         entries.iter().position(|(key, value)| is_it(key) && document.text(value).is_some())
     };
-    // `image` beside a `tag`, or an `imageTag`, is the repository
+    // `image` beside a `registry` or `tag`, or an `imageTag`, is the repository
     if let Some(at) = find("image") {
+        // `imageRegistry` and `tag` beside it are parts of the same
+        if let (true, Some(more)) = (groups.contains_key(""), groups.get("image").cloned())
+            && !more.contains_key(&Part::Repository)
+            && let Some(group) = groups.get_mut("")
+        {
+            more.into_iter().for_each(|(part, at)| _ = group.entry(part).or_insert(at));
+            groups.remove("image");
+        }
         let fits = |stem: &&str| groups.get(*stem).is_some_and(|g| !g.contains_key(&Part::Repository));
         if let Some(group) = ["", "image"].iter().find(|stem| fits(stem)).and_then(|s| groups.get_mut(*s)) {
             group.insert(Part::Repository, at);

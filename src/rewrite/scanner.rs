@@ -1,5 +1,6 @@
 //! The scanner: which reader a text gets, and how deep texts within texts are read.
 
+use super::role::Role;
 use super::scan_result::{ReadAs, ScanResult};
 use super::settings::Settings;
 use super::syntax::Syntax;
@@ -30,12 +31,16 @@ impl Scanner<'_> {
             return result;
         }
         let secrets = text::secrets(text);
-        ScanResult { found: text::scan(&self.settings, text, Lines::Many), read_as: ReadAs::Text, secrets }
+        ScanResult {
+            found: text::scan(&self.settings, text, Lines::Many, Role::Text),
+            read_as: ReadAs::Text,
+            secrets,
+        }
     }
 
     /// Scans the value of a scalar, nested `depth` deep: as a document where it is a `block` or looks like one, else
-    /// word by word.
-    pub(crate) fn scan_value(&self, value: &str, block: bool, depth: usize) -> ScanResult {
+    /// word by word. `role` is that of the value as a whole.
+    pub(crate) fn scan_value(&self, value: &str, block: bool, role: Role, depth: usize) -> ScanResult {
         let trimmed = value.trim();
         // `{{ call }}` is no JSON
         let flow = trimmed.starts_with(['{', '[']) && !trimmed.starts_with("{{");
@@ -46,7 +51,7 @@ impl Scanner<'_> {
         if !self.settings.may_report(value) {
             return ScanResult::nothing();
         }
-        let found = text::scan(&self.settings, value, Lines::One);
+        let found = text::scan(&self.settings, value, Lines::One, role);
         ScanResult { found, read_as: ReadAs::Text, secrets: Vec::new() }
     }
 }

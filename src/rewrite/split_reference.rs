@@ -19,8 +19,6 @@ pub(in crate::rewrite) struct SplitReference<'s> {
     pub(super) base: String,
     /// `base` with tag and digest.
     pub(in crate::rewrite) whole: String,
-    /// Whether the registry stands under `repository`, so that it is all before the name.
-    pub(super) is_prefixed: bool,
     /// Whether another mapping is merged in and may supply a missing part.
     pub(super) merged: bool,
 }
@@ -77,9 +75,7 @@ impl<'s> SplitReference<'s> {
             true => format!("@sha256:{digest}"),
             false => format!("@{digest}"),
         }));
-        let registry_key = group.get(&Part::Registry).and_then(|at| entries[*at].0.scalar());
-        let is_prefixed = registry_key.is_some_and(|key| key.value == "repository");
         let merged = merges && (registry.is_none() || whole == base);
-        Some(SplitReference { registry, repository, tag, digest, room, base, whole, is_prefixed, merged })
+        Some(SplitReference { registry, repository, tag, digest, room, base, whole, merged })
     }
 }

@@ -20,7 +20,12 @@ pub(super) fn known() -> ReferenceIndex {
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    let result = rewrite(source, Syntax::Document, &known(), Options::default());
+    run_as(source, Syntax::Document)
+}
+
+/// The same, read as `syntax`.
+pub(super) fn run_as(source: &str, syntax: Syntax) -> (String, Vec<String>) {
+    let result = rewrite(source, syntax, &known(), Options::default());
     let left = result.scan.found.into_iter().filter_map(|occurrence| match occurrence.meaning {
         Meaning::Left { why } => Some(why),
         _ => None,
@@ -29,13 +34,13 @@ fn run(source: &str) -> (String, Vec<String>) {
 }
 
 /// Checks that `source` becomes `expected` and that nothing is left, and that it ends there.
-fn becomes(source: &str, expected: &str) {
+pub(super) fn becomes(source: &str, expected: &str) {
     assert_eq!(run(source), (expected.to_owned(), vec![]));
     assert_eq!(run(expected), (expected.to_owned(), vec![]));
 }
 
 /// Checks that `source` stays, with one reason.
-fn stays(source: &str, reason: &str) {
+pub(super) fn stays(source: &str, reason: &str) {
     let (text, left) = run(source);
     assert_eq!(text, source);
     assert!(left.len() == 1 && left[0].contains(reason), "{source}: {left:?}");
@@ -102,7 +107,7 @@ fn positions() {
 #[test]
 fn the_split_form() {
     becomes("{registry: quay.io, repository: a/b, tag: v1}", "{registry: r:5, repository: p/a/b, tag: v1}");
-    becomes("{registry: quay.io/a/, repository: b, tag: v1}", "{registry: r:5/, repository: p/a/b, tag: v1}");
+    becomes("{registry: quay.io/a/, repository: b, tag: v1}", "{registry: r:5/p/a/, repository: b, tag: v1}");
     becomes(
         "{registry: '', repository: quay.io/a/b, tag: v1}",
         "{registry: '', repository: r:5/p/a/b, tag: v1}",
@@ -265,6 +270,19 @@ fn landfalls_own_documents_name_things_as_upstream_does() {
     let manifest = "apiVersion: landfall/v1\nkind: Manifest\nimages: [quay.io/a/b:v1]\n";
     becomes(manifest, manifest);
     becomes(&format!("{manifest}---\nx: quay.io/a/b:v1\n"), &format!("{manifest}---\nx: r:5/p/a/b:v1\n"));
+}
+
+#[test]
+fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+    let split = "{registry: quay.io, repository: a/b, tag: v1}";
+    let done = "{registry: r:5, repository: p/a/b, tag: v1}";
+    for around in ["a: \"x\ny\"\nb: ", "k:\n  a: 'x\n  y'\n  b: ", "k:\n- 'x\n- y'\n- "] {
+        becomes(&format!("{around}{split}\n"), &format!("{around}{done}\n"));
+    }
+    becomes("a: 'x\nquay.io/a/b:v1'\n", "a: 'x\nr:5/p/a/b:v1'\n");
+    let secret = "kind: Secret\nx: 'a\nb' # c\nimage: nginx\n";
+    let result = rewrite(secret, Syntax::Document, &known(), Options::default());
+    assert!(result.scan.secrets.contains(&(0..secret.len())), "{result:?}");
 }
 
 #[test]

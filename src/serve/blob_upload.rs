@@ -5,15 +5,17 @@ use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::route::query;
 use super::state::State;
 use super::upload_sessions::unknown;
-use super::writable::{IncomingBlob, WritableStore};
+use super::writable::{IncomingBlob, KeepError, WritableStore};
 use crate::content::BlobRead;
 use crate::model::{Algorithm, Digest};
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use futures_util::StreamExt;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
@@ -170,39 +172,55 @@ async fn receive(
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     make_room(state, store, length.unwrap_or(0)).await?;
     let mut stream = body.into_data_stream();
+    let mut under_way: Option<JoinHandle<Written>> = None;
     loop {
-        let mut pieces: Vec<Bytes> = Vec::new();
-        let mut gathered = 0;
-        let end = loop {
-            match timeout(state.limits.stall, stream.next()).await {
-                Ok(Some(Ok(piece))) => {
-                    gathered += piece.len();
-                    pieces.push(piece);
-                    // each piece has its cost, however small it is
-                    if gathered >= PIECE || pieces.len() >= MOST_PIECES {
-                        break None;
-                    }
-                }
-                Ok(None) => break Some(Ok(())),
-                Ok(Some(Err(error))) => break Some(Err(format!("the body broke off: {error}"))),
-                Err(_) => break Some(Err("the body stood still".to_owned())),
-            }
-        };
+        let (pieces, end) = gather(&mut stream, state.limits.stall).await;
+        // what came before was written meanwhile
+        if let Some(write) = under_way.take() {
+            settle(write, slot).await?;
+        }
         let mut incoming = slot.take().ok_or_else(unknown)?;
-        let work = move || {
+        let write = spawn_blocking(move || {
             let result = pieces.iter().try_for_each(|piece| incoming.write(piece));
             (incoming, result)
-        };
-        let (incoming, result) = blocking(work).await?;
-        let size = incoming.size;
-        *slot = Some(incoming);
-        result?;
+        });
         match end {
-            None => {}
-            Some(Ok(())) => return Ok(size),
-            Some(Err(message)) => return Err(ApiError::bad("BLOB_UPLOAD_INVALID", message)),
+            None => under_way = Some(write),
+            Some(end) => {
+                settle(write, slot).await?;
+                let size = slot.as_ref().ok_or_else(unknown)?.size;
+                return end.map(|()| size).map_err(|message| ApiError::bad("BLOB_UPLOAD_INVALID", message));
+            }
         }
     }
+}
+
+/// The next pieces of a body; and where it ends, how.
+async fn gather(stream: &mut BodyDataStream, stall: Duration) -> (Vec<Bytes>, Option<Result<(), String>>) {
+    let (mut pieces, mut gathered) = (Vec::new(), 0);
+    // each piece has its cost, however small it is
+    while gathered < PIECE && pieces.len() < MOST_PIECES {
+        match timeout(stall, stream.next()).await {
+            Ok(Some(Ok(piece))) => {
+                gathered += piece.len();
+                pieces.push(piece);
+            }
+            Ok(None) => return (pieces, Some(Ok(()))),
+            Ok(Some(Err(error))) => return (pieces, Some(Err(format!("the body broke off: {error}")))),
+            Err(_) => return (pieces, Some(Err("the body stood still".to_owned()))),
+        }
+    }
+    (pieces, None)
+}
+
+/// An upload after a write, and how that went.
+type Written = (IncomingBlob, Result<(), KeepError>);
+
+/// Waits until a write is done, and puts the upload back.
+async fn settle(write: JoinHandle<Written>, slot: &mut Option<IncomingBlob>) -> Result<(), ApiError> {
+    let (incoming, result) = write.await.map_err(|stopped| ApiError::internal(stopped.to_string()))?;
+    *slot = Some(incoming);
+    Ok(result?)
 }
 
 /// Makes sure that so many bytes fit, if need be by removing what nothing names.

@@ -5,8 +5,7 @@ use super::file_table::{self, FileTable};
 use super::repository::{Repository, by_host};
 use crate::content::Entry;
 use crate::item::{KINDS, LockedItem};
-use crate::model::other_hosts;
-use crate::model::{Digest, Mapping};
+use crate::model::{Digest, Mapping, canonical_host, other_hosts};
 use crate::report::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,10 +137,7 @@ impl Bundles {
         let Some(host) = ns.map(str::to_ascii_lowercase).filter(|ns| !self.own_hosts.contains(ns)) else {
             return self.repositories.get(name).into_iter().collect();
         };
-        let host = match host.as_str() {
-            "index.docker.io" | "registry-1.docker.io" => "docker.io",
-            host => host,
-        };
+        let host = canonical_host(&host);
         let of = |host: &str| self.repositories.get(&by_host(host, name));
         of(host).into_iter().chain(other_hosts(host).filter_map(of)).collect()
     }

@@ -24,7 +24,6 @@ mod metrics_page;
 mod observe;
 mod options;
 mod page;
-mod pieces;
 mod pull;
 mod range;
 mod referrers;

@@ -223,9 +223,7 @@ impl Disk {
     }
 
     fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
-        let guard = self.0.dir.join(".landfall/lock");
-        let guard_file = File::create(&guard).map_err(io("open", &guard))?;
-        guard_file.lock().map_err(io("lock", &guard))?;
+        let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
         let old = std::fs::read(&path).map_err(io("read", &path))?;
         let mut index = LayoutIndex::parse(&old)
@@ -238,15 +236,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a file of landfall's own in the store, whole or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
-        self.replace(&self.0.dir.join(name), content)
-    }
-
-    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
+    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
         file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;

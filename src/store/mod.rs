@@ -5,6 +5,7 @@ mod disk;
 mod error;
 mod gc;
 mod layout;
+mod own_files;
 mod partial;
 mod ranges;
 mod records;

@@ -71,7 +71,10 @@ pub(super) fn is_page(url: &str) -> bool {
 }
 
 /// The answer if it is a good one; else an error.
-pub(super) fn answered(response: Response) -> Result<Response, Error> {
+///
+/// # Errors
+/// The status, by its class.
+pub(crate) fn answered(response: Response) -> Result<Response, Error> {
     let kind = match response.status.as_u16() {
         200 | 206 => return Ok(response),
         404 | 410 => ErrorKind::NotFound,

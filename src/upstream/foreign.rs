@@ -27,7 +27,7 @@ pub(super) async fn open(
     for manifest in manifests {
         let Ok(manifest) = session.manifest_of(repository, manifest).await else { continue };
         for url in urls(&manifest.bytes, digest) {
-            match open_url(sessions, &url, offset, part.descriptor.size).await {
+            match open_url(sessions, session, &url, offset, part.descriptor.size).await {
                 Err(error) => first = first.or(Some(error)),
                 opened => return opened,
             }
@@ -52,6 +52,7 @@ fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
 
 async fn open_url(
     sessions: &Sessions,
+    session: &Session,
     url: &str,
     offset: u64,
     size: u64,
@@ -60,6 +61,7 @@ async fn open_url(
     let send = |range: Option<String>| {
         let mut request = Request::new(Method::GET, target.clone(), Purpose::File);
         request.origin.clone_from(&origin);
+        request.named_by = Some(session.address());
         let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
         async move { sessions.transport().send(&request).await }
     };

@@ -4,5 +4,7 @@ mod file;
 mod foreign;
 mod source;
 
+#[cfg(feature = "cli")]
+pub(crate) use file::answered;
 pub(crate) use file::{expect_file, get, head};
 pub(crate) use source::{UploadFeed, Upstreams};

@@ -518,6 +518,7 @@ fn discover_drafts_a_manifest_with_helm_and_without() {
 apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: mine}
+# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried
 
 images:
   - quay.io/x/a:1  # t/d.yaml:2

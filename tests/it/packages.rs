@@ -95,7 +95,10 @@ fn what_the_packages_hold_is_there() {
     for (source, _) in &deb {
         let there = match source.split_once('*') {
             _ if source.starts_with("target/") => true, // made by scripts/dist, which stops where one is missing
-            Some((folder, end)) => files(&root().join(folder)).iter().any(|name| name.ends_with(end)),
+            Some((folder, rest)) => {
+                let end = rest.rsplit('*').next().unwrap();
+                files(&root().join(folder)).iter().any(|name| name.ends_with(end))
+            }
             None => root().join(source).is_file(),
         };
         assert!(there, "{source}");
@@ -108,6 +111,17 @@ fn what_the_packages_hold_is_there() {
     let installed: BTreeSet<&str> = deb.iter().map(|(_, dest)| dest.as_str()).collect();
     for config in metadata["deb"]["conf-files"].as_array().unwrap() {
         assert!(installed.contains(config.as_str().unwrap().trim_start_matches('/')), "{config}");
+    }
+}
+
+#[test]
+fn the_page_about_installing_names_the_files_of_this_version() {
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    for (before, after) in
+        [("landfall-", "-linux-amd64"), ("landfall_", "-1_amd64.deb"), ("landfall:", " verify")]
+    {
+        let name = format!("{before}{}{after}", env!("CARGO_PKG_VERSION"));
+        assert!(page.contains(&name), "{name}");
     }
 }
 

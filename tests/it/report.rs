@@ -81,7 +81,9 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "rewrite app.yaml --bundle b --to DOWN --diff");
     reported(4, "audit app.yaml --bundle b");
     reported(0, "discover app.yaml");
+    reported(0, "init app.yaml -o begun");
     reported(0, "doctor --plain-http UP http://UP/");
+    reported(0, "egress --lock l");
     reported(0, "gc --lock l");
     reported(0, "schema site");
     reported(2, "pull --lock nowhere");

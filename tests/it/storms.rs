@@ -162,7 +162,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     rig.down.content(|content| *content = Content::default());
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());
-    let keeps = number % 2 == 0;
+    let keeps = number.is_multiple_of(2);
     let mirror = |rig: &Rig| if keeps { rig.mirror_keeping(&store) } else { rig.mirror() };
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: mirror: {error}"));
     check("mirror", &mirrored.items);

@@ -19,6 +19,7 @@ pub(crate) mod frame;
 pub(crate) mod frame_table;
 pub(crate) mod hash;
 pub(crate) mod header;
+pub(crate) mod loss;
 pub(crate) mod names;
 pub(crate) mod signatures;
 pub(crate) mod stored;

@@ -12,8 +12,8 @@ pub(crate) const CHUNK: usize = 1 << 20;
 pub(crate) const BLOCK: usize = 128 << 10;
 /// Length of a raw block's header.
 pub(crate) const BLOCK_HEAD: usize = 3;
-/// Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
-const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
+/// How every frame begins. Magic number; descriptor 0x84 (content size in 4 bytes, checksum); window 2^20 (§3.1.1.1).
+pub(crate) const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
 /// Length of the frame header: the prefix and the content size.
 pub(crate) const HEAD: usize = PREFIX.len() + 4;
 /// Length of the checksum at the end of a frame.

@@ -1,42 +1,77 @@
 //! Which volumes are bad: found by the checksums beside them, where the bundle itself cannot tell.
 
-use super::checksums::{self, hash_file};
+use super::bundle::Bundle;
+use super::checksums::hash_file;
+use super::mend::Bad;
 use super::volume_set::VolumeSet;
+use super::without_volume::{open_rest, open_without};
 use crate::bundle::error::Error;
-use crate::bundle::format::files::{checksums_path, file_name, number_of};
+use crate::bundle::format::files::{checksums_path, file_name};
+use crate::bundle::format::loss::Loss;
 use crate::report::Progress;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-/// Compares the volumes that `path` means with the checksums beside them, after opening or reading them has failed with
-/// `error`. Returns an error that names all volumes that are missing, cut short, damaged or of another bundle; or
-/// `error` itself where that says no more, or there are no checksums.
-pub(crate) fn name_bad_volumes(error: Error, path: &Path, progress: &dyn Progress) -> Error {
-    let (Error::Damaged { .. } | Error::Missing { .. }) = error else { return error };
-    let Ok(Some(volumes)) = VolumeSet::of(path) else { return error };
-    let sums = checksums::read(&volumes.base);
-    let missing = volumes.missing();
-    progress.begin("verify", sums.len() as u64, 0);
-    let mut bad = Vec::new();
-    for (path, sum) in sums.iter().filter(|(path, _)| number_of(&volumes.base, path).is_some()) {
-        let volume = file_name(path);
-        if missing.contains(&volume) {
-            continue;
+/// Why a bundle cannot be opened.
+pub(crate) struct Unopened {
+    pub(crate) error: Error,
+    /// What is left where one volume is bad. It says that it lacks the items which need that.
+    pub(crate) rest: Option<Bundle>,
+}
+
+/// Compares the volumes at `places` with the checksums beside them, after opening them has failed with `error`. Returns an
+/// error that names all volumes that are missing, cut short, damaged or of another bundle, and what that means; or
+/// `error` itself where that says no more.
+pub(crate) fn name_bad_volumes(error: Error, places: &[PathBuf], progress: &dyn Progress) -> Unopened {
+    let as_it_is = |error| Unopened { error, rest: None };
+    let (Error::Damaged { .. } | Error::Missing { .. }) = error else { return as_it_is(error) };
+    let Ok(Some(set)) = VolumeSet::of(places) else { return as_it_is(error) };
+    let damaged = damaged(&set, progress);
+    let missing = set.missing();
+    let numbers: BTreeSet<usize> = damaged.keys().copied().chain(missing.iter().copied()).collect();
+    let Some(first) = numbers.first() else { return as_it_is(error) };
+    let rest = if numbers.len() == 1 { open_rest(places, *first) } else { None };
+    let (has_index, has_lock) = match &rest {
+        Some(_) => (true, true),
+        None => {
+            let cannot = |why: &str| Error::Volume { volume: set.name(*first), why: why.into() };
+            (numbers.len() == 1 && open_without(places, *first, &cannot).is_ok(), false)
         }
-        match hash_file(path) {
-            Ok(found) if found == *sum => {}
-            Ok(_) => bad.push(format!(
-                "{volume}: it does not have the SHA-256 that {} gives it",
-                file_name(&checksums_path(&volumes.base))
-            )),
-            Err(source) => bad.push(format!("{volume}: cannot be read: {source}")),
+    };
+    let mend = Bad { set: &set, places, numbers: &numbers, has_index, has_lock }.mend();
+    let (rest, items) = rest.unzip();
+    let (path, loss) = (set.base.clone(), Some(Loss { items, has_rest: rest.is_some(), mend }));
+    let error = match damaged.is_empty() {
+        true => {
+            let volumes = missing.into_iter().map(|number| set.name(number)).collect();
+            Error::Missing { path, volumes, loss }
         }
-        progress.item(&volume);
+        false => {
+            let bad = numbers.iter().map(|number| {
+                let why = damaged.get(number).map_or("it is missing", String::as_str);
+                format!("{}: {why}", set.name(*number))
+            });
+            Error::Volumes { path, bad: bad.collect(), loss }
+        }
+    };
+    Unopened { error, rest }
+}
+
+/// The volumes that are there and do not have their checksums: what is wrong, by number.
+fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> {
+    progress.begin("verify", set.sums.len() as u64, 0);
+    let sums = file_name(&checksums_path(&set.base));
+    let mut damaged = BTreeMap::new();
+    for (number, path) in set.found() {
+        let Some(sum) = set.sums.get(number) else { continue };
+        let why = match hash_file(path) {
+            Ok(found) if found == *sum => None,
+            Ok(_) => Some(format!("it does not have the SHA-256 that {sums} gives it")),
+            Err(source) => Some(format!("cannot be read: {source}")),
+        };
+        damaged.extend(why.map(|why| (*number, why)));
+        progress.item(&set.name(*number));
     }
     progress.end();
-    if bad.is_empty() {
-        return error;
-    }
-    bad.extend(missing.iter().map(|volume| format!("{volume}: it is missing")));
-    bad.sort();
-    Error::Volumes { path: volumes.base, bad }
+    damaged
 }

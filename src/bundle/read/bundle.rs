@@ -41,12 +41,12 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::names::{CONTENTS, ItemName};
 use crate::bundle::plan::base::Base;
-use crate::content::{BlobRead, ContentError, Entry, Look};
+use crate::content::{BlobRead, ContentError, Entry, Look, digest_of};
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An opened bundle. Clones share the file; any number of threads may read.
@@ -62,7 +62,17 @@ impl Bundle {
     /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts, its length is wrong,
     /// or it needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
-        let volumes = VolumeReader::open(path)?;
+        Bundle::open_at(&[path.into()])
+    }
+
+    /// As [`Bundle::open`], for a bundle of which the volumes may lie in several folders: any volume, or the folder, of
+    /// each of these. It takes the name of the first.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`].
+    pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
+        let volumes = VolumeReader::open(places)?;
+        let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a volume that is cut short looks like damage in those after it
             let hint = match volumes.volume(0) {
@@ -72,11 +82,11 @@ impl Bundle {
                 None => "",
             };
             let damage = Damage { why: format!("{}{hint}", damage.why), ..volumes.place(damage) };
-            Error::Damaged { path: path.into(), damage: vec![damage] }
+            Error::Damaged { path: path.into(), damage: vec![damage], loss: None }
         };
         let footer = read_footer(&volumes).map_err(damaged)?;
         let index = Index::read(path, &volumes, footer, damaged)?;
-        Ok(Bundle(Arc::new(OpenBundle::new(path, volumes, index))))
+        Ok(Bundle(Arc::new(OpenBundle::new(places, volumes, index))))
     }
 
     /// Where it was opened.
@@ -101,7 +111,7 @@ impl Bundle {
 
     /// Items of the lock that are not inside. Empty when the bundle is complete.
     pub fn partial(&self) -> &[ItemName] {
-        &self.contents().partial
+        &self.0.partial
     }
 
     /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no delta.
@@ -112,6 +122,11 @@ impl Bundle {
     /// Blobs that its items need and that a delta leaves out. Empty where the bundle is no delta.
     pub fn omitted(&self) -> &[Descriptor] {
         &self.contents().omitted
+    }
+
+    /// Whether it is split into volumes.
+    pub fn is_split(&self) -> bool {
+        self.0.volumes.volume_number(0).is_some()
     }
 
     /// Size in bytes, of all volumes together.
@@ -171,7 +186,8 @@ impl Bundle {
     pub fn lock(&self) -> Result<Lock, Error> {
         let OpenBundle { index: Index { contents, footer, .. }, path, volumes, .. } = &*self.0;
         let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
-        let error = |damage| Error::Damaged { path: path.clone(), damage: vec![volumes.place(damage)] };
+        let error =
+            |damage| Error::Damaged { path: path.clone(), damage: vec![volumes.place(damage)], loss: None };
         let place = contents.lock_place().ok_or_else(|| error(none()))?;
         let entry = &contents.entries[place];
         let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
@@ -236,5 +252,15 @@ impl BlobRead for Bundle {
             Form::Stored => Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset)),
             Form::Compressed => Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset)),
         })
+    }
+
+    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+        match self.0.place(digest).filter(|place| self.0.entry(*place).form == Form::Stored) {
+            Some(place) => StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound(),
+            None => {
+                let mut reader = self.open_known(digest, 0).map_err(io::Error::other)?;
+                Ok(digest_of(&mut reader, digest.algorithm())? == *digest)
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::bundle::format::files::{checksums_path, number_of};
 use crate::content::folder_of;
 use crate::model::{Algorithm, Hasher, Limits};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,6 +35,11 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
         }
     }
     found
+}
+
+/// The checksums of the volumes of `base` that stand beside it: hex by number.
+pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
+    read(base).into_iter().filter_map(|(path, sum)| Some((number_of(base, &path)?, sum))).collect()
 }
 
 /// The SHA-256 of a file, in hex.

@@ -2,24 +2,29 @@
 
 use super::frame_rows::FrameRows;
 use super::index::Index;
-use super::recent_checks::RecentChecks;
 use super::volume_reader::VolumeReader;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::{EntryFrame, TarEntry};
+use crate::bundle::format::names::ItemName;
 use crate::bundle::format::stored::ReadAt;
+use crate::content::RecentChecks;
 use crate::model::Digest;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An opened bundle, as all its readers share it.
 #[derive(Debug)]
 pub(crate) struct OpenBundle {
     pub path: PathBuf,
+    /// What the user named: the path, and more places of its volumes.
+    pub places: Vec<PathBuf>,
     pub volumes: VolumeReader,
     pub index: Index,
     pub rows: FrameRows,
-    /// Of frames that were checked before.
-    pub(super) checks: RecentChecks,
+    /// Of frames that were checked before, by the places of their entries.
+    pub(super) checks: RecentChecks<usize>,
+    /// Items that the bundle says of itself that it lacks, and those that were in a volume which is lost.
+    pub partial: Vec<ItemName>,
     /// The places of all blobs, by digest.
     blobs: Vec<usize>,
 }
@@ -28,13 +33,15 @@ pub(crate) struct OpenBundle {
 pub(crate) type FrameContent = fn(&TarEntry, &EntryFrame, &[u8]) -> Result<Vec<u8>, String>;
 
 impl OpenBundle {
-    /// The bundle at `path` with this index.
-    pub(crate) fn new(path: &Path, volumes: VolumeReader, index: Index) -> OpenBundle {
+    /// The bundle at `places` with this index.
+    pub(crate) fn new(places: &[PathBuf], volumes: VolumeReader, index: Index) -> OpenBundle {
         let entries = &index.contents.entries;
         let mut blobs: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].is_blob()).collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let rows = FrameRows::new(index.contents.frames.clone());
-        OpenBundle { path: path.into(), volumes, index, rows, checks: RecentChecks::new(), blobs }
+        let partial = index.contents.partial.clone();
+        let (path, places) = (places.first().cloned().unwrap_or_default(), places.to_vec());
+        OpenBundle { path, places, volumes, index, rows, checks: RecentChecks::new(), partial, blobs }
     }
 
     /// The entry at this place.

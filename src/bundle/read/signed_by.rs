@@ -40,8 +40,11 @@ impl Bundle {
         if self.signatures().is_empty() {
             return Err(Error::NotSigned { path: path() });
         }
-        let index = read_index(&self.0.volumes, &self.0.index.footer)
-            .map_err(|damage| Error::Damaged { path: path(), damage: vec![self.0.volumes.place(damage)] })?;
+        let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| Error::Damaged {
+            path: path(),
+            damage: vec![self.0.volumes.place(damage)],
+            loss: None,
+        })?;
         let (mut signers, mut refused): (Vec<SignedBy>, Vec<sign::Error>) = (Vec::new(), Vec::new());
         for text in self.signatures() {
             match check(text, &index, allowed, now) {

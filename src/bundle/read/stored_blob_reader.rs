@@ -5,6 +5,7 @@
 use super::open_bundle::OpenBundle;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
+use crate::model::Hasher;
 use std::io::{self, Read};
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
@@ -28,19 +29,28 @@ impl StoredBlobReader {
 
     /// Compares the checksum of the frame that has the byte that is read next.
     fn check(&mut self) -> io::Result<()> {
-        let StoredReader { source: bundle, start, at, size } = &self.content;
-        let (number, chunk) = (at / CHUNK as u64, CHUNK as u64);
-        let (from, to) = (number * chunk, size.min(&((number + 1) * chunk)).to_owned());
-        if bundle.checks.has(self.place, number as usize) {
-            self.checked = to;
-            return Ok(());
+        let number = self.content.at / CHUNK as u64;
+        if !self.content.source.checks.has(&self.place, number as usize) {
+            self.each_of_frame(number, |_| {})?;
         }
+        self.checked = self.content.size.min((number + 1) * CHUNK as u64);
+        Ok(())
+    }
+
+    /// Reads a frame once: hands its content to `each`, and compares its checksum.
+    fn each_of_frame(&self, number: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let StoredReader { source: bundle, start, size, .. } = &self.content;
+        let chunk = CHUNK as u64;
+        let (from, to) = (number * chunk, *size.min(&((number + 1) * chunk)));
         let mut blocks = StoredReader { source: bundle.clone(), start: *start, at: from, size: to };
         let (mut hasher, mut block) = (Xxh64::new(0), vec![0; BLOCK / 2]);
         loop {
             match blocks.read(&mut block)? {
                 0 => break,
-                count => hasher.update(&block[..count]),
+                count => {
+                    hasher.update(&block[..count]);
+                    each(&block[..count]);
+                }
             }
         }
         let frame = start + number * stored_len(chunk);
@@ -51,8 +61,17 @@ impl StoredBlobReader {
             return Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string()));
         }
         bundle.checks.add(self.place, number as usize);
-        self.checked = to;
         Ok(())
+    }
+
+    /// Whether the blob has its digest.
+    pub(super) fn is_sound(&self) -> io::Result<bool> {
+        let digest = &self.content.source.entry(self.place).digest;
+        let mut hasher = Hasher::new(digest.algorithm());
+        for number in 0..self.content.size.div_ceil(CHUNK as u64) {
+            self.each_of_frame(number, |piece| hasher.update(piece))?;
+        }
+        Ok(hasher.finish() == *digest)
     }
 }
 

@@ -3,9 +3,14 @@
 use super::against_lock::against_lock;
 use super::bundle::Bundle;
 use super::index::Index;
+use super::lost_items::lost_items;
+use super::mend::{Bad, COPY};
+use super::open_bundle::OpenBundle;
+use super::volume_set::VolumeSet;
 use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::TarEntry;
+use crate::bundle::format::loss::Loss;
 use crate::bundle::format::names::{CONTENTS, FRAMES, ItemName};
 use crate::bundle::format::{frame, header};
 use crate::bundle::pipeline;
@@ -44,6 +49,7 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
             damage.push(found);
         }
     }
+    let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() {
         damage = against_lock(bundle)?;
     }
@@ -56,13 +62,31 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
             damage.volume.as_ref().is_some_and(|volume| volumes.insert(volume.clone())) || count <= MAX_LISTED
         });
         let damage = damage.collect();
-        return Err(Error::Damaged { path: bundle.0.path.clone(), damage });
+        return Err(Error::Damaged { path: bundle.0.path.clone(), damage, loss });
     }
     Ok(Verified {
         digest: bundle.digest().clone(),
         fingerprint: bundle.fingerprint().clone(),
         partial: bundle.partial().to_vec(),
     })
+}
+
+/// What the damage means.
+fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
+    let OpenBundle { volumes, index, places, .. } = &*bundle.0;
+    let names: BTreeSet<&str> = damage.iter().map(|damage| &*damage.entry).collect();
+    let items = lost_items(bundle, |entry| names.contains(&*entry.name));
+    let numbers: BTreeSet<usize> =
+        damage.iter().filter_map(|damage| volumes.volume_number(damage.offset)).collect();
+    let mend = match VolumeSet::of(places) {
+        Ok(Some(set)) if !numbers.is_empty() => {
+            let has_index = volumes.volume_number(index.footer.offset) > numbers.last().copied();
+            let has_lock = items.is_some();
+            Bad { set: &set, places, numbers: &numbers, has_index, has_lock }.mend()
+        }
+        _ => COPY.into(),
+    };
+    Loss { has_rest: items.is_some(), items, mend }
 }
 
 /// One frame under check: the place of its entry, its number there, its offset, and its content.

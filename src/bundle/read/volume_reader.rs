@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most volumes that are open at a time: a bundle may have more than a process may open files.
@@ -36,22 +36,20 @@ struct Part {
 }
 
 impl VolumeReader {
-    /// Opens the bundle that `path` means: a file, the name that volumes share, or any one volume.
+    /// Opens the bundle at `places`: a file; or as [`VolumeSet::of`] has them.
     ///
     /// # Errors
     /// When a file cannot be read, or volumes are missing; all of them are named.
-    pub(crate) fn open(path: &Path) -> Result<VolumeReader, Error> {
-        let cannot = |source| Error::Open { path: path.into(), source };
-        match VolumeSet::of(path).map_err(cannot)? {
-            None => VolumeReader::over(vec![path.into()], false),
-            Some(volumes) => {
-                let missing = volumes.missing();
-                if !missing.is_empty() {
-                    return Err(Error::Missing { path: volumes.base, volumes: missing });
-                }
-                VolumeReader::over(volumes.paths().collect(), true)
-            }
+    pub(crate) fn open(places: &[PathBuf]) -> Result<VolumeReader, Error> {
+        let path = || places.first().cloned().unwrap_or_default();
+        let set = VolumeSet::of(places).map_err(|source| Error::Open { path: path(), source })?;
+        let Some(set) = set else { return VolumeReader::over(vec![path()], false) };
+        let missing = set.missing();
+        if !missing.is_empty() {
+            let volumes = missing.into_iter().map(|number| set.name(number)).collect();
+            return Err(Error::Missing { path: path(), volumes, loss: None });
         }
+        VolumeReader::over(set.found().values().cloned().collect(), true)
     }
 
     /// Reads these files as one, in this order.
@@ -119,6 +117,11 @@ impl VolumeReader {
     pub(crate) fn volume(&self, at: u64) -> Option<String> {
         let part = self.parts.get(self.part_at(at)).filter(|_| self.are_volumes)?;
         Some(file_name(&part.path))
+    }
+
+    /// The number of the volume that has the byte at `at`; `None` where the bundle is one file.
+    pub(crate) fn volume_number(&self, at: u64) -> Option<usize> {
+        self.are_volumes.then(|| self.part_at(at) + 1)
     }
 
     /// Where each volume but the last one ends, and the name of the one after it.
@@ -201,7 +204,7 @@ mod tests {
         for (path, piece) in paths.iter().zip(bytes.chunks(10).chain([&[][..]])) {
             std::fs::write(path, piece).unwrap();
         }
-        let medium = VolumeReader::open(&base).unwrap();
+        let medium = VolumeReader::open(std::slice::from_ref(&base)).unwrap();
         assert_eq!(medium.length(), 200);
         for (at, length) in [(0, 200), (0, 0), (9, 2), (10, 10), (195, 5), (55, 100), (3, 1)] {
             assert_eq!(medium.bytes_at(at, length).unwrap(), bytes[at as usize..][..length]);

@@ -31,7 +31,7 @@ use std::path::Path;
 /// When it is no bundle, cannot be signed or written, or another process writes it.
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
     let failed = |source| Error::Write { path: path.into(), source };
-    let volumes = VolumeReader::open(path)?;
+    let volumes = VolumeReader::open(&[path.into()])?;
     let (last, start) = volumes.last();
     let file = File::options().write(true).open(&last).map_err(failed)?;
     match file.try_lock() {
@@ -49,7 +49,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, Error> {
         (opened, _) => opened?,
     };
     remove_file(&redo).map_err(failed)?;
-    let damaged = |damage| Error::Damaged { path: path.into(), damage: vec![damage] };
+    let damaged = |damage| Error::Damaged { path: path.into(), damage: vec![damage], loss: None };
     let (footer, texts) = (&bundle.0.index.footer, bundle.signatures());
     let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;
     let is_own = |text: &String| {

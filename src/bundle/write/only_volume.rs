@@ -8,12 +8,11 @@ use super::pack::write_all;
 use super::partial_file::room;
 use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
-use crate::bundle::format::files::{
-    base_of, checksums_path, file_name, number_of, partial_path, volume_path,
-};
+use crate::bundle::format::files::{base_of, checksums_path, file_name, partial_path, volume_path};
 use crate::bundle::plan::pack_plan::PackPlan;
 use crate::bundle::read::bundle::Bundle;
-use crate::bundle::read::checksums::{hash_file, read as listed};
+use crate::bundle::read::checksums::hash_file;
+use crate::bundle::read::volume_set::VolumeSet;
 use crate::bundle::read::without_volume::open_without;
 use crate::content::{BlobRead, ContentError, folder_of, refuse_special, sync_folder};
 use crate::lockfile::{Lock, LockError};
@@ -24,7 +23,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Packs volume `number` of the split bundle `like` again and puts it beside the others, or beside `out`. Content comes
+/// Packs volume `number` of the split bundle at the places `like` again and puts it beside the first, or beside `out`. Content comes
 /// from `blobs`, and from the other volumes where `blobs` lacks it; the lock from the other volumes, else from `lock`.
 /// Returns the volume's path and size.
 ///
@@ -32,17 +31,19 @@ use std::path::{Path, PathBuf};
 /// When other volumes are missing or damaged, the contents index was in the volume, content is missing,
 /// or the new volume would not be what it was.
 pub(crate) fn write_volume(
-    like: &Path,
+    like: &[PathBuf],
     number: usize,
     out: Option<&Path>,
     lock: impl FnOnce() -> Result<Lock, LockError>,
     blobs: &dyn BlobRead,
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), Error> {
-    let base = base_of(like);
+    let base = base_of(like.first().map_or(Path::new(""), PathBuf::as_path));
+    let set = VolumeSet::of(like).map_err(|source| Error::Open { path: base.clone(), source })?;
+    let base = set.as_ref().map_or(base, |set| set.base.clone());
     let lost = file_name(&volume_path(&base, number));
     let cannot = |why: &str| Error::Volume { volume: lost.clone(), why: why.into() };
-    let (bundle, part) = open_without(&base, number, &cannot)?;
+    let (bundle, part) = open_without(like, number, &cannot)?;
     let packed = bundle.contents();
     let lock = match bundle.lock() {
         Ok(lock) => lock,
@@ -84,9 +85,8 @@ pub(crate) fn write_volume(
             return Err(cannot(why));
         }
         writer.sync().map_err(failed)?;
-        let expected = listed(&base).into_iter().find(|(of, _)| number_of(&base, of) == Some(number));
-        if let Some((_, expected)) = expected
-            && hash_file(&partial).map_err(failed)? != expected
+        if let Some(expected) = set.as_ref().and_then(|set| set.sums.get(&number))
+            && hash_file(&partial).map_err(failed)? != *expected
         {
             let sums = file_name(&checksums_path(&base));
             return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
@@ -100,7 +100,7 @@ pub(crate) fn write_volume(
     }
     written?;
     if out.is_none() {
-        Bundle::open(&volume_path(&base, 1))?;
+        Bundle::open_at(like)?;
     }
     Ok((path, size))
 }

@@ -36,12 +36,20 @@ pub struct PackedBundle {
     pub files: Vec<PathBuf>,
     /// The files beside it: programs, then the checksums.
     pub beside: Vec<PathBuf>,
+    /// Volumes of an older bundle of its name that were removed, and that none of its own replaces.
+    pub removed: Vec<PathBuf>,
 }
 
 impl PackedBundle {
     /// A bundle in one file, with nothing beside it.
     pub(crate) fn one_file(digest: &Digest, bytes: u64, out: &Path) -> PackedBundle {
-        PackedBundle { digest: digest.clone(), bytes, files: vec![out.into()], beside: Vec::new() }
+        PackedBundle {
+            digest: digest.clone(),
+            bytes,
+            files: vec![out.into()],
+            beside: Vec::new(),
+            removed: Vec::new(),
+        }
     }
 }
 
@@ -95,8 +103,8 @@ pub fn write_packaged(
                 written.sync()?;
                 publish(&partial, out, &written.sums(), &tools, packaging.signer.as_deref())
             };
-            let (files, beside) = publish().map_err(failed)?;
-            Ok(PackedBundle { digest, bytes, files, beside })
+            let (files, beside, removed) = publish().map_err(failed)?;
+            Ok(PackedBundle { digest, bytes, files, beside, removed })
         })
     });
     if result.is_err() {
@@ -126,7 +134,13 @@ pub fn write_to(
     progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
     let digest = write_all(plan, blobs, index, path, &mut out, signer, progress);
     progress.end();
-    Ok(PackedBundle { digest: digest?, bytes: out.end, files: Vec::new(), beside: Vec::new() })
+    Ok(PackedBundle {
+        digest: digest?,
+        bytes: out.end,
+        files: Vec::new(),
+        beside: Vec::new(),
+        removed: Vec::new(),
+    })
 }
 
 /// Writes all of the bundle of `plan` to `out`, which is at `path`. Returns the bundle digest.

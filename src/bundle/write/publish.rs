@@ -2,7 +2,7 @@
 
 use super::checksums;
 use super::packaging::Tool;
-use super::remove::{remove_other_form, remove_volumes};
+use super::remove::{older_volumes, remove_file, remove_other_form};
 use crate::bundle::format::files::{checksums_path, signature_path, volume_path};
 use crate::bundle::format::names::SUMS_NAMESPACE;
 use crate::bundle::read::checksums::{hash_file, read as listed};
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Gives everything its name: what was written as `partial`, in volumes with these checksums or in one file, and
-/// the programs. Returns the files of the bundle, and those beside it.
+/// the programs. Returns the files of the bundle, those beside it, and volumes of an older one that none replaces.
 ///
 /// Volumes of an older bundle go first, and an older bundle in the other form; then the new ones come, and the first
 /// volume last. So whenever a first volume stands there, all the others are those of the same bundle.
@@ -23,7 +23,7 @@ pub(crate) fn publish(
     volume_sums: &[String],
     tools: &[Tool],
     signer: Option<&Signer>,
-) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || sync_folder(folder_of(out));
     let is_split = !volume_sums.is_empty();
     let files: Vec<(PathBuf, String)> = if is_split {
@@ -39,6 +39,7 @@ pub(crate) fn publish(
     let signing = sums.as_ref().zip(signer).map(|(text, signer)| signer.sign(SUMS_NAMESPACE, text));
     // while nothing has its name yet
     let signature = signing.transpose().map_err(io::Error::other)?;
+    let older = if is_split { older_volumes(out, files.len())? } else { Vec::new() };
     // those of an older bundle would call this one damaged
     if remove_other_form(out, is_split)?
         || has_sums
@@ -47,7 +48,8 @@ pub(crate) fn publish(
         checksums::remove(out)?;
     }
     if is_split {
-        remove_volumes(out)?;
+        // the first one first: without it the others are no bundle
+        older.iter().try_for_each(|path| remove_file(path))?;
         sync()?;
         for number in (2..=files.len()).rev() {
             fs::rename(volume_path(partial, number), volume_path(out, number))?;
@@ -72,6 +74,9 @@ pub(crate) fn publish(
         fs::remove_file(partial)?;
     }
     sync()?;
-    let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    Ok((paths(files), paths(beside)))
+    let paths =
+        |files: Vec<(PathBuf, String)>| -> Vec<PathBuf> { files.into_iter().map(|(path, _)| path).collect() };
+    let files = paths(files);
+    let removed = older.into_iter().filter(|path| !files.contains(path)).collect();
+    Ok((files, paths(beside), removed))
 }

@@ -2,10 +2,11 @@
 
 use crate::bundle::format::files::volume_path;
 use crate::bundle::read::bundle::Bundle;
-use crate::bundle::read::volume_set::numbers;
+use crate::bundle::read::checksums;
+use crate::bundle::read::volume_set::{begins_volume, numbers};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Removes a file if it is there.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
@@ -15,6 +16,17 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The volumes of `out` that may go when `count` new ones come: those in their way, those that the checksums beside them
+/// list, and others that begin as volumes do. Files of somebody that end in such a number by chance are not among them.
+pub(crate) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>> {
+    let listed = checksums::of_volumes(out);
+    let numbers = numbers(out)?.into_iter();
+    let older = numbers.filter(|number| {
+        *number <= count || listed.contains_key(number) || begins_volume(&volume_path(out, *number))
+    });
+    Ok(older.map(|number| volume_path(out, number)).collect())
+}
+
 /// Removes the older bundle that has the name `out` in the other form: volumes where a file comes, a file where volumes
 /// come. It would be read in place of the new one, or beside it. Files that are no bundle stay. Says whether there was one.
 pub(crate) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> {
@@ -22,11 +34,14 @@ pub(crate) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> 
     if !other.is_file() || Bundle::open(&other).is_err() {
         return Ok(false);
     }
-    if is_split { remove_file(out) } else { remove_volumes(out) }?;
+    match is_split {
+        true => remove_file(out)?,
+        false => older_volumes(out, 0)?.iter().try_for_each(|path| remove_file(path))?,
+    }
     Ok(true)
 }
 
-/// Removes all volumes of `base`, the first one first: without it the others are no bundle.
+/// Removes all unfinished volumes `base`, the first one first.
 pub(crate) fn remove_volumes(base: &Path) -> io::Result<()> {
     numbers(base)?.into_iter().try_for_each(|number| remove_file(&volume_path(base, number)))
 }

@@ -28,8 +28,9 @@ impl Given {
         let cannot = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("cannot read {}: {error}", path.display()))
         };
-        if is_split(path) {
-            return Ok(Given::Bundle(input_file::bundle(path)?));
+        let alone = [path.to_path_buf()];
+        if is_split(&alone) {
+            return Ok(Given::Bundle(input_file::bundle(&alone)?));
         }
         let mut first = Vec::new();
         File::open(path)
@@ -38,7 +39,7 @@ impl Given {
         // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
         let is_zstd = first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
         if first.is_empty() || is_zstd || !first.is_ascii() {
-            return Ok(Given::Bundle(input_file::bundle(path)?));
+            return Ok(Given::Bundle(input_file::bundle(&alone)?));
         }
         if first.trim_ascii_start().first() != Some(&b'{') {
             return Ok(Given::Lock(input_file::lock(path)?));

@@ -108,8 +108,16 @@ impl Context {
     /// # Errors
     /// A setting, an auth file, a certificate or a proxy that cannot be used (exit 2).
     pub(crate) fn client(&self) -> Result<Client, Failure> {
+        self.client_with(self.limits)
+    }
+
+    /// As [`Context::client`], with other bounds.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn client_with(&self, limits: Limits) -> Result<Client, Failure> {
         let builder = ClientBuilder::default().site(self.site.clone()).plain_http(&self.global.plain_http);
-        let client = builder.limits(self.limits).progress(self.progress.clone()).build();
+        let client = builder.limits(limits).progress(self.progress.clone()).build();
         client.map_err(|error| match error {
             ClientError::Trust(error) => {
                 let site = self.global.site.clone().unwrap_or_default();

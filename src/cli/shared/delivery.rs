@@ -59,6 +59,7 @@ impl Delivery {
             recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
+            stop_at_damage: false,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
         }
     }
@@ -172,7 +173,7 @@ impl Delivery {
 }
 
 /// Whether a dry run found that it would be delivered.
-fn planned(item: &Item) -> bool {
+pub(crate) fn planned(item: &Item) -> bool {
     item.status == Status::Skipped && item.digest.is_some()
 }
 

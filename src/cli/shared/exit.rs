@@ -6,6 +6,7 @@ use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::{WriteError, write_whole};
 use crate::document::Diagnostic;
+use crate::egress::EgressError;
 use crate::image_archive::ArchiveError;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
@@ -190,7 +191,10 @@ impl From<bundle::Error> for Failure {
             | Error::NotSigned { .. }
             | Error::Signers { .. }
             | Error::Signature { .. } => Failure::refused(message),
-            Error::VolumeSize { .. } | Error::Tool { .. } | Error::TooLarge { .. } => Failure::usage(message),
+            Error::NoVolume { .. }
+            | Error::VolumeSize { .. }
+            | Error::Tool { .. }
+            | Error::TooLarge { .. } => Failure::usage(message),
             Error::Incomplete { .. } => {
                 Failure { refuses: true, ..Failure::new(Exit::Partial, message).on(Side::Source) }
             }
@@ -273,6 +277,12 @@ impl From<SetupError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<EgressError> for Failure {
+    fn from(error: EgressError) -> Failure {
+        Failure::usage(error.to_string())
     }
 }
 

@@ -1,12 +1,13 @@
 //! What a file is that somebody names, told where it is not what the verb takes.
 
-use crate::bundle::{self, Bundle, is_split};
+use crate::bundle::{self, Bundle, is_split, name_bad_volumes};
 use crate::cli::shared::Failure;
 use crate::config::Site;
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
 use crate::model::Platform;
 use crate::push::Receipt;
+use crate::report::Silent;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +24,8 @@ enum FileKind {
     Lock,
     Receipt,
     Bundle,
-    List,
+    /// A list in the format of this name.
+    List(&'static str),
     /// A text with the marks that git leaves where two changes meet.
     Conflict,
 }
@@ -36,7 +38,7 @@ impl fmt::Display for FileKind {
             FileKind::Lock => "a lock",
             FileKind::Receipt => "the receipt of a push",
             FileKind::Bundle => "a bundle",
-            FileKind::List => "a list of images",
+            FileKind::List(_) => "a list of images",
             FileKind::Conflict => "a text in which git left a conflict",
         })
     }
@@ -79,14 +81,14 @@ impl FileKind {
             {
                 Some(FileKind::Receipt)
             }
-            _ => manifest::is_list(text).then_some(FileKind::List),
+            _ => manifest::list_format(text).map(FileKind::List),
         }
     }
 
     /// What people do with such a file.
     fn use_of(self) -> &'static str {
         match self {
-            FileKind::Manifest | FileKind::List => "`landfall lock -f` makes a lock of it",
+            FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` makes a lock of it",
             FileKind::Site => "it is named with --site",
             FileKind::Lock => "it is named with --lock; `landfall pack` makes a bundle of what it names",
             FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
@@ -101,7 +103,7 @@ impl FileKind {
 /// `error`, or what the file is where it is something else that landfall knows.
 fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure {
     // a list may stand for a manifest
-    let fits = |found: FileKind| found == wanted || (wanted, found) == (FileKind::Manifest, FileKind::List);
+    let fits = |found| found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)));
     match FileKind::of(path).filter(|found| !fits(*found)) {
         Some(found) => {
             Failure::usage(format!("{} is {found}, not {wanted}; {}", path.display(), found.use_of()))
@@ -110,12 +112,36 @@ fn instead(wanted: FileKind, path: &Path, error: impl Into<Failure>) -> Failure 
     }
 }
 
+/// The format of the list of images at `path`; `None` where it is something that `landfall discover` reads.
+///
+/// # Errors
+/// When it is a file that a manifest is behind already.
+pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> {
+    match FileKind::of(path) {
+        None => Ok(None),
+        Some(FileKind::List(format)) => Ok(Some(format)),
+        Some(found) => {
+            let message =
+                format!("{} is {found}, and there is no need to begin; {}", path.display(), found.use_of());
+            Err(Failure::usage(message))
+        }
+    }
+}
+
 /// Reads the lock at `path`.
 ///
 /// # Errors
 /// When it is none.
 pub(crate) fn lock(path: &Path) -> Result<Lock, Failure> {
-    Lock::load(path).map_err(|error| instead(FileKind::Lock, path, error))
+    lock_and_text(path).map(|(lock, _)| lock)
+}
+
+/// Reads the lock at `path`; with its text, as it stands there.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), Failure> {
+    Lock::load_with_text(path).map_err(|error| instead(FileKind::Lock, path, error))
 }
 
 /// Reads the site at `path`.
@@ -152,18 +178,19 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
     }
 }
 
-/// Opens the bundle at `path`.
+/// Opens the bundle at `places`.
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn bundle(path: &Path) -> Result<Bundle, Failure> {
-    Bundle::open(path).map_err(|error| no_bundle(path, error))
+pub(crate) fn bundle(places: &[PathBuf]) -> Result<Bundle, Failure> {
+    let told = |error| no_bundle(places, name_bad_volumes(error, places, &Silent).error);
+    Bundle::open_at(places).map_err(told)
 }
 
-/// Why the bundle at `path` cannot be opened, which is no bundle perhaps.
-pub(crate) fn no_bundle(path: &Path, error: bundle::Error) -> Failure {
-    match is_split(path) {
-        true => error.into(),
-        false => instead(FileKind::Bundle, path, error),
+/// Why the bundle at `places` cannot be opened, which is no bundle perhaps.
+pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::Error) -> Failure {
+    match places {
+        [path] if !is_split(places) => instead(FileKind::Bundle, path, error),
+        _ => error.into(),
     }
 }

@@ -16,7 +16,7 @@ fn is_bundle(path: &Path) -> bool {
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
         read.is_ok() && first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes()
     };
-    if path.is_file() { is_zstd() } else { !path.exists() && is_split(path) }
+    if path.is_file() { is_zstd() } else { !path.exists() && is_split(&[path.to_path_buf()]) }
 }
 
 /// Flags that name a lock.
@@ -79,7 +79,7 @@ impl Locked {
             (Some(path), _) => Ok(input_file::lock(path)?),
             (None, Some(bundle)) => {
                 let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
-                Ok(open_bundle::open(context, bundle, &demands)?.bundle.held()?)
+                Ok(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle.held()?)
             }
             (None, None) if Path::new(FILE_NAME).exists() => Ok(input_file::lock(Path::new(FILE_NAME))?),
             (None, None) => Err(Failure::usage(

@@ -3,6 +3,7 @@
 pub(super) mod bases;
 pub(super) mod context;
 pub(super) mod delivery;
+pub(super) mod drafted;
 pub(super) mod exit;
 pub(super) mod exported;
 pub(super) mod exported_from;

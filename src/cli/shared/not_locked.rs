@@ -37,7 +37,7 @@ impl NotLocked {
 }
 
 /// `word` as a shell takes it.
-fn for_shell(word: &str) -> String {
+pub(crate) fn for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

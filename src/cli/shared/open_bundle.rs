@@ -1,11 +1,10 @@
 //! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what was
 //! approved, and by what it lacks.
 
-use crate::bundle::{self, Bundle, SignedBy, name_bad_volumes};
+use crate::bundle::{self, Bundle, SignedBy, Unopened, name_bad_volumes};
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
-use crate::lockfile::LockError;
 use crate::model::Digest;
 use crate::sign::AllowedSigners;
 use serde_json::{Value, json};
@@ -22,6 +21,8 @@ pub(crate) struct Demands<'a> {
     pub(crate) signers: Option<&'a Path>,
     /// It may say of itself that items are missing.
     pub(crate) allow_partial: bool,
+    /// What is left of it without a volume is taken as a partial bundle.
+    pub(crate) takes_rest: bool,
     /// What was taken before: an older bundle of a series is refused.
     pub(crate) taken: Option<&'a Taken>,
 }
@@ -34,13 +35,23 @@ pub(crate) struct Carried {
     pub(crate) signed_by: Option<Vec<SignedBy>>,
 }
 
-/// Opens the bundle at `path`.
+/// Opens the bundle at `places`.
 ///
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
-pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open(path)
-        .map_err(|error| input_file::no_bundle(path, name_bad_volumes(error, path, &*context.progress)))?;
+pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>) -> Result<Carried, Failure> {
+    let bundle = Bundle::open_at(places).or_else(|error| {
+        let Unopened { error, rest } = name_bad_volumes(error, places, &*context.progress);
+        match rest.filter(|_| demands.takes_rest) {
+            Some(rest) => {
+                context.progress.note(&error.to_string());
+                Ok(rest)
+            }
+            None => Err(input_file::no_bundle(places, error)),
+        }
+    })?;
+    let path = bundle.path().to_path_buf();
+    let path = &*path;
     let signed_by = signed_by(context, &bundle, demands.signers)?;
     approved(&bundle, path, demands)?;
     if let Some(taken) = demands.taken {
@@ -59,9 +70,8 @@ pub(crate) fn open(context: &Context, path: &Path, demands: &Demands<'_>) -> Res
 /// When it is no lock.
 pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
-    let lock = input_file::lock(path)?;
-    let bytes = std::fs::read(path).map_err(|source| LockError::Open { path: path.into(), source })?;
-    Ok(vec![lock.fingerprint(), Digest::sha256(&bytes)])
+    let (lock, text) = input_file::lock_and_text(path)?;
+    Ok(vec![lock.fingerprint(), Digest::sha256(text.as_bytes())])
 }
 
 /// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where nobody is named.

@@ -83,7 +83,7 @@ pub(crate) fn bundle_member(
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
         "bases": plan.bases, "omitted": plan.omitted,
-        "files": paths(&written.files), "beside": paths(&written.beside),
+        "files": paths(&written.files), "beside": paths(&written.beside), "removed": paths(&written.removed),
         "signed": !keys.is_empty(),
         "signer": keys.first().map(signer), "signers": keys.iter().map(signer).collect::<Vec<_>>(),
         "series": plan.serial.as_ref().map(|serial| &serial.series),

@@ -167,7 +167,7 @@ fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
     let missing = audited.found.iter();
     let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
-    let (text, _) = manifest::draft("missing", title, &wishes(missing));
+    let (text, _) = manifest::draft("missing", title, "", &wishes(missing));
     write_to(path, &text)
 }
 

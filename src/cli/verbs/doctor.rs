@@ -1,39 +1,97 @@
-//! `landfall doctor`: why a host is reached, or not.
+//! `landfall doctor`: why a host is reached, or not, and what will not work at a site.
 
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::doctor::{
-    CheckStatus, CheckTarget, Diagnosis, LintMessage, diagnose, lint_entries, lint_environment, targets_of,
+    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, RealItems, Strategy, diagnose, knock_at,
+    lint_entries, lint_environment, lint_seeds, look_up, targets_of,
 };
+use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::without_userinfo;
+use crate::render::{Dialect, NoProxy};
 use crate::report::escape;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
-/// Explain how hosts are reached: name, proxy and why, connection, certificate, sign-in, redirects
+/// Explain how hosts are reached and whether a site will work: name, proxy, certificate, sign-in, rights, ports
 ///
-/// Also looks through NO_PROXY, of the site or of the environment, for entries that do nothing or that curl,
-/// wget, apt, Python and Java take otherwise. Nothing is downloaded, no account is tried at a registry, and
-/// one with a proxy at most once. Exit 4 where a check says NO; a note leaves it at 0.
+/// Checks the hosts that the site names, or those that are given: name, proxy and why, connection, certificate, sign-in,
+/// redirects. An account is tried once. At the private registry an upload is begun and cancelled, an index with missing
+/// children is put and removed, and bodies are sent into uploads that are cancelled; --read-only leaves that out. With a
+/// lock, its items are asked for, and its endpoints knocked at. Also looks through NO_PROXY, of the site or of the
+/// environment, for entries that do nothing or that curl, wget, apt, Python and Java take otherwise. Exit 4 where a check
+/// says NO; a note leaves it at 0.
 #[derive(Args)]
 pub(crate) struct Doctor {
-    /// URLs, or registries as they stand in references [default: all that the site names, else the proxies]
-    #[arg(value_name = "URL|HOST")]
-    targets: Vec<CheckTarget>,
+    /// URLs, registries as they stand in references, or files with a Seed of KKP [default: all that the site names, else
+    /// the registries of the lock, else the proxies]
+    #[arg(value_name = "URL|HOST|FILE")]
+    targets: Vec<String>,
+    /// The lock whose items are asked for, and whose endpoints are knocked at [default: landfall.lock, where there is one
+    /// and no host is named]
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Begin no upload at the private registry, and put no index there
+    #[arg(long)]
+    read_only: bool,
+    /// Knock at the ports that machines of this role need: kkp-user, master-cluster-node, seed-cluster-node,
+    /// user-cluster-node, provisioning-host, or one of the endpoints of the lock
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
+    /// How KKP exposes user clusters
+    #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true, value_parser = PossibleValuesParser::new(Strategy::ALL).try_map(|word| word.parse::<Strategy>()))]
+    expose: Option<Strategy>,
+    /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or nodeport-range=FROM-TO (may be
+    /// repeated)
+    #[arg(long, value_name = "NAME=ADDRESS", requires = "role", value_parser = pair)]
+    set: Vec<(String, String)>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS")?;
+    Ok((name.into(), address.into()))
 }
 
 impl Doctor {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let targets = match (&context.site, self.targets.is_empty()) {
-            (_, false) => self.targets,
-            (Some(site), true) => targets_of(site),
-            (None, true) => vec![CheckTarget::Proxies],
+        let lock = self.lock()?;
+        let real = self.real_items(context, lock.as_ref())?;
+        let (mut diagnoses, targets) = given(&self.targets)?;
+        let everything = self.targets.is_empty() && self.role.is_none();
+        let targets = match (&context.site, &lock) {
+            _ if !everything => targets,
+            (Some(site), _) => targets_of(site, lock.as_ref()),
+            (None, Some(_)) => {
+                let registries =
+                    real.registries().map(|host| CheckTarget::Registry(host.into(), String::new()));
+                std::iter::once(CheckTarget::Proxies).chain(registries).collect()
+            }
+            (None, None) => vec![CheckTarget::Proxies],
         };
-        let messages = lint(context);
+        let endpoints = lock.as_ref().map(|lock| lock.endpoints.as_slice()).unwrap_or_default();
+        let ask = match &self.role {
+            Some(role) => Some(
+                Ask::new(role, self.expose, &self.set, endpoints)
+                    .map_err(|error| Failure::usage(error.to_string()))?,
+            ),
+            None => None,
+        };
+        let names = context.site.iter().flat_map(|site| &site.names);
+        let names: Vec<_> = names.map(|entry| (entry.dns(), entry.certificate())).collect();
+        let messages = lint(context)?;
         context.run(async {
             let client = context.client()?;
-            let mut diagnoses = Vec::new();
+            let (sessions, transport) = (client.sessions(), client.sessions().transport());
             for target in &targets {
-                diagnoses.push(diagnose(client.sessions(), target).await);
+                diagnoses.push(diagnose(sessions, target, &real).await);
+            }
+            if ask.is_some() || (everything && !endpoints.is_empty()) {
+                diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
+            }
+            if everything && !names.is_empty() {
+                diagnoses.push(look_up(transport, &names).await);
             }
             let worst = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks).map(|check| check.verdict);
             let worst = worst.chain(messages.iter().map(|message| message.verdict)).max();
@@ -44,11 +102,52 @@ impl Doctor {
             Ok(Outcome { report, text: escape(&text(&diagnoses, &messages)), exit })
         })
     }
+
+    /// The lock that is named; else the one of this folder, unless only some hosts are asked for.
+    fn lock(&self) -> Result<Option<Lock>, Failure> {
+        match &self.lock {
+            Some(path) => Ok(Some(input_file::lock(path)?)),
+            None if self.targets.is_empty() && Path::new(FILE_NAME).exists() => {
+                Ok(Some(input_file::lock(Path::new(FILE_NAME))?))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The items of the lock, and where they go.
+    fn real_items(&self, context: &Context, lock: Option<&Lock>) -> Result<RealItems, Failure> {
+        let items = lock.map(RealItems::of).unwrap_or_default();
+        Ok(match context.site_target()? {
+            Some(_) => items.delivered(lock, &context.mapping(None)?, self.read_only),
+            None => items,
+        })
+    }
+}
+
+/// What the command line names: files, which are looked through at once, and hosts.
+fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failure> {
+    let (mut files, mut hosts) = (Vec::new(), Vec::new());
+    for target in targets {
+        let path = Path::new(target);
+        if path.extension().is_some_and(|end| end == "yaml" || end == "yml") && path.is_file() {
+            let wrong = |why: String| Failure::usage(format!("{target}: {why}"));
+            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
+            files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
+        } else {
+            hosts.push(
+                target
+                    .parse()
+                    .map_err(|error| Failure::usage(format!("{}: {error}", without_userinfo(target))))?,
+            );
+        }
+    }
+    Ok((files, hosts))
 }
 
 /// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
-fn lint(context: &Context) -> Vec<LintMessage> {
-    match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
+fn lint(context: &Context) -> Result<Vec<LintMessage>, Failure> {
+    Ok(match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
         None => lint_environment(|name| std::env::var(name).ok()),
         Some(proxy) => {
             let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
@@ -58,9 +157,20 @@ fn lint(context: &Context) -> Vec<LintMessage> {
             let installation = proxy.no_proxy.installation.join(",");
             let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
             messages.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
+            messages.extend(rendered(context, &messages)?);
             messages
         }
-    }
+    })
+}
+
+/// What no program does as it is meant, of the lists that `landfall render` composes, as far as `told` lacks it.
+fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, Failure> {
+    let Some(target) = context.site_target()? else { return Ok(Vec::new()) };
+    let list = NoProxy::of(context.site.as_ref(), &target).list(Dialect::Portable);
+    let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
+    messages
+        .retain(|one| one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about));
+    Ok(messages)
 }
 
 fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
@@ -69,6 +179,9 @@ fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
         let _ = writeln!(text, "{}", diagnosis.target);
         for check in &diagnosis.checks {
             let _ = writeln!(text, "  {:4}  {:10}  {}", check.verdict, check.check, check.says);
+            if let Some(fix) = &check.fix {
+                let _ = writeln!(text, "        {:10}  fix: {fix}", "");
+            }
         }
     }
     let mut source = "";

@@ -55,6 +55,7 @@ impl LockVerb {
             let client = context.client()?;
             let store = Disk::open(&context.store_dir()?)?;
             let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
+            client.remember_hosts(&store, "lock");
             let report = client.report(locked.items.clone());
             self.finish(locked, old.as_ref(), report, context)
         })

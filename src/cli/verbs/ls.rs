@@ -1,10 +1,10 @@
 //! `landfall ls`: what is in a bundle or a lock.
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, count_of, line, lines, platforms, unique_bytes};
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
 use crate::model::{self, human_size};
@@ -21,6 +21,9 @@ pub(crate) struct Ls {
     /// The bundle or the lock
     #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
     file: Option<PathBuf>,
+    /// More of the bundle, where its volumes lie in several folders: a volume of each, or each folder
+    #[arg(value_name = "VOLUME|FOLDER", conflicts_with_all = ["bundle", "lock"])]
+    more: Vec<PathBuf>,
     /// The bundle, in place of the argument
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["file", "lock"])]
     bundle: Option<PathBuf>,
@@ -30,9 +33,20 @@ pub(crate) struct Ls {
 }
 
 impl Ls {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
-        let (bundle, lock, entries) = match Given::open(&file)? {
+        let places = places_of(file.clone(), &mut self.more);
+        if let Some(other) = self.more.first() {
+            let (other, file) = (other.display(), file.display());
+            return Err(Failure::usage(format!(
+                "{other} has no other volume of {file}; ls lists one at a time"
+            )));
+        }
+        let given = match places.len() {
+            1 => Given::open(&file)?,
+            _ => Given::Bundle(input_file::bundle(&places)?),
+        };
+        let (bundle, lock, entries) = match given {
             Given::Bundle(bundle) => {
                 let (lock, entries) = (bundle.lock()?, bundle.entries()?);
                 (Some(bundle), lock, entries)

@@ -60,7 +60,10 @@ impl Mirror {
             };
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);
-            Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await
+            let outcome =
+                Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await;
+            client.remember_hosts(&disk, "mirror");
+            outcome
         })
     }
 }

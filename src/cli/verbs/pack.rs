@@ -61,7 +61,7 @@ pub(crate) struct Pack {
 impl Pack {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let store = Disk::open(&context.store_dir()?)?;
-        if self.like.like.is_some() {
+        if !self.like.like.is_empty() {
             return context.run(self.like.run(self.out, self.lock, store, context));
         }
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
@@ -179,6 +179,10 @@ impl Pack {
         text += &self.left_out(plan);
         if self.volume_size.is_some() {
             text += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
+        }
+        if !written.removed.is_empty() {
+            let removed = first_to_last(&paths(&written.removed));
+            text += &format!("  removed           {removed}, of an older bundle of this name\n");
         }
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", paths(&written.beside).join(", "));

@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// Which volume of which bundle.
 #[derive(Args)]
 pub(crate) struct Like {
-    /// A split bundle of which one volume is lost or damaged
+    /// A split bundle of which one volume is lost or damaged (may be repeated: a volume of each folder, or each folder)
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
-    pub(crate) like: Option<PathBuf>,
+    pub(crate) like: Vec<PathBuf>,
     /// The number of the volume of --like to pack again; it is put beside the others, or beside --out
     #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
     only_volume: Option<u16>,
@@ -32,9 +32,10 @@ impl Like {
         store: Disk,
         context: &Context,
     ) -> Result<Outcome, Failure> {
-        let (Some(like), Some(number)) = (self.like, self.only_volume) else {
+        let Some(number) = self.only_volume.filter(|_| !self.like.is_empty()) else {
             return Err(Failure::usage("--like and --only-volume need one another"));
         };
+        let like = self.like;
         let progress = Arc::clone(&context.progress);
         let work = tokio::task::spawn_blocking(move || {
             let lock = || {

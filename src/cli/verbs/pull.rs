@@ -59,7 +59,9 @@ impl Pull {
         context.run(async {
             let client = context.client()?;
             let store = Disk::open(dir)?;
-            let items = client.pull(lock, &store, self.rehash).await?;
+            let items = client.pull(lock, &store, self.rehash).await;
+            client.remember_hosts(&store, "pull");
+            let items = items?;
             let report = client.report(items);
             let text = text(&report, dir);
             Ok(Outcome::of(report, text))
@@ -82,8 +84,12 @@ impl Pull {
         context.run(async {
             let client = context.client()?;
             let pack = PackOptions { level: self.level };
-            let options = BundleOptions { store, pack, signer, rehash: self.rehash };
-            let PulledBundle { items, packed, keys } = client.pull_bundle(lock, plan.clone(), out, options).await?;
+            let options = BundleOptions { store: store.clone(), pack, signer, rehash: self.rehash };
+            let pulled = client.pull_bundle(lock, plan.clone(), out, options).await;
+            if let Some(store) = &store {
+                client.remember_hosts(store, "pull");
+            }
+            let PulledBundle { items, packed, keys } = pulled?;
             let mut report = client.report(items);
             let mut text = text(&report, out);
             match packed {

@@ -1,15 +1,15 @@
 //! `landfall push`.
 
-use crate::bundle::Serial;
+use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, store};
-use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::delivery::{Delivery, planned};
 use crate::cli::shared::open_bundle::{self, Demands, name_first};
 use crate::cli::shared::taken::Taken;
-use crate::cli::shared::{Context, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
-use crate::push::Omitted;
+use crate::push::{Omitted, Options};
 use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Deliver a bundle, or what the store holds of a lock, to a registry
 #[derive(Args)]
 pub(crate) struct Push {
-    /// The bundle; without it the store is pushed
+    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or each folder
     bundle: Option<PathBuf>,
     /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
     #[arg(value_name = "BASE")]
@@ -59,20 +59,31 @@ struct Load {
     bundle: Option<Value>,
     /// Its series and number.
     serial: Option<Serial>,
+    /// The bundle, where all of its volumes are to be read before something is sent.
+    volumes: Option<Bundle>,
 }
 
 impl Push {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
-        let Load { lock, blobs, omitted, fingerprint, bundle, serial } = match &self.bundle {
-            Some(path) => self.carried(context, path, &taken)?,
+        let Load { lock, blobs, omitted, fingerprint, bundle, serial, volumes } = match &places {
+            Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
         let mut result = context.run(async {
             let client = context.client()?;
-            let options = self.delivery.options(context);
+            let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
+            let options = Options { stop_at_damage, ..self.delivery.options(context) };
+            if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
+                let asked = Options { dry_run: true, ..options };
+                let asking = client.push(&lock, blobs.clone(), &omitted, &mapping, asked).await;
+                if asking.is_ok_and(|asked| asked.items.iter().any(planned)) {
+                    check_volumes(volumes, context).await?;
+                }
+            }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
             Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
@@ -85,17 +96,24 @@ impl Push {
         result
     }
 
-    fn carried(&self, context: &Context, path: &Path, taken: &Taken) -> Result<Load, Failure> {
+    fn carried(&self, context: &Context, places: &[PathBuf], taken: &Taken) -> Result<Load, Failure> {
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
-        let demands =
-            Demands { expect, lock: &lock, allow_partial, taken: Some(taken), ..Demands::default() };
-        let carried = open_bundle::open(context, path, &demands)?;
+        let demands = Demands {
+            expect,
+            lock: &lock,
+            allow_partial,
+            takes_rest: allow_partial,
+            taken: Some(taken),
+            ..Demands::default()
+        };
+        let carried = open_bundle::open(context, places, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
+        let volumes = Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
         let omitted = together.omitted(&lock.entries())?;
-        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial })
+        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -109,6 +127,15 @@ impl Push {
             )));
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
-        Ok(Load { lock, blobs, omitted: Omitted::default(), fingerprint, bundle: None, serial: None })
+        let omitted = Omitted::default();
+        Ok(Load { lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
     }
+}
+
+/// Reads all volumes: of a set with damage nothing is to be sent.
+async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), Failure> {
+    let progress = Arc::clone(&context.progress);
+    let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));
+    work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))??;
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::replace;
 use crate::lockfile::{Lock, collision};
 use crate::model::{Target, today};
 use crate::render::{
@@ -14,6 +15,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What is asked for.
@@ -21,7 +24,7 @@ pub(crate) enum Render {
     /// The platforms.
     List,
     /// One run of a platform.
-    Run(Run),
+    Run(Box<Run>),
 }
 
 /// One run of a platform.
@@ -43,6 +46,9 @@ struct Common {
     set: Vec<String>,
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// A YAML file of yours to merge into, in place of -o: keys are set or added, and every other byte stays
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    into: Option<PathBuf>,
 }
 
 impl Args for Render {
@@ -72,12 +78,15 @@ fn subcommand(spec: &'static Spec) -> Command {
             _ => set.help(settings_help(spec)),
         });
     match spec.writes {
-        Writes::Text { out } => command.mut_arg("out", |arg| arg.help(out)),
-        Writes::Files { .. } => command.mut_arg("out", |arg| {
-            arg.value_name("DIR")
-                .help("The folder to write to; files of other names in it stay")
-                .required(true)
-        }),
+        Writes::Text { out } => {
+            command.mut_arg("out", |arg| arg.help(out)).mut_arg("into", |arg| arg.hide(true))
+        }
+        Writes::Files { not_into } => command
+            .mut_arg("out", |arg| {
+                let help = "The folder to write to; files of other names in it stay";
+                arg.value_name("DIR").help(help).required_unless_present("into")
+            })
+            .mut_arg("into", |arg| arg.hide(not_into.is_some())),
     }
 }
 
@@ -119,7 +128,7 @@ impl FromArgMatches for Render {
         let paths = |input: &Input| matches.get_many(input.name).into_iter().flatten().cloned().collect();
         let inputs = platform.spec().inputs.iter().map(|input| (input.name, paths(input)));
         let (inputs, common) = (inputs.collect(), Common::from_arg_matches(matches)?);
-        Ok(Render::Run(Run { platform: *platform, inputs, common }))
+        Ok(Render::Run(Box::new(Run { platform: *platform, inputs, common })))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -153,7 +162,10 @@ impl Run {
     fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let spec = self.platform.spec();
         let lock = self.lock(context)?;
-        let Common { to, set, out, .. } = &self.common;
+        let Common { to, set, out, into, .. } = &self.common;
+        if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
+            return Err(Failure::usage(format!("--into: {why}")));
+        }
         let settings = Settings::parse(spec.settings, set)?;
         let mapping = context.mapping(to.as_ref())?;
         if let Some(collision) = collision(&mapping, &lock) {
@@ -187,7 +199,11 @@ impl Run {
                 let written = write_files(spec, &files, folder, &mut report)?;
                 written.into_iter().chain(lines).map(|line| escape(&line) + "\n").collect()
             }
-            (Output::Files(_), None) => return Err(Failure::usage("name a folder with -o DIR")),
+            (Output::Files(files), None) => {
+                let path = into.as_deref().ok_or_else(|| Failure::usage("name a folder with -o DIR"))?;
+                let merged = merge_into(path, &files, &mut report)?;
+                merged.into_iter().chain(lines).map(|line| escape(&line) + "\n").collect()
+            }
         };
         Ok(Outcome::of(report, text))
     }
@@ -230,5 +246,35 @@ fn write_files(
     });
     report.extra.insert("files".into(), files.collect());
     report.extra.insert("stale".into(), left.iter().map(|path| shown(path)).collect());
+    Ok(lines)
+}
+
+/// Merges the files into the one at `path`, and returns what there is to say.
+fn merge_into(path: &Path, files: &[RenderedFile], report: &mut Report) -> Result<Vec<String>, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let merged = render::into(path, &text, files)?;
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Failed, format!("cannot write {shown}: {error}")).on(Side::Destination)
+    };
+    let mut lines: Vec<String> = merged.changes.iter().map(|key| format!("{shown}: {key}")).collect();
+    let was = std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o7777;
+    let mode = if merged.secret { was & 0o700 } else { was };
+    if merged.text == text {
+        lines.push(format!("{shown} has all of it already"));
+    } else {
+        if merged.secret {
+            // before it holds what others must not read
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
+            lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
+        }
+        let lost = replace(path, |now| now == text.as_bytes(), merged.text.as_bytes())
+            .map_err(|error| failed(&error))?;
+        lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
+    }
+    let file = json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
+    report.extra.insert("files".into(), vec![file].into());
+    lines.extend(merged.notes);
     Ok(lines)
 }

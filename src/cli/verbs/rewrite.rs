@@ -118,7 +118,8 @@ impl Rewrite {
             inputs.filter_map(|input| self.one(input, stdin, &index, options, reader, &mut text)).collect()
         };
         let today = today().to_string();
-        let inventory = Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today);
+        let inventory =
+            Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today).beside_rewrite();
         let audit = || match stdin.map(str::from_utf8) {
             Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
             None => audit_inputs(&inputs, &inventory, &context.limits).found,

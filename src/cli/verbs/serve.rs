@@ -1,6 +1,6 @@
 //! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for pushes.
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::patience;
@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta
-    /// counts after its bases
+    /// counts after its bases. Of volumes in several folders, one of each, or each folder
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// A bundle, in place of an argument (may be repeated)
@@ -146,7 +146,8 @@ impl Serve {
         let (expect, lock, allow_partial) = (&self.expect[..], &lock[..], self.allow_partial);
         let taken = Taken::load(context, None, self.allow_older)?;
         let taken = Some(&taken);
-        let demands = Demands { expect, lock, allow_partial, taken, ..Demands::default() };
+        let demands =
+            Demands { expect, lock, allow_partial, takes_rest: allow_partial, taken, ..Demands::default() };
         let load = || self.load(context, &demands);
         let options = Options {
             listen: self.listen.clone(),
@@ -186,8 +187,12 @@ impl Serve {
 
     /// Opens the bundles and reads the files: at the start, and again at each SIGHUP.
     fn load(&self, context: &Context, demands: &Demands<'_>) -> Result<Served, Failure> {
-        let bundles = self.bundles.iter().map(|path| Ok(open_bundle::open(context, path, demands)?.bundle));
-        let bundles = bases_first(bundles.collect::<Result<_, Failure>>()?);
+        let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
+        while !paths.is_empty() {
+            let places = places_of(paths.remove(0), &mut paths);
+            bundles.push(open_bundle::open(context, &places, demands)?.bundle);
+        }
+        let bundles = bases_first(bundles);
         let store = store(context, self.with_store)?;
         let mut given = bundles.clone();
         for path in &self.base {

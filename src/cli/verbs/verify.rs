@@ -1,6 +1,6 @@
 //! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
 
-use crate::bundle::{self, Bundle, Serial};
+use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Check every byte of a bundle, and that it is the one that was approved
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// The bundle
+    /// The bundle. Of volumes in several folders, one of each, or each folder
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
     /// What a delta was packed against: these are checked too, and that nothing is missing
@@ -43,17 +43,17 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
-        let path = self.bundle.take().unwrap_or_default();
+        let places = places_of(self.bundle.take().unwrap_or_default(), &mut self.bases);
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let demands = Demands {
             expect: self.expect.as_slice(),
             lock: &lock,
             signers: self.allowed_signers.as_deref(),
             allow_partial: self.allow_partial,
-            taken: None,
+            ..Demands::default()
         };
         // what the bundle says of itself here is checked afterwards
-        let carried = open_bundle::open(context, &path, &demands)?;
+        let carried = open_bundle::open(context, &places, &demands)?;
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {

@@ -9,5 +9,5 @@ mod table;
 mod testing;
 
 pub(super) use format::Format;
-pub(crate) use table::is_list;
+pub(crate) use table::list_format;
 pub(super) use table::{FORMATS, format_of};

@@ -11,7 +11,7 @@ pub(in super::super) fn format_of(text: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.is)(text))
 }
 
-/// Whether a text looks like a list of images.
-pub(crate) fn is_list(text: &str) -> bool {
-    format_of(text).is_some()
+/// The name of the format of a text that looks like a list of images.
+pub(crate) fn list_format(text: &str) -> Option<&'static str> {
+    format_of(text).map(|format| format.name)
 }

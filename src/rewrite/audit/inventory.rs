@@ -29,6 +29,8 @@ pub(crate) struct Inventory<'a> {
     lost: BTreeMap<String, (String, bool)>,
     /// Hosts of registries that the lock has something from.
     hosts: BTreeSet<&'a str>,
+    /// Whether references are looked for everywhere, or only where images and URLs are named.
+    pub(super) is_thorough: bool,
 }
 
 impl<'a> Inventory<'a> {
@@ -61,6 +63,7 @@ impl<'a> Inventory<'a> {
             files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
             lost: lost.collect(),
             hosts: BTreeSet::new(),
+            is_thorough: true,
         };
         for found in names(lock) {
             match found {
@@ -69,6 +72,11 @@ impl<'a> Inventory<'a> {
             }
         }
         inventory
+    }
+
+    /// The same for a count beside a rewrite, which has looked at all other words by itself: encoded texts are not read.
+    pub(crate) fn beside_rewrite(self) -> Inventory<'a> {
+        Inventory { is_thorough: false, ..self }
     }
 
     fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {

@@ -15,8 +15,17 @@ pub(crate) struct TemplateDefaults {
     pub(crate) registries: Vec<Vec<String>>,
     /// Registries that stand only above the image that they were filled into.
     pub(crate) inherited: Vec<Vec<String>>,
-    /// Tags by `appVersion` that are not locked, each with a tag that is: the template may have another one in mind.
-    pub(crate) other_tags: Vec<(Vec<String>, String)>,
+    /// Tags by `appVersion` that are not locked: the template may have another one in mind.
+    pub(crate) other_tags: Vec<OtherTag>,
+}
+
+/// A tag that is not locked, in a repository that has a locked one.
+#[derive(Debug)]
+pub(crate) struct OtherTag {
+    /// The path of its key.
+    pub(crate) path: Vec<String>,
+    /// The locked image.
+    pub(crate) locked: ImageRef,
 }
 
 /// Fills in `values`, the effective values of `chart`, what its templates would: so that every image in
@@ -220,9 +229,10 @@ impl Filler<'_> {
             values.insert(key.into(), tag.into());
         } else if own.is_none() {
             values.insert(key.as_str().into(), version.into());
-            let other = self.inventory.tags(base).first().map(|tag| (*tag).to_owned());
+            let other = self.inventory.tags(base).first().map(|tag| format!("{base}:{tag}"));
+            let locked = other.and_then(|other| other.parse().ok());
             let path = [&self.path[..], &[key]].concat();
-            self.filled.other_tags.extend(other.map(|other| (path, other)));
+            self.filled.other_tags.extend(locked.map(|locked| OtherTag { path, locked }));
         }
     }
 

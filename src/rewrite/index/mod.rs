@@ -12,6 +12,8 @@ mod repository;
 #[cfg(test)]
 mod tests;
 mod url_lookup;
+#[cfg(test)]
+mod url_tests;
 mod words;
 
 pub(crate) use crate::model::names_of;

@@ -46,13 +46,23 @@ impl ReferenceIndex {
         let item = match whole {
             true => urls.urls.get(&local).filter(|locked| is_same(locked)).cloned(),
             false => {
-                let known =
-                    || urls.urls.range(local.clone()..).take_while(|(name, _)| name.starts_with(&local));
-                let fitting =
-                    known().filter(|(name, locked)| is_same(locked) && fits(&name[local.len()..], &url.rest));
-                reaches.extend(fitting.map(|(_, locked)| locked.clone()));
+                let known = || {
+                    let below = urls.urls.range(local.clone()..);
+                    below
+                        .take_while(|(name, _)| name.starts_with(&local))
+                        .filter(|(_, locked)| is_same(locked))
+                };
+                let pattern = [&[local.as_str()], url.rest.as_slice()].concat().join(PLACEHOLDER);
+                let reached =
+                    |(name, locked): (&String, &String)| Some((reach(name, &pattern)?, locked.clone()));
+                let reached: Vec<(usize, String)> = known().filter_map(reached).collect();
+                reaches
+                    .extend(reached.iter().filter(|(more, _)| *more <= 1).map(|(_, locked)| locked.clone()));
                 if reaches.is_empty() && known().next().is_some() {
-                    let why = "the lock has URLs that begin so, but none that this can become";
+                    let why = match reached.is_empty() {
+                        true => "the lock has URLs that begin so, but none that this can become",
+                        false => "locked files stand below this; what is put after it is not seen",
+                    };
                     return if there { UrlLookup::Settled(None) } else { UrlLookup::Left(why.into()) };
                 }
                 reaches.first().map(|_| url.head.to_owned())
@@ -99,16 +109,28 @@ impl ReferenceIndex {
     }
 }
 
-/// Whether what follows a head can be `rest`: its literal parts in their order, with anything between them and
-/// after them.
-fn fits(mut text: &str, rest: &[&str]) -> bool {
-    rest.iter().all(|part| match text.find(part) {
-        Some(at) => {
-            text = &text[at + part.len()..];
-            true
-        }
-        None => false,
-    })
+/// Stands for a placeholder in a pattern.
+const PLACEHOLDER: &str = "\0";
+
+/// How many components `name` has below what `pattern` can become; `None` where it cannot become the beginning of
+/// `name`. A placeholder stands for something within one component.
+fn reach(name: &str, pattern: &str) -> Option<usize> {
+    let mut components = name.split('/');
+    for pattern in pattern.trim_end_matches('/').split('/') {
+        fits(components.next()?, pattern).then_some(())?;
+    }
+    Some(components.count())
+}
+
+/// Whether `component` has the literal parts of `pattern` in their order, and begins and ends as it does.
+fn fits(component: &str, pattern: &str) -> bool {
+    let Some((first, others)) = pattern.split_once(PLACEHOLDER) else { return component == pattern };
+    let (between, last) = others.rsplit_once(PLACEHOLDER).unwrap_or(("", others));
+    let mut rest = component.strip_prefix(first);
+    for literal in between.split(PLACEHOLDER) {
+        rest = rest.and_then(|rest| Some(rest.split_once(literal)?.1));
+    }
+    rest.is_some_and(|rest| rest.ends_with(last))
 }
 
 fn same_scheme(one: &str, other: &str) -> bool {

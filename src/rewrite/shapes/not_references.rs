@@ -1,5 +1,6 @@
 //! What only looks like a reference, or must not be changed where it stands: it is reported, and left.
 
+use crate::rewrite::text::{CRD_SCHEMA, MIRROR_SET};
 use crate::rewrite::walk::{Members, Shape, Surroundings};
 use crate::rewrite::yaml::{Entry, Node, member, value};
 
@@ -13,7 +14,7 @@ impl Shape for NotReferences {
     fn keeps(&self, members: &Members<'_>) -> Option<&'static str> {
         let has = |key: &str| member(members.entries, key).is_some();
         match members.kind {
-            "CustomResourceDefinition" => Some("it stands in the schema of a CustomResourceDefinition"),
+            "CustomResourceDefinition" => Some(CRD_SCHEMA),
             "ImageStreamTag" | "ImageStream" | "ImageStreamImage" | "ImageStreamMapping" if !has("spec") => {
                 Some("it is the name of an OpenShift image stream")
             }
@@ -49,13 +50,13 @@ pub(in crate::rewrite) fn is_our_own(root: &Node<'_>) -> bool {
 /// Why nothing under `key` of a mapping with `entries`, itself under `above`, may be changed, if so.
 fn why_kept(key: &str, above: Option<&str>, entries: &[Entry<'_>]) -> Option<&'static str> {
     match (key, above) {
-        ("openAPIV3Schema", _) => Some("it stands in the schema of a CustomResourceDefinition"),
+        ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
         // a checksum in an annotation guards it (Knative)
         ("_example", Some("data")) => Some("it is an example that an annotation has the checksum of"),
         ("imageContentSources" | "imageDigestMirrors" | "imageTagMirrors" | "repositoryDigestMirrors", _) => {
-            Some("it says what a mirror stands in for")
+            Some(MIRROR_SET)
         }
-        ("source", _) if member(entries, "mirrors").is_some() => Some("it says what a mirror stands in for"),
+        ("source", _) if member(entries, "mirrors").is_some() => Some(MIRROR_SET),
         _ => None,
     }
 }

@@ -5,9 +5,11 @@ use crate::model::Destination;
 use crate::rewrite::edit::Edit;
 use crate::rewrite::index::{Lookup, ReferenceIndex, Replacement};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
+use crate::rewrite::reference_parts::Part;
 use crate::rewrite::role::Role;
+use crate::rewrite::split_reference::SplitReference;
 use crate::rewrite::walk::{Collector, Members, Shape};
-use crate::rewrite::yaml::{Entry, Scalar, value};
+use crate::rewrite::yaml::{Document, Entry, Scalar, value};
 
 /// What kubeadm appends to `imageRepository`, without CoreDNS, which is special (kubernetes, cmd/kubeadm/app/images).
 const KUBEADM: [&str; 6] =
@@ -26,7 +28,8 @@ impl Shape for Prefix {
         for (at, (key, node)) in members.entries.iter().enumerate().filter(|(at, _)| !taken.contains(at)) {
             let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else { continue };
             let Some(text) = scalar.text().map(str::trim) else { continue };
-            let lookup = lookup(collector.settings.index, members, &key.value, text);
+            let is_part = || is_part(at, members, collector.document);
+            let lookup = lookup(collector.settings.index, members, &key.value, text, is_part);
             if let Some(occurrence) = occurrence(scalar, text, lookup) {
                 add(collector, scalar, occurrence);
                 found.push(at);
@@ -76,8 +79,15 @@ fn in_two_parts<'s>(collector: &mut Collector<'_, 's>, members: &Members<'s>) ->
     vec![first, second]
 }
 
-/// What the prefix `text` under `key` means; unknown where the key is not that of a prefix.
-fn lookup(index: &ReferenceIndex, members: &Members<'_>, key: &str, text: &str) -> Lookup {
+/// What the prefix `text` under `key` means; unknown where the key is not that of a prefix, and where `is_part` says
+/// that it belongs to one reference alone.
+fn lookup(
+    index: &ReferenceIndex,
+    members: &Members<'_>,
+    key: &str,
+    text: &str,
+    is_part: impl Fn() -> bool,
+) -> Lookup {
     let Members { entries, around, .. } = members;
     match key {
         // kubeadm's DNS and etcd: `<imageRepository>/coredns:<imageTag>`
@@ -87,7 +97,7 @@ fn lookup(index: &ReferenceIndex, members: &Members<'_>, key: &str, text: &str) 
         }
         "imageRepository" if value(entries, "imageTag").is_none() => cluster(index, text),
         "imageRegistry" | "overwriteRegistry" | "hub" | "image-registry" | "imageHub"
-            if !has_repository(entries) =>
+            if !has_repository(entries) && !is_part() =>
         {
             index.lookup_prefix(text, &[])
         }
@@ -118,6 +128,13 @@ fn add<'s>(collector: &mut Collector<'_, 's>, scalar: &'s Scalar<'s>, mut occurr
         occurrence.leave("it is shared with other places by an anchor");
     }
     collector.add_in_value(scalar, vec![occurrence], None);
+}
+
+/// Whether the entry `at` is the registry of a reference in parts.
+fn is_part<'s>(at: usize, members: &Members<'s>, document: &'s Document<'s>) -> bool {
+    let Members { entries, around, .. } = members;
+    let references = SplitReference::all(entries, around.key, document);
+    references.iter().any(|(group, _)| group.get(&Part::Registry) == Some(&at))
 }
 
 /// Whether a repository stands beside it, so that the two are a reference in parts.

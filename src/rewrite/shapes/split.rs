@@ -1,7 +1,7 @@
 //! References in parts, as Helm values have them: `registry`, `repository`, `tag` and `digest` as keys of one
 //! mapping, also with a shared beginning (`imageRepository`, `imageTag`) and in other words (`hub`, `sha`).
 
-use crate::model::{Digest, ImageRef, names_host};
+use crate::model::{Destination, Digest, ImageRef, names_host};
 use crate::rewrite::index::{Lookup, Replacement};
 use crate::rewrite::notation::{pin, replaced};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
@@ -34,8 +34,8 @@ impl Shape for Split {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it, so that its parts may be
-/// something else.
+/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it and no registry stands in it, so
+/// that its parts may be something else.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut Collector<'_, 's>,
@@ -46,7 +46,8 @@ fn decide<'s>(
     let meaning = match lookup {
         Lookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
-            None => return false,
+            // behind its registry, a name without a host means nothing of the lock
+            None => return reference.registry.is_some() && is_short(reference.repository.1),
         },
         Lookup::Settled(item) => Meaning::Settled { item },
         Lookup::Left(why) => Meaning::Left { why },
@@ -60,6 +61,11 @@ fn decide<'s>(
     };
     collector.add(reference.repository.0, &reference.whole, Role::Repository, meaning);
     true
+}
+
+/// Whether `text` is a reference without a host.
+fn is_short(text: &str) -> bool {
+    !names_host(text) && text.parse::<ImageRef>().is_ok()
 }
 
 /// Writes `replacement` into the parts of `reference`, or says why that is impossible.
@@ -89,14 +95,9 @@ fn edits<'s>(
         match registry {
             Some((node, old)) => {
                 let slash = if old.ends_with('/') { "/" } else { "" };
-                let (base, name) = match to.repository.strip_suffix(repository.1) {
-                    Some(path) if reference.is_prefixed && path.ends_with('/') => {
-                        (format!("{}/{}", to.registry, path.trim_end_matches('/')), repository.1.to_owned())
-                    }
-                    _ => (to.registry.clone(), format!("{}{pin}", to.repository)),
-                };
-                parts.push(((node, old), format!("{base}{slash}")));
-                parts.push((repository, name));
+                let (host, path) = apart(to, old, &repository.1[..repository.1.len() - pin.len()]);
+                parts.push(((node, old), format!("{host}{slash}")));
+                parts.push((repository, format!("{path}{pin}")));
             }
             None => parts.push((repository, format!("{to}{pin}"))),
         }
@@ -120,6 +121,18 @@ fn edits<'s>(
     Ok(edits)
 }
 
+/// `to` in two parts, for a `registry` and a `repository`. Where the registry has a path, a repository of one component
+/// stays one: Istio takes an image with a slash for all of a reference.
+fn apart(to: &Destination, registry: &str, repository: &str) -> (String, String) {
+    if registry.trim_end_matches('/').contains('/')
+        && let Some(path) = to.repository.strip_suffix(repository)
+        && let Some(path) = path.strip_suffix('/')
+    {
+        return (format!("{}/{path}", to.registry), repository.to_owned());
+    }
+    (to.registry.clone(), to.repository.clone())
+}
+
 /// What to say of a reference that the index does not know; `None` where that is nothing.
 fn unknown(
     reference: &SplitReference<'_>,
@@ -127,8 +140,9 @@ fn unknown(
     around: &Surroundings<'_>,
 ) -> Option<Meaning> {
     let SplitReference { registry, repository, tag, digest, base, whole, .. } = reference;
-    let is_known =
-        |text: &str| matches!(settings.index.lookup(text, Role::Repository, false), Lookup::Known(_));
+    let is_known = |text: &str| {
+        !matches!(settings.index.lookup(text, Role::Repository, false), Lookup::Unknown | Lookup::Settled(_))
+    };
     let is_reference = whole.parse::<ImageRef>().is_ok();
     if whole != base && !is_reference && is_known(base) {
         return Some(Meaning::left("its tag or digest is none"));

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// after white space and outside of quotes, `;` and `//` at the beginning, `{{/* */}}`.
 pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    let mut at = text.len() - text.trim_start_matches('\u{feff}').len();
+    for line in text[at..].split_inclusive('\n') {
         let start = line.len() - line.trim_start().len();
         let body = &line[start..];
         // BuildKit reads its frontend's image from such a line

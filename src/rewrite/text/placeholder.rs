@@ -1,33 +1,61 @@
 //! Placeholders in references and URLs: something else puts a text in their place later.
 
-/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`, all on one line and no longer
-/// than `most` bytes.
+/// How a placeholder begins, what closes it, and what opens another one in it. What begins longer comes first.
+const BRACKETS: [(&str, &str, Option<&str>); 4] =
+    [("{{", "}}", None), ("${{", "}}", None), ("${", "}", Some("${")), ("$(", ")", Some("("))];
+
+/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`, `${{…}}`, all on one line and
+/// no longer than `most` bytes.
 pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
     let text = &text[..text.floor_char_boundary(most)];
-    let closed = |open: &str, close: &str| {
-        let rest = text.strip_prefix(open)?.split('\n').next()?;
-        Some(open.len() + rest.find(close)? + close.len())
-    };
-    if let Some(len) = closed("{{", "}}").or_else(|| closed("${", "}")).or_else(|| closed("$(", ")")) {
-        return Some(len);
+    if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
+        let line = text.split('\n').next()?;
+        return Some(open.len() + closed(&line[open.len()..], close, *inner)?);
     }
     let name = text.strip_prefix('$')?;
     let len = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len());
     (len > 0).then_some(1 + len)
 }
 
-/// The reference with placeholders that `text` begins with. It ends at a blank, at a quote and at what ends a command, but
-/// those in `{{ … }}` count not; and after `most` bytes. What follows a reference may be a password.
+/// Where the bracket ends that is open at the beginning of `text`: behind its `close`. Those that `open` in it end first.
+fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
+    let (mut depth, mut at) = (1, 0);
+    while depth > 0 {
+        let end = at + text[at..].find(close)?;
+        depth += open.map_or(0, |open| text[at..end].matches(open).count());
+        depth -= 1;
+        at = end + close.len();
+    }
+    Some(at)
+}
+
+/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, at a quote, at what ends a
+/// command and at a bracket that it does not open, but those in `{{ … }}` count not; and after `most` bytes. What follows
+/// a reference may be a password.
 pub(in crate::rewrite) fn reference_at(text: &str, most: usize) -> &str {
     let text = &text[..text.floor_char_boundary(most)];
-    let mut end = 0;
-    loop {
-        let len = text[end..].find(ends).unwrap_or(text.len() - end);
-        let whole = &text[..end + len];
-        let Some(start) = text[end..end + len].find("{{") else { return whole };
-        let Some(len) = placeholder(&text[end + start..], most) else { return whole };
-        end += start + len;
+    let (mut end, mut open) = (0, Vec::new());
+    while let Some(next) = text[end..].chars().next() {
+        if text[end..].starts_with("{{") {
+            let Some(len) = placeholder(&text[end..], most) else { return &text[..end + 2] };
+            end += len;
+            continue;
+        }
+        let is_alternative = next == '|' && open.contains(&')');
+        if (ends(next) && !is_alternative) || text[end..].starts_with("</") {
+            break;
+        }
+        match next {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            '<' => open.push('>'),
+            ')' | ']' | '}' | '>' if open.pop() != Some(next) => break,
+            _ => {}
+        }
+        end += next.len_utf8();
     }
+    text[..end].trim_end_matches('.')
 }
 
 fn ends(c: char) -> bool {
@@ -36,7 +64,25 @@ fn ends(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::reference_at;
+    use super::{placeholder, reference_at};
+
+    #[test]
+    fn a_placeholder_ends_at_its_own_bracket() {
+        for (text, expected) in [
+            ("$NAME/x", "$NAME"),
+            ("${NAME}/x}", "${NAME}"),
+            ("${{ github.ref }}/x", "${{ github.ref }}"),
+            ("${{ a }}-${{ b }}/x", "${{ a }}"),
+            ("${A:-${B}}/x", "${A:-${B}}"),
+            ("$(uname -m | sed s/(x)/y/)/x", "$(uname -m | sed s/(x)/y/)"),
+            ("{{ .a }}/{{ .b }}", "{{ .a }}"),
+        ] {
+            assert_eq!(placeholder(text, 100), Some(expected.len()), "{text}");
+        }
+        for text in ["${{ a }", "${A:-${B}", "$(a", "{{ a\n}}", "$", "$/x", "x"] {
+            assert_eq!(placeholder(text, 100), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_reference_ends_at_a_blank_and_has_a_bound() {
@@ -50,6 +96,10 @@ mod tests {
             ("a/b:${TAG}\nx", "a/b:${TAG}"),
             ("a/b:<TAG>", "a/b:<TAG>"),
             ("a/b:$(cat /x)", "a/b:$(cat"),
+            ("a/b:$T) x", "a/b:$T"),
+            ("a/b:$T</b>", "a/b:$T"),
+            ("a/b:$T.", "a/b:$T"),
+            ("a/b:(1|[2-3])|x", "a/b:(1|[2-3])"),
         ] {
             assert_eq!(reference_at(text, 100), expected);
         }

@@ -1,35 +1,23 @@
 //! Values of Secrets in texts that do not parse, so that a diff can mask them.
 
+use super::kinds::{documents, is_of_kind};
 use std::ops::Range;
-
-/// How much of a text after `kind:` is looked at, in bytes.
-const KIND_BYTES: usize = 256;
 
 /// What may be the value of a Secret in a text that cannot be read: in the documents that say they are one, all that
 /// is neither a plain key nor a plain call of a template.
 pub(in crate::rewrite) fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let mut at = 0;
-    for document in text.split_inclusive("\n---") {
+    for (range, document) in documents(text) {
         if is_secret(document) {
-            add_values(document, at, &mut found);
+            add_values(document, range.start, &mut found);
         }
-        at += document.len();
     }
     found
 }
 
 /// Whether the word `Secret` stands in a `kind`, or kustomize makes a Secret.
 fn is_secret(document: &str) -> bool {
-    let quotes = ['"', '\'', ' ', '\t'];
-    let says_so = |(at, key): (usize, &str)| {
-        let rest = document[at + key.len()..].trim_start_matches(quotes).strip_prefix(':');
-        let value = rest.unwrap_or_default().trim_start();
-        let value = &value[..value.floor_char_boundary(KIND_BYTES)];
-        let mut words = value.lines().next().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric());
-        words.any(|word| matches!(word, "Secret" | "SecretList"))
-    };
-    document.match_indices("kind").any(says_so) || document.contains("secretGenerator")
+    is_of_kind(document, &["Secret", "SecretList"]) || document.contains("secretGenerator")
 }
 
 /// Adds what is not shown of each line of `document`, which begins at `start`.

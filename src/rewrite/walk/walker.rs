@@ -82,11 +82,11 @@ fn read_part(
     if has_shared_secret {
         secrets.push(part.clone());
     } else if has_secret {
-        secrets.extend(yaml::comments(source, part));
+        secrets.extend(yaml::comments(source, part).unwrap_or_else(|| vec![part.clone()]));
     }
     if scanner.settings.options.comments {
-        for span in yaml::comments(source, part) {
-            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One);
+        for span in yaml::comments(source, part).unwrap_or_default() {
+            let words = text::scan(&scanner.settings, &source[span.clone()], Lines::One, Role::Text);
             found.extend(words.into_iter().map(|occurrence| occurrence.shifted(span.start)));
         }
     }
@@ -201,7 +201,8 @@ impl<'s> Walker<'_, 's> {
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = self.shapes.iter().find_map(decode);
         let is_decoded = decoded.is_some();
-        let inner = decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, self.depth + 1));
+        let inner =
+            decoded.unwrap_or_else(|| self.scanner.scan_value(value, block, around.role, self.depth + 1));
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
@@ -221,7 +222,7 @@ impl<'s> Walker<'_, 's> {
         if around.secret {
             self.collector.collected.secrets.push(span.clone());
         }
-        let words = text::scan(&self.scanner.settings, &source[span.clone()], Lines::Many);
+        let words = text::scan(&self.scanner.settings, &source[span.clone()], Lines::Many, around.role);
         self.collector.collected.found.extend(words.into_iter().map(|mut occurrence| {
             if let Some(why) = around.keep.filter(|_| occurrence.is_change()) {
                 occurrence.leave(why);

@@ -91,10 +91,14 @@ impl<'a> Iterator for Granit<'a> {
     }
 }
 
-/// The bytes of the comments of a part of `source`, which is YAML.
-pub(in crate::rewrite) fn comments(source: &str, part: &Range<usize>) -> Vec<Range<usize>> {
-    let events = Parser::new_from_str(with_end(source, part)).map_while(Result::ok);
-    let comments = events.filter(|(event, _)| matches!(event, Event::Comment(..)));
-    let spans = comments.filter_map(|(_, span)| span.byte_range());
-    spans.map(|span| span.start + part.start..span.end + part.start).collect()
+/// The bytes of the comments of a part of `source`; `None` where this parser does not take it.
+pub(in crate::rewrite) fn comments(source: &str, part: &Range<usize>) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    for event in Parser::new_from_str(with_end(source, part)) {
+        let (event, span) = event.ok()?;
+        if let (Event::Comment(..), Some(span)) = (event, span.byte_range()) {
+            found.push(span.start + part.start..span.end + part.start);
+        }
+    }
+    Some(found)
 }

@@ -24,7 +24,11 @@ fn check(text: &str, counts: &mut Counts) {
         counts.simple += part.len();
         let read: Result<Vec<Document<'_>>, NotYaml> = Granit::new(text, part.clone()).collect();
         let simple: Vec<Document<'_>> = document.into_iter().collect();
-        assert_eq!(read.as_ref(), Ok(&simple), "{:?}", &text[part]);
+        let refused = read.is_err() && is_refused_for_indentation(&text[part.clone()]);
+        assert!(refused || read.as_ref() == Ok(&simple), "{:?}: {read:?}, {simple:?}", &text[part]);
+    }
+    if is_refused_for_indentation(text) {
+        return;
     }
     let whole: Vec<_> = Granit::new(text, 0..text.len()).map(|one| one.map(|one| flat(&one))).collect();
     let cut: Vec<_> = documents(text).map(|one| one.map(|one| flat(&one))).collect();
@@ -105,6 +109,7 @@ const SIMPLE: &[&str] = &[
     "a: b  \t\nc: d\te\n",
     "a:\n  - b\n  # c\n# d\n  - e\nf: []\n# g",
     "a: b:c\nd: \"e\tf\"\n",
+    "a: 'b\n'\n",
 ];
 
 /// Texts that it leaves to the other, and such that are no YAML.
@@ -140,11 +145,11 @@ const OTHER: &[&str] = &[
     "a:\n  b: c\n d: e\n",
     "a: 'b' c\n",
     "a: 'b'#c\n",
-    "a: 'b\nc'\n",
     "a: 'b\n  c': d\n",
-    "a: 'b\n'\n",
     "a: [b, 'c\n  d']\n",
     "'a\n b': c\n",
+    "a: 'b\n...\nc'\n",
+    "a:\n  b: 'c\n d'\n",
     "a: \"b\\\n\n  c\"\n",
     "a: \"b\n\tc\"\n",
     "a: \"\\q\"\n",
@@ -189,6 +194,32 @@ const OTHER: &[&str] = &[
     "a: b\r\nc: d\r\n",
     "\u{feff}a: b\n",
 ];
+
+/// Quoted scalars that go on in the column of their key, and what they read as. The parser for all of YAML refuses them.
+const AT_THE_KEY: &[(&str, &str)] = &[
+    ("a: 'b\nc'\n", "b c"),
+    ("a: \"b\n\nc\"\n", "b\nc"),
+    ("- 'b\n- c'\n", "b - c"),
+    ("x:\n  a: 'b\n  c: d'\n", "b c: d"),
+    ("x:\n- a: \"b\n  # c\"\n", "b # c"),
+];
+
+/// Whether the parser for all of YAML refuses `text` for nothing but the indentation of a quoted scalar.
+fn is_refused_for_indentation(text: &str) -> bool {
+    let refused = granit_parser::Parser::new_from_str(text).find_map(Result::err);
+    refused.is_some_and(|error| *error.kind() == granit_parser::ErrorKind::InvalidQuotedScalarIndent)
+}
+
+#[test]
+fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+    for (text, value) in AT_THE_KEY {
+        assert!(is_refused_for_indentation(text), "{text}");
+        let read = simple::read(text, &(0..text.len())).flatten().expect(text);
+        assert!(flat(&read).contains(&format!("{value:?}")), "{text}: {read:?}");
+        let other: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+        assert!(format!("{other:?}").contains(&format!("{value:?}")), "{text}: {other:?}");
+    }
+}
 
 #[test]
 fn what_is_simple_is_read_and_nothing_else() {

@@ -2,9 +2,8 @@
 
 use super::ExportError;
 use super::paths::ExportFile;
-use crate::content::{BlobRead, ContentError, CopyError, copy_checked, refuse_special};
+use crate::content::{BlobRead, ContentError, CopyError, copy_checked, digest_of, refuse_special};
 use crate::report::Status;
-use crate::serve::pieces::digest_of;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -4,9 +4,8 @@ use super::disk::{list, optional, persist, write};
 use super::error::KeepError;
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
 use super::room::{Room, Share};
-use crate::content::{BlobRead, ContentError, Look};
+use crate::content::{BlobRead, ContentError, Look, RecentChecks, digest_of, each_piece};
 use crate::model::{Algorithm, Digest, Hasher};
-use crate::serve::pieces::{digest_of, each_piece};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,6 +18,8 @@ use tempfile::NamedTempFile;
 pub(in super::super) struct WritableBlobs {
     dir: PathBuf,
     room: Arc<Room>,
+    /// Of frames that were checked before, by the looks of their files.
+    checks: Arc<RecentChecks<Look>>,
     /// When a client was told last that a blob is here: it may count on that in a push.
     told: Mutex<HashMap<Digest, Instant>>,
 }
@@ -40,8 +41,12 @@ impl WritableBlobs {
     /// # Errors
     /// When the disk cannot be read.
     pub(super) fn open(dir: &Path, most: Option<u64>) -> io::Result<WritableBlobs> {
-        let mut blobs =
-            WritableBlobs { dir: dir.into(), room: Arc::new(Room::new(0, most)), told: Mutex::default() };
+        let mut blobs = WritableBlobs {
+            dir: dir.into(),
+            room: Arc::new(Room::new(0, most)),
+            checks: Arc::new(RecentChecks::new()),
+            told: Mutex::default(),
+        };
         let used = blobs.all()?.iter().map(|(_, data)| data.len()).sum();
         blobs.room = Arc::new(Room::new(used, most));
         Ok(blobs)
@@ -80,6 +85,7 @@ impl WritableBlobs {
         let removed = optional(fs::remove_file(&path))?.is_some();
         if removed {
             self.room.give_back(data.len());
+            self.checks.forget(&Look::of(&data));
         }
         optional(fs::remove_file(self.frames_path(digest)))?;
         Ok(removed)
@@ -141,7 +147,7 @@ impl WritableBlobs {
             return Err(KeepError::Digest { found, expected: digest.clone() });
         }
         let place = self.dir.join(digest.layout_path());
-        if place.is_file() && self.is_whole(digest) {
+        if place.is_file() && matches!(self.is_sound(digest), Ok(true)) {
             self.tell(digest);
             return Ok(());
         }
@@ -167,11 +173,11 @@ impl WritableBlobs {
         self.keep(incoming, digest)
     }
 
-    /// Whether the blob on disk still has its digest. A new push replaces a damaged one.
-    fn is_whole(&self, digest: &Digest) -> bool {
-        let mut reader = self.open(digest, 0).ok();
-        let found = reader.as_mut().map(|reader| digest_of(reader, digest.algorithm()));
-        matches!(found, Some(Ok(found)) if found == *digest)
+    /// Reads a blob that is longer than a frame.
+    fn checked_reader(&self, digest: &Digest, offset: u64) -> io::Result<CheckedReader> {
+        let sums = fs::read(self.frames_path(digest))?;
+        let file = File::open(self.dir.join(digest.layout_path()))?;
+        CheckedReader::new(file, &sums, &self.checks, offset)
     }
 
     fn frames_path(&self, digest: &Digest) -> PathBuf {
@@ -235,9 +241,15 @@ impl BlobRead for WritableBlobs {
             reader.set_position(offset);
             return Ok(Box::new(reader));
         }
-        let sums = fs::read(self.frames_path(digest)).map_err(wrong)?;
-        let file = File::open(&path).map_err(wrong)?;
-        Ok(Box::new(CheckedReader::new(file, &sums, offset)))
+        Ok(Box::new(self.checked_reader(digest, offset).map_err(wrong)?))
+    }
+
+    fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+        let path = self.dir.join(digest.layout_path());
+        match fs::metadata(&path)?.len() <= FRAME as u64 {
+            true => Ok(digest.matches(&fs::read(&path)?)),
+            false => self.checked_reader(digest, 0)?.is_sound(digest),
+        }
     }
 
     fn looks(&self, digest: &Digest) -> Result<Vec<Look>, ContentError> {

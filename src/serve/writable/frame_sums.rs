@@ -4,9 +4,12 @@
 //! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of the disk, and
 //! costs next to nothing.
 
+use crate::content::{Look, RecentChecks};
+use crate::model::{Digest, Hasher};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
@@ -53,11 +56,13 @@ impl FrameSums {
     }
 }
 
-/// Reads a file, and checks each frame before it hands out any byte of it. It holds no frame: one is read for its
-/// checksum, and then once more.
+/// Reads a file, and checks each frame before it hands out any byte of it, unless that was done a moment ago. It holds no
+/// frame: one is read for its checksum, and then once more.
 pub(super) struct CheckedReader {
     file: File,
+    look: Look,
     sums: Vec<[u8; 8]>,
+    checks: Arc<RecentChecks<Look>>,
     at: u64,
     /// Up to where the checksums were compared.
     checked: u64,
@@ -65,13 +70,43 @@ pub(super) struct CheckedReader {
 
 impl CheckedReader {
     /// Reads `file` from `offset` to the end.
-    pub(super) fn new(file: File, sums: &[u8], offset: u64) -> CheckedReader {
-        CheckedReader { file, sums: sums.as_chunks().0.to_vec(), at: offset, checked: 0 }
+    ///
+    /// # Errors
+    /// When the system says nothing of the file.
+    pub(super) fn new(
+        file: File,
+        sums: &[u8],
+        checks: &Arc<RecentChecks<Look>>,
+        offset: u64,
+    ) -> io::Result<CheckedReader> {
+        let look = Look::of(&file.metadata()?);
+        let (sums, checks) = (sums.as_chunks().0.to_vec(), checks.clone());
+        Ok(CheckedReader { file, look, sums, checks, at: offset, checked: 0 })
     }
 
-    /// Compares the checksum of the frame with the byte that is read next. No frame must be where there is no checksum.
+    /// Whether the file has this digest, and its frames their checksums. It is read once.
+    pub(super) fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
+        let mut hasher = Hasher::new(digest.algorithm());
+        for frame in 0..self.look.size.div_ceil(FRAME as u64) {
+            self.each_of_frame(frame, |piece| hasher.update(piece))?;
+        }
+        Ok(hasher.finish() == *digest)
+    }
+
+    /// Compares the checksum of the frame with the byte that is read next.
     fn check(&mut self) -> io::Result<()> {
-        let (size, frame) = (FRAME as u64, self.at / FRAME as u64);
+        let frame = self.at / FRAME as u64;
+        self.checked = match self.checks.has(&self.look, frame as usize) {
+            true => self.look.size.min((frame + 1) * FRAME as u64),
+            false => self.each_of_frame(frame, |_| {})?,
+        };
+        Ok(())
+    }
+
+    /// Reads a frame: hands its content to `each`, and compares its checksum. No frame must be where there is no
+    /// checksum. Returns where it ends.
+    fn each_of_frame(&self, frame: u64, mut each: impl FnMut(&[u8])) -> io::Result<u64> {
+        let size = FRAME as u64;
         let (mut hasher, mut at, mut step) = (Xxh64::new(0), frame * size, vec![0; STEP]);
         while at < (frame + 1) * size {
             let count = self.file.read_at(&mut step, at)?;
@@ -80,6 +115,7 @@ impl CheckedReader {
             }
             let count = count.min(((frame + 1) * size - at) as usize);
             hasher.update(&step[..count]);
+            each(&step[..count]);
             at += count as u64;
         }
         let sum = self.sums.get(frame as usize);
@@ -89,8 +125,8 @@ impl CheckedReader {
         if !is_right || !is_end {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the bytes on disk have changed"));
         }
-        self.checked = at;
-        Ok(())
+        self.checks.add(self.look, frame as usize);
+        Ok(at)
     }
 }
 
@@ -121,7 +157,8 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let mut out = Vec::new();
-        let result = CheckedReader::new(file, sums, offset).read_to_end(&mut out);
+        let checks = Arc::new(RecentChecks::new());
+        let result = CheckedReader::new(file, sums, &checks, offset).unwrap().read_to_end(&mut out);
         (out, result)
     }
 

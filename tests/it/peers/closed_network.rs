@@ -6,7 +6,8 @@ use crate::support::run;
 use crate::support::{Place, World, need};
 
 /// What these tests need beside a [`World`].
-const NEEDS: [&str; 7] = ["docker-registry", "skopeo", "nginx", "gzip", "containerd", "ctr", "curl"];
+pub(super) const NEEDS: [&str; 7] =
+    ["docker-registry", "skopeo", "nginx", "gzip", "containerd", "ctr", "curl"];
 
 const POD: &str = "\
 apiVersion: v1
@@ -18,7 +19,7 @@ spec:
 ";
 
 /// Packs the world's content and carries the bundle and the site file to a place of its own.
-fn carried(world: &World) -> Place {
+pub(super) fn carried(world: &World) -> Place {
     world.place.write("site.yaml", world.site(REGISTRY));
     for args in [&["lock", "-f", "manifest.yaml"][..], &["pull"], &["pack", "-o", "bundle.tar.zst"]] {
         world.place.json(0, &[args, &["--site", "site.yaml"]].concat());

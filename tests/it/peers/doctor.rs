@@ -41,15 +41,28 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     let host = guarded.address.as_str();
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
     assert_eq!(check(&report, "sign-in"), ("note", "Basic; no account is known for it"));
-    let config = format!(r#"{{"auths": {{"{host}": {{"username": "puller", "password": "hush"}}}}}}"#);
-    let config = place.write("home/.docker/config.json", config);
+    let account = |password: &str| {
+        let config = format!(r#"{{"auths": {{"{host}": {{"username": "u", "password": "{password}"}}}}}}"#);
+        place.write("home/.docker/config.json", config)
+    };
+    let config = account("p@ss:word");
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
-    assert_eq!(
-        check(&report, "sign-in"),
-        ("ok", format!("Basic; account 'puller' from {}", config.display()).as_str())
-    );
-    assert!(!report.to_string().contains("hush"), "{report:#}");
+    let taken = format!("Basic; account 'u' from {}, which is taken", config.display());
+    assert_eq!(check(&report, "sign-in"), ("ok", taken.as_str()));
     assert_eq!(report["status"], "done");
+    // a wrong password is a finding, with its fix, and is tried once
+    account("hush");
+    let before = guarded.requests("401");
+    let report = doctor(&place, 4, &[host, "--plain-http", host]);
+    let (verdict, says) = check(&report, "sign-in");
+    assert!(verdict == "no" && says.contains("tried: ") && says.contains("was refused"), "{says}");
+    assert_eq!(
+        guarded.requests("401") - before,
+        3,
+        "without an account, its challenge again, and the account"
+    );
+    assert!(report["targets"][0]["checks"].to_string().contains("mend the account"), "{report:#}");
+    assert!(!report.to_string().contains("hush"), "{report:#}");
 }
 
 #[test]

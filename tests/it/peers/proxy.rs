@@ -16,16 +16,16 @@ use std::process::Command;
 const FILES: usize = 40;
 
 /// A network with squid in its middle, and behind it a registry with TLS and a file server.
-struct Outside {
-    place: Place,
-    network: Network,
-    squid: Squid,
+pub(super) struct Outside {
+    pub(super) place: Place,
+    pub(super) network: Network,
+    squid: Option<Squid>,
     _servers: [Guard; 2],
     _www: Place,
 }
 
 impl Outside {
-    fn new(allowed: &[&str], signed: bool) -> Option<Outside> {
+    pub(super) fn new(allowed: &[&str], signed: bool) -> Option<Outside> {
         if !need(&NEEDS) || !need(&["nginx"]) {
             return None;
         }
@@ -76,11 +76,22 @@ impl Outside {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\n";
         place.write("image.yaml", format!("{head}images: [\"registry.test/team/app:v1\"]\n"));
         place.write("files.yaml", format!("{head}files:\n{list}"));
-        Some(Outside { place, network, squid, _servers: [registry, files], _www: www })
+        Some(Outside { place, network, squid: Some(squid), _servers: [registry, files], _www: www })
+    }
+
+    /// Ends squid, and begins another at its place.
+    pub(super) fn restart_squid(&mut self, start: impl FnOnce(&Network, &Place) -> Squid) {
+        self.squid = None;
+        self.squid = Some(start(&self.network, &self.place));
+    }
+
+    /// What squid was asked; see [`Squid::log`].
+    fn log(&self) -> Vec<String> {
+        self.squid.as_ref().map(Squid::log).unwrap_or_default()
     }
 
     /// Runs landfall on the client with these variables, demands this exit code, and gives the document.
-    fn run(&self, exit: i32, variables: &[(&str, &str)], args: &[&str]) -> Value {
+    pub(super) fn run(&self, exit: i32, variables: &[(&str, &str)], args: &[&str]) -> Value {
         let mut command = self.place.command();
         command.args(args).args(["--output", "json", "--progress", "none", "--store", "store"]);
         command.envs(variables.iter().copied());
@@ -117,7 +128,7 @@ fn everything_goes_through_squid_and_only_so() {
     let one = ["lock", "-f", "image.yaml", "--site", "site.yaml"];
     outside.run(1, &[], &one);
     outside.run(1, &[variables.as_slice(), &[("NO_PROXY", ".test,*")]].concat(), &one);
-    assert!(outside.squid.log().is_empty(), "{:?}", outside.squid.log());
+    assert!(outside.log().is_empty(), "{:?}", outside.log());
     let report = outside.run(0, &variables, &lock);
     assert_eq!(report["totals"]["items"], FILES + 1);
     outside.run(0, &variables, &["pull", "--site", "site.yaml"]);
@@ -133,7 +144,7 @@ fn everything_goes_through_squid_and_only_so() {
     hosts.sort();
     let expected = [("files.test", 80), ("registry.test", 443)];
     assert_eq!(hosts, expected.map(|(host, port)| (host.to_owned(), port, PROXY.to_owned())));
-    let log = outside.squid.log();
+    let log = outside.log();
     assert!(log.iter().any(|line| line.starts_with("200 CONNECT registry.test:443 ")), "{log:?}");
 }
 
@@ -172,7 +183,7 @@ fn a_wrong_password_is_shown_to_squid_once() {
         let [reason] = &reasons(&report)[..] else { panic!("{report:#}") };
         let expected = format!("the proxy {PROXY} refused account '{USER}' from {variable} (407)");
         assert!(reason.contains(&expected), "{reason}");
-        assert_eq!(lines(&outside.squid.log()), count + 1, "{:#?}", outside.squid.log());
+        assert_eq!(lines(&outside.log()), count + 1, "{:#?}", outside.log());
     }
     // without an account the message says where to put one
     let report = outside.run(1, &[("https_proxy", PROXY)], &["lock", "-f", "image.yaml"]);

@@ -75,3 +75,17 @@ fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
     assert!(run(&["--set", "form=dotted"]).starts_with(".svc.cluster.local,a.test,.svc,"));
     assert!(run(&["--set", "form=portable"]).contains("a.test,.a.test,svc,.svc,"));
 }
+
+#[test]
+fn what_is_no_yaml_is_not_merged() {
+    let place = place(PROXY, &[]);
+    place.write("mine.yaml", "a: 1\n");
+    let args = ["render", "systemd", "--site", "site.yaml", "--into", "mine.yaml"];
+    let run = place.command().args(args).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.code() == Some(2) && told.contains("--into: a drop-in is a file of its own, and no YAML"),
+        "{told}"
+    );
+    assert_eq!(place.read("mine.yaml"), "a: 1\n");
+}

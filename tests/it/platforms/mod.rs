@@ -1,7 +1,12 @@
 //! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in `tests/data/platforms/`. Run with
 //! `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the difference.
 
+mod both_sites;
 mod common;
+mod containerd;
+mod nodes_page;
+mod pages;
+mod seeds;
 mod systemd;
 
 use crate::support::Place;
@@ -29,16 +34,30 @@ pub fn place(site: &str, images: &[&str]) -> Place {
     place
 }
 
+/// What `landfall render ARGS --site site.yaml -o out` says in `place`, where it ends with `exit` and writes nothing.
+pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
+    let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
+    let run = place.command().args(&args).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.code() == Some(exit) && !place.path("out").exists(), "{args:?}: {told}");
+    told
+}
+
 /// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and every file that it
 /// writes, modes included, with `tests/data/platforms/NAME/`.
 pub fn golden(place: &Place, name: &str, args: &[&str]) {
     let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
     let mut made = files(&place.path("out"));
     made.insert("printed.txt".into(), printed);
+    compare(&made, name);
+}
+
+/// Compares what was made with the files of `tests/data/platforms/NAME/`.
+pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms").join(name);
     if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(&folder);
-        for (path, text) in &made {
+        for (path, text) in made {
             let path = folder.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
@@ -46,8 +65,8 @@ pub fn golden(place: &Place, name: &str, args: &[&str]) {
     }
     let expected = files(&folder);
     let names = |files: &BTreeMap<PathBuf, String>| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&made), names(&expected), "the files of {name}");
-    for (path, text) in &made {
+    assert_eq!(names(made), names(&expected), "the files of {name}");
+    for (path, text) in made {
         assert_eq!(*text, expected[path], "{name}/{}", path.display());
     }
 }

@@ -130,21 +130,35 @@ impl Network {
 
     /// A node's containerd, empty, with its own folders.
     pub fn containerd(&self, place: &Place) -> Containerd<'_> {
+        let config = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
+        self.start_containerd(place, config, "")
+    }
+
+    /// The same with the files that `landfall render containerd` wrote to `folder`: what stands below `etc` is at its place
+    /// on the node, and `config-1.x.toml` is the configuration, to which only the test's own folders are added.
+    pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
+        let config = std::fs::read_to_string(folder.join("config-1.x.toml")).unwrap();
+        let config =
+            config + "\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n";
+        // the mount is seen by this process alone: `ip netns exec` gives it a namespace of mounts
+        let mount = format!("mount --bind '{}' /etc/containerd; ", folder.join("etc/containerd").display());
+        self.start_containerd(place, &config, &mount)
+    }
+
+    fn start_containerd(&self, place: &Place, config: &str, before: &str) -> Containerd<'_> {
         // a short path: the name of a socket has room for about a hundred bytes
         let dir = tempfile::Builder::new().prefix("landfall-node-").tempdir().unwrap();
         let socket = dir.path().join("sock").display().to_string();
         let at = dir.path().display();
-        let config = place.write(
-            "containerd.toml",
-            format!(
-                "version = 2\nroot = \"{at}/root\"\nstate = \"{at}/state\"\n\
-                 disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n\
-                 [grpc]\naddress = \"{socket}\"\n[ttrpc]\naddress = \"{socket}.ttrpc\"\n\
+        let folders = format!("version = 2\nroot = \"{at}/root\"\nstate = \"{at}/state\"\n");
+        let config = config.replacen("version = 2\n", &folders, 1)
+            + &format!(
+                "\n[grpc]\naddress = \"{socket}\"\n[ttrpc]\naddress = \"{socket}.ttrpc\"\n\
                  [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{at}/opt\"\n"
-            ),
-        );
-        let mut command = place.clean("containerd");
-        command.arg("--config").arg(config);
+            );
+        let config = place.write("node.toml", config);
+        let mut command = place.clean("sh");
+        command.args(["-ec", &format!("{before}exec containerd --config '{}'", config.display())]);
         let mut guard = Guard::start(self.on("node", &command));
         guard.wait_until("a socket that answers", || {
             let mut version = place.clean("ctr");
@@ -181,6 +195,31 @@ impl Containerd<'_> {
         let images = String::from_utf8_lossy(&images).into_owned();
         let digest = images.split_whitespace().find(|word| word.starts_with("sha256:"));
         digest.unwrap_or_else(|| panic!("{reference} is not there:\n{images}")).to_owned()
+    }
+
+    /// Pulls as the kubelet has it pulled: `PullImage` of the container runtime interface, by hand, as no client of it is
+    /// packaged. The account, if any, is the one that containerd finds.
+    /// Gives what containerd answers.
+    pub fn pull_for_kubernetes(&self, place: &Place, reference: &str) -> String {
+        // a message with one field, the image, which has one field, its name
+        let field = |content: &[u8]| [&[0x0a, u8::try_from(content.len()).unwrap()], content].concat();
+        let message = field(&field(reference.as_bytes()));
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        let request = place.write("pull.grpc", [&[0], &length[..], &message].concat());
+        let mut curl = place.clean("curl");
+        curl.args([
+            "-sS",
+            "--http2-prior-knowledge",
+            "--unix-socket",
+            &self.socket,
+            "-D",
+            "-",
+            "--output",
+            "/dev/null",
+        ]);
+        curl.args(["-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary"]);
+        curl.arg(format!("@{}", request.display())).arg("http://localhost/runtime.v1.ImageService/PullImage");
+        String::from_utf8_lossy(&run(&mut curl)).into_owned()
     }
 
     /// `ctr images push` of a pulled image under another name, over plain http.

@@ -23,12 +23,21 @@ impl Squid {
     /// Starts squid on the host `proxy`. It lets through to the names of `allowed`, with `signed` only for
     /// the account.
     pub fn start(network: &Network, place: &Place, allowed: &[&str], signed: bool) -> Squid {
+        let names = allowed.join(" ");
+        let rules =
+            format!("acl allowed dstdomain {names}\nhttp_access allow allowed\nhttp_access deny all\n");
+        Squid::with_rules(network, place, &rules, signed)
+    }
+
+    /// The same with these rules of access.
+    pub fn with_rules(network: &Network, place: &Place, rules: &str, signed: bool) -> Squid {
         // squid gives up being root; its user must get at these files
         let dir = tempfile::Builder::new().prefix("landfall-squid-").tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let at = dir.path().display();
         let write = |name: &str, content: String| std::fs::write(dir.path().join(name), content).unwrap();
-        let names = ["registry", "files", "denied", "silent"].map(|name| format!("{SERVER} {name}.test\n"));
+        let names = ["registry", "files", "denied", "silent", "a.corp", "a.b.corp"]
+            .map(|name| format!("{SERVER} {name}.test\n"));
         write("hosts", names.concat());
         let sign_in = if signed {
             let mut htpasswd = place.clean("htpasswd");
@@ -49,8 +58,7 @@ impl Squid {
                  dns_nameservers 127.0.0.1\nconnect_timeout 5 seconds\ncache deny all\ncoredump_dir {at}\n\
                  cache_log {at}/cache.log\nlogformat ours %>Hs %rm %ru %{{Proxy-Authorization}}>h\n\
                  access_log stdio:{at}/access.log ours\nshutdown_lifetime 0 seconds\n{sign_in}\
-                 acl allowed dstdomain {}\nhttp_access allow allowed\nhttp_access deny all\n",
-                allowed.join(" ")
+                 {rules}"
             ),
         );
         let mut command = place.clean(which("squid").expect("squid is installed"));

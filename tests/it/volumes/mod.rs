@@ -1,5 +1,6 @@
 //! Bundles in volumes: packed, joined, checked, damaged, rebuilt; and the program beside them.
 
+mod discs;
 mod site;
 use crate::support::images::{OCI_MANIFEST, noise};
 use crate::support::library::Digest;
@@ -384,8 +385,9 @@ fn a_volume_that_cannot_be_rebuilt_is_left_and_the_reason_told() {
     site.place.ok(&like("6"));
     // a number that the bundle does not have
     let beyond = (volumes.len() + 1).to_string();
-    let said = site.refused(&["pack", "--like", "V", "--only-volume", &beyond]);
-    assert!(said.contains("hold the whole bundle"), "{said}");
+    let report = site.place.json(2, &["pack", "--like", "V", "--only-volume", &beyond]);
+    let said = report["error"]["message"].as_str().unwrap();
+    assert_eq!(said, format!("V has {} volumes; there is no volume {beyond}", volumes.len()));
     // one beside it is not whole
     let whole = fs::read(&volumes[1]).unwrap();
     fs::write(&volumes[1], &whole[..whole.len() - 7]).unwrap();

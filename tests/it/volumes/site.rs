@@ -65,6 +65,29 @@ impl Site {
         Site { place, files: contents }
     }
 
+    /// With so many images, `quay.io/example/app-0:v1` and so on, each with a layer of this size.
+    pub(super) fn images(count: usize, size: usize) -> Site {
+        let site = Site::of(0, &[]);
+        let images = Images::new(site.place.path("home/.cache/landfall/store"));
+        let read = |value: &Value| serde_json::from_value::<Descriptor>(value.clone()).unwrap();
+        let image = |number: usize| {
+            let layer = images.blob(OCI_GZIP, &noise(9_000 + number as u64, size));
+            let config = format!(
+                r#"{{"os":"linux","architecture":"amd64","number":{number},"rootfs":{{"type":"layers","diff_ids":[]}}}}"#
+            );
+            let config = images.blob(OCI_CONFIG, config.as_bytes());
+            let manifest =
+                json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+            let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
+            let mut blobs = vec![read(&layer), read(&config)];
+            blobs.sort();
+            Image { blobs, ..Image::new(format!("quay.io/example/app-{number}:v1").parse().unwrap(), top) }
+        };
+        let lock = Lock { version: 1, images: (0..count).map(image).collect(), ..Lock::default() };
+        site.place.write("landfall.lock", lock.to_text());
+        site
+    }
+
     pub(super) fn pack(&self, name: &str, more: &[&str]) -> Value {
         let args = [&["pack", "-o", name], more].concat();
         self.place.json(0, &args)

@@ -61,9 +61,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line breaks between them.
+    /// That text may begin in the column of the key, as what runs on libyaml takes it; the general parser does not.
     fn go_on(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
-        (spaces > below && self.byte() != Some(b'\t')).then_some(breaks)
+        let is_end = spaces == 0 && self.text[self.at..].starts_with("...");
+        (spaces >= below && !is_end && self.byte() != Some(b'\t')).then_some(breaks)
     }
 
     /// Reads the escape that begins here.

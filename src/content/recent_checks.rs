@@ -2,42 +2,48 @@
 //! where it does not decay: comparing it for each of them would find nothing.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a comparison counts.
 const COUNTS: Duration = Duration::from_mins(1);
 
-/// When the checksums of frames were compared, by the place of the entry and the number of the frame.
+/// When the checksums of frames were compared, by what content a frame is of, and its number there.
 #[derive(Debug)]
-pub(super) struct RecentChecks {
+pub(crate) struct RecentChecks<K> {
     start: Instant,
     /// Seconds since the start, and one more; 0 for never.
-    frames: Mutex<HashMap<usize, Vec<u32>>>,
+    frames: Mutex<HashMap<K, Vec<u32>>>,
 }
 
-impl RecentChecks {
+impl<K: Eq + Hash> RecentChecks<K> {
     /// None yet.
-    pub(super) fn new() -> RecentChecks {
+    pub(crate) fn new() -> RecentChecks<K> {
         RecentChecks { start: Instant::now(), frames: Mutex::default() }
     }
 
     /// Whether the frame was compared within the last minute.
-    pub(super) fn has(&self, place: usize, frame: usize) -> bool {
+    pub(crate) fn has(&self, content: &K, frame: usize) -> bool {
         let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = frames.get(&place).and_then(|frames| frames.get(frame)).copied().unwrap_or(0);
+        let at = frames.get(content).and_then(|frames| frames.get(frame)).copied().unwrap_or(0);
         at > 0 && self.now() - at < COUNTS.as_secs() as u32
     }
 
     /// The frame was compared now, and is right.
-    pub(super) fn add(&self, place: usize, frame: usize) {
+    pub(crate) fn add(&self, content: K, frame: usize) {
         let now = self.now();
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        let frames = frames.entry(place).or_default();
+        let frames = frames.entry(content).or_default();
         if frames.len() <= frame {
             frames.resize(frame + 1, 0);
         }
         frames[frame] = now;
+    }
+
+    /// Content is gone, and so are its frames.
+    pub(crate) fn forget(&self, content: &K) {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner).remove(content);
     }
 
     fn now(&self) -> u32 {
@@ -53,8 +59,11 @@ mod tests {
     fn a_comparison_counts_for_a_minute() {
         let mut checks = RecentChecks::new();
         checks.add(7, 3);
-        assert!(checks.has(7, 3) && !checks.has(7, 2) && !checks.has(7, 4) && !checks.has(6, 3));
+        assert!(checks.has(&7, 3) && !checks.has(&7, 2) && !checks.has(&7, 4) && !checks.has(&6, 3));
         checks.start -= COUNTS;
-        assert!(!checks.has(7, 3));
+        assert!(!checks.has(&7, 3));
+        checks.add(7, 3);
+        checks.forget(&7);
+        assert!(!checks.has(&7, 3));
     }
 }

@@ -1,0 +1,115 @@
+//! A manifest that is drafted from what manifests, charts, Dockerfiles and lists name.
+
+use super::wishes::wishes;
+use super::{Context, Exit, Failure};
+use crate::lockfile::Lock;
+use crate::manifest::{DraftItem, draft, platforms_line};
+use crate::model::{Platform, today};
+use crate::report::{Item, Kind, Report, Status};
+use crate::rewrite::audit::{Coverage, Helm, Inventory, discover, node_platforms};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// What a draft is made of.
+pub(crate) struct Asked<'a> {
+    pub paths: &'a [PathBuf],
+    /// Renders the charts, where there is one.
+    pub helm: Option<&'a Helm>,
+    /// The platforms, where they are given; else those of the nodes that the manifests ask for.
+    pub platforms: &'a [Platform],
+    /// The manifest's `metadata.name`.
+    pub name: &'a str,
+    /// Its first comment.
+    pub title: &'a str,
+}
+
+/// A draft.
+pub(crate) struct Drafted {
+    /// The manifest.
+    pub text: String,
+    /// How many entries it has, besides comments.
+    pub entries: usize,
+    /// Lines for people: what is undecided and unread, and how many entries there are.
+    pub lines: Vec<String>,
+    /// One item for each image.
+    pub report: Report,
+    /// 3 where something could not be read.
+    pub exit: Exit,
+}
+
+/// A name that needs no quotes in YAML.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match text.chars().all(is_word) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => Ok(text.to_owned()),
+        false => Err("letters, digits, - _ and . are allowed, and a letter comes first".into()),
+    }
+}
+
+/// Drafts a manifest.
+///
+/// # Errors
+/// When a path cannot be read, nothing is there to read (exit 2), or all of it is unreadable (exit 1).
+pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, Failure> {
+    // nothing is held: all that is found is wanted
+    let (nothing, today) = (Lock::default(), today().to_string());
+    let inventory = Inventory::new(&nothing, None, None, &today);
+    let found = discover(asked.paths, &inventory, &context.limits, asked.helm)?;
+    if found.read == 0 && found.unread.is_empty() {
+        return Err(Failure::usage(
+            "there is nothing to read in what was named: no YAML, JSON, Dockerfile or chart",
+        ));
+    }
+    let wishes = wishes(found.found.iter());
+    let (text, entries) = draft(asked.name, asked.title, &platforms(asked)?, &wishes);
+
+    let undecided = found.found.iter();
+    let undecided = undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
+    let mut lines: Vec<String> = undecided.clone().map(|placed| placed.line("undecided")).collect();
+    lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
+    lines.push(format!("{entries} entries from {} files and charts", found.read));
+    let images = wishes.iter().filter_map(|wish| match &wish.what {
+        DraftItem::Image(image) => Some(image.to_string()),
+        _ => None,
+    });
+    let mut images: Vec<String> = images.collect();
+    images.sort();
+    images.dedup();
+    let items = images.into_iter().map(|name| Item {
+        kind: Kind::Image,
+        name,
+        digest: None,
+        bytes: None,
+        status: Status::Done,
+        reason: None,
+    });
+    let mut report = Report { items: items.collect(), ..Report::default() };
+    let members = [
+        ("manifest", json!(text)),
+        ("undecided", json!(undecided.collect::<Vec<_>>())),
+        ("unread", json!(found.unread)),
+        ("helm", json!(asked.helm.map(|helm| helm.program.display().to_string()))),
+    ];
+    report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
+    let exit = match (found.unread.is_empty(), found.read) {
+        (true, _) => Exit::Done,
+        (false, 0) => {
+            let failure = Failure::new(Exit::Failed, lines.join("\n"));
+            return Err(Failure { report: report.into(), ..failure });
+        }
+        (false, _) => Exit::Partial,
+    };
+    Ok(Drafted { text, entries, lines, report, exit })
+}
+
+/// The line about platforms.
+fn platforms(asked: &Asked<'_>) -> Result<String, Failure> {
+    if !asked.platforms.is_empty() {
+        return Ok(platforms_line(asked.platforms, "of all images here"));
+    }
+    let found = node_platforms(asked.paths)?;
+    let places: Vec<&String> = found.values().flatten().collect();
+    let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
+    let why = format!("nodes are chosen so in {}{more}", places.first().map_or("", |place| place.as_str()));
+    Ok(platforms_line(&found.into_keys().collect::<Vec<_>>(), &why))
+}

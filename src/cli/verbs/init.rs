@@ -1,0 +1,180 @@
+//! `landfall init`: the first manifest and the first site of somebody who has none.
+
+use crate::cli::shared::drafted::{Asked, Drafted, drafted, name};
+use crate::cli::shared::not_locked::for_shell;
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::config::first_site;
+use crate::content::create;
+use crate::manifest::{MORE, from_list, of_nothing, platforms_line};
+use crate::model::{Platform, Target};
+use crate::report::{Report, Side, escape};
+use crate::rewrite::audit::Helm;
+use clap::Args;
+use serde_json::json;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+const MANIFEST: &str = "manifest.yaml";
+const SITE: &str = "site.yaml";
+
+/// Write a first manifest and a first site, with comments, from a list, a tree of YAML or nothing
+///
+/// It replaces no file. Charts are rendered by `helm template` where a helm is on PATH, and read as they are where not.
+#[derive(Args)]
+pub(crate) struct Init {
+    /// A plain list of images, the log of kubermatic-installer mirror-images, or a folder, chart or file of YAML
+    from: Option<PathBuf>,
+    /// The folder to write manifest.yaml and site.yaml to
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// The private registry, for the site
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<Target>,
+    /// A platform for all images, as in linux/amd64 [default: those that node selectors name] (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
+    /// The manifest's metadata.name
+    #[arg(long, value_name = "NAME", default_value = "first", value_parser = name)]
+    name: String,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is to be written.
+struct First {
+    manifest: String,
+    site: String,
+    lines: Vec<String>,
+    report: Report,
+    exit: Exit,
+}
+
+impl Init {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let files = [MANIFEST, SITE].map(|name| self.out.join(name));
+        if let Some(file) = files.iter().find(|file| file.symlink_metadata().is_ok()) {
+            let file = file.display();
+            return Err(Failure::usage(format!(
+                "there is a {file} already, and it stays; name another folder with -o DIR, or move it away"
+            )));
+        }
+        let First { manifest, site, mut lines, mut report, exit } = self.first(context)?;
+        let [manifest_file, site_file] = &files;
+        let next = format!("landfall lock -f {}", for_shell(&manifest_file.display().to_string()));
+        report.extra.insert("manifest".into(), json!(manifest));
+        report.extra.insert("site".into(), json!(site));
+        report.extra.insert("next".into(), json!(next));
+        if self.dry_run {
+            let (manifest_name, site_name) = (manifest_file.display(), site_file.display());
+            let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
+            return Ok(Outcome { report, text, exit });
+        }
+        write(&self.out, [(manifest_file, &manifest), (site_file, &site)])?;
+        lines.push(format!("wrote {} and {}", manifest_file.display(), site_file.display()));
+        lines.push(format!("next: {next}"));
+        let text = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome { report, text, exit })
+    }
+
+    fn first(&self, context: &Context) -> Result<First, Failure> {
+        let address = self.to.as_ref().map(ToString::to_string);
+        let site = first_site(address.as_deref());
+        let by_flag = platforms_line(&self.platforms, "of all images here");
+        let written = |manifest| First {
+            manifest,
+            site: site.clone(),
+            lines: Vec::new(),
+            report: Report::default(),
+            exit: Exit::Done,
+        };
+        let Some(from) = &self.from else {
+            let title = "Written by `landfall init`. Say here what you want, and keep it in git.";
+            return Ok(written(of_nothing(&self.name, title, &by_flag)));
+        };
+        fs::metadata(from)
+            .map_err(|error| Failure::usage(format!("cannot read {}: {error}", from.display())))?;
+        let title = format!("Written by `landfall init` from {}. Keep it in git.", from.display());
+        if let Some(format) = if from.is_dir() { None } else { input_file::list_format(from)? } {
+            // its faults are told by its own lines
+            input_file::manifests(std::slice::from_ref(from), &self.platforms)?;
+            let list = relative(from, &self.out);
+            return Ok(written(from_list(&self.name, &title, &by_flag, format, &list.display().to_string())));
+        }
+        let helm = Helm::find(std::env::var_os("PATH").as_deref(), &[]);
+        let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
+        let title = format!("{title} Read it, and pin what is commented.");
+        let asked = Asked { paths, helm, platforms, name: &self.name, title: &title };
+        let Drafted { text, entries, lines, report, exit } = drafted(&asked, context)?;
+        if entries == 0 {
+            let message = format!(
+                "nothing in {} names an image with a version, so nothing was written; `landfall discover` shows what it \
+                 names",
+                from.display()
+            );
+            return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, message) });
+        }
+        Ok(First { manifest: text + MORE, site, lines, report, exit })
+    }
+}
+
+/// Writes the files, and reads the manifest as `lock` will.
+///
+/// # Errors
+/// When one cannot be written, or the list of the manifest has a fault; then none of them stays.
+fn write(folder: &Path, files: [(&PathBuf, &String); 2]) -> Result<(), Failure> {
+    let cannot = |file: &Path, error: &dyn std::fmt::Display| {
+        let message = format!("cannot write {}: {error}", file.display());
+        Failure::new(Exit::Failed, message).on(Side::Destination)
+    };
+    let is_new = !folder.exists();
+    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    let mut written = Vec::new();
+    let mut attempt = || {
+        for (file, text) in files {
+            create(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
+            written.push(file);
+        }
+        input_file::manifests(std::slice::from_ref(files[0].0), &[]).map(drop)
+    };
+    let result = attempt();
+    if result.is_err() {
+        written.iter().for_each(|file| drop(fs::remove_file(file)));
+        if is_new {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+    result
+}
+
+/// The way to `file` from `folder`, which need not be there yet.
+fn relative(file: &Path, folder: &Path) -> PathBuf {
+    let real = |path: &Path| {
+        let absolute = std::path::absolute(path).ok()?;
+        absolute
+            .ancestors()
+            .find_map(|up| Some(up.canonicalize().ok()?.join(absolute.strip_prefix(up).ok()?)))
+    };
+    let (Some(file_at), Some(folder_at)) = (real(file), real(folder)) else { return file.into() };
+    let parts = |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (to, from) = (parts(&file_at), parts(&folder_at));
+    let same = to.iter().zip(&from).take_while(|(a, b)| a == b).count();
+    let up = from[same..].iter().map(|_| Component::ParentDir.as_os_str().to_owned());
+    up.chain(to[same..].iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_named_from_the_folder_of_the_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("lists")).unwrap();
+        fs::write(at("lists/a.txt"), "").unwrap();
+        for (folder, way) in [("", "lists/a.txt"), ("lists", "a.txt"), ("new/below", "../../lists/a.txt")] {
+            assert_eq!(relative(&at("lists/a.txt"), &at(folder)), Path::new(way));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A lint of KKP's Seed: keys of old releases, which the present one ignores without a word.
+
+use super::CheckStatus;
+use super::steps::{Diagnosis, Steps};
+use serde::Deserialize;
+use serde_yaml::Value;
+
+/// Keys that nobody reads any more, and what is read in their place.
+const DEAD: [(&str, Option<&str>); 8] = [
+    ("http_proxy", Some("httpProxy")),
+    ("no_proxy", Some("noProxy")),
+    ("insecure_registries", Some("insecureRegistries")),
+    ("registry_mirrors", Some("registryMirrors")),
+    ("pause_image", Some("pauseImage")),
+    ("hyperkube_image", None),
+    ("containerd_registry_mirrors", Some("containerdRegistryMirrors")),
+    ("proxy_settings", Some("proxySettings")),
+];
+
+/// Looks for dead keys in the Seeds of a YAML text. `None` where it has no Seed.
+///
+/// # Errors
+/// A text that is no YAML.
+pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, serde_yaml::Error> {
+    let mut steps = Steps::default();
+    let mut seeds = 0;
+    for document in serde_yaml::Deserializer::from_str(text) {
+        let document = Value::deserialize(document)?;
+        if document.get("kind").and_then(Value::as_str) == Some("Seed") {
+            seeds += 1;
+            dead_keys(&document["spec"], "spec", &mut steps);
+        }
+    }
+    if seeds == 0 {
+        return Ok(None);
+    }
+    if steps.0.is_empty() {
+        steps.say("key", CheckStatus::Ok, "no key of an old release stands in it");
+    }
+    Ok(Some(Diagnosis { target: file.into(), checks: steps.0 }))
+}
+
+fn dead_keys(value: &Value, path: &str, steps: &mut Steps) {
+    match value {
+        Value::Mapping(members) => {
+            for (key, value) in members {
+                let Some(key) = key.as_str() else { continue };
+                let place = format!("{path}.{key}");
+                if let Some((_, now)) = DEAD.iter().find(|(dead, _)| *dead == key) {
+                    steps.say(
+                        "key",
+                        CheckStatus::No,
+                        format!("{place} is a key of KKP 2.12: this one ignores it"),
+                    );
+                    steps.fix(match now {
+                        Some(now) => format!("write {now}"),
+                        None => "take it out: there is none in its place".to_owned(),
+                    });
+                }
+                dead_keys(value, &place, steps);
+            }
+        }
+        Value::Sequence(items) => {
+            items.iter().enumerate().for_each(|(at, item)| dead_keys(item, &format!("{path}[{at}]"), steps));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_old_releases_are_named_with_those_that_count() {
+        let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\nspec:\n  datacenters:\n    \
+                    eu-1: {node: {pauseImage: p, http_proxy: x, hyperkube_image: y}}\n";
+        let found = lint_seeds("seed.yaml", text).unwrap().unwrap();
+        let told: Vec<_> = found
+            .checks
+            .iter()
+            .map(|step| format!("{}; {}", step.says, step.fix.as_deref().unwrap_or("")))
+            .collect();
+        let at = "spec.datacenters.eu-1.node";
+        assert_eq!(
+            told,
+            [
+                format!("{at}.http_proxy is a key of KKP 2.12: this one ignores it; write httpProxy"),
+                format!(
+                    "{at}.hyperkube_image is a key of KKP 2.12: this one ignores it; take it out: there is none in its place"
+                ),
+            ]
+        );
+        assert!(lint_seeds("d", "kind: Deployment\n").unwrap().is_none());
+        let good = lint_seeds("s", "kind: Seed\nspec: {datacenters: {a: {node: {httpProxy: x}}}}\n")
+            .unwrap()
+            .unwrap();
+        assert_eq!(good.checks[0].verdict, CheckStatus::Ok);
+    }
+}

@@ -1,0 +1,290 @@
+//! What to knock at: the rows of a role, filled in with addresses.
+
+use super::table::{Ports, RANGE, Row, TABLE};
+use crate::document::nearest;
+use crate::lockfile::Endpoint;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// The usual range of node ports.
+const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
+/// How many ports of a range are knocked at: its ends, and these many between.
+const SAMPLE: u16 = 3;
+
+/// How KKP exposes user clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Strategy(&'static str);
+
+impl Strategy {
+    /// Every strategy.
+    pub(crate) const ALL: [&'static str; 3] = ["NodePort", "LoadBalancer", "Tunneling"];
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Strategy, String> {
+        let found = Strategy::ALL.iter().find(|known| known.eq_ignore_ascii_case(text));
+        found
+            .map(|known| Strategy(known))
+            .ok_or_else(|| format!("the strategies are {}", Strategy::ALL.join(", ")))
+    }
+}
+
+/// What is asked for: the ports that machines of a role need.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// The role.
+    pub role: String,
+    /// What to knock at, and what cannot be.
+    pub lines: Vec<Line>,
+}
+
+/// One port, or why there is none to knock at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A port that somebody must listen at.
+    Port {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+        /// What it is: `seed-api`, or an endpoint of the lock.
+        what: String,
+        /// What it is needed for.
+        why: String,
+    },
+    /// Some ports of a range: nobody need listen there, but nothing may drop what goes there.
+    Range {
+        /// Name or address.
+        host: String,
+        /// The ends and a sample.
+        ports: Vec<u16>,
+        /// The range.
+        range: RangeInclusive<u16>,
+        /// As in `Port`.
+        what: String,
+        /// As in `Port`.
+        why: String,
+    },
+    /// It cannot be knocked at; and what helps.
+    Not(String, Option<String>),
+}
+
+/// Why nothing can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AskError {
+    /// No role of this name.
+    #[error("there is no role {0}: {1}")]
+    Role(String, String),
+    /// `--set` names nothing that counts here.
+    #[error("--set {0}: {1}")]
+    Set(String, String),
+}
+
+impl Ask {
+    /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and the endpoints that name
+    /// the role.
+    ///
+    /// # Errors
+    /// A role or a word of `set` that is not known; an address that is none.
+    pub(crate) fn new(
+        role: &str,
+        strategy: Option<Strategy>,
+        set: &[(String, String)],
+        endpoints: &[Endpoint],
+    ) -> Result<Ask, AskError> {
+        let named = endpoints.iter().flat_map(|endpoint| &endpoint.from).map(String::as_str);
+        let roles: BTreeSet<&str> = TABLE.iter().map(|row| row.role).chain(named).collect();
+        if !roles.contains(role) {
+            let near = nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
+            let all = roles.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(AskError::Role(role.into(), format!("{}roles are {all}", near.unwrap_or_default())));
+        }
+        let set = Settings::read(set)?;
+        let mut lines = Vec::new();
+        for row in TABLE.iter().filter(|row| row.role == role) {
+            let fits =
+                row.strategies.is_empty() || strategy.is_some_and(|one| row.strategies.contains(&one.0));
+            match (fits, strategy) {
+                (true, _) => lines.extend(set.fill(row)),
+                (false, None) => {
+                    let words = format!("{} with {}", row.to, row.strategies.join(" or "));
+                    lines.push(Line::Not(words, Some("name the strategy with --expose".into())));
+                }
+                (false, Some(_)) => {}
+            }
+        }
+        lines.extend(endpoints.iter().filter(|endpoint| endpoint.is_for(role)).map(of_endpoint));
+        let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) cannot be seen from one host";
+        lines.push(Line::Not(
+            nodes.into(),
+            Some("run it on each network that has machines of the role".into()),
+        ));
+        Ok(Ask { role: role.into(), lines })
+    }
+}
+
+/// The line of an endpoint.
+pub(super) fn of_endpoint(endpoint: &Endpoint) -> Line {
+    match endpoint.host.strip_prefix("*.") {
+        Some(_) => Line::Not(
+            format!("{endpoint} is a wildcard ({})", endpoint.why),
+            Some("knock at a name below it: landfall doctor https://NAME/".into()),
+        ),
+        None => Line::Port {
+            host: endpoint.host.clone(),
+            port: endpoint.port,
+            what: "endpoint of the lock".into(),
+            why: endpoint.why.clone(),
+        },
+    }
+}
+
+/// The values of `--set`.
+struct Settings<'a> {
+    addresses: BTreeMap<&'a str, (String, Option<u16>)>,
+    range: RangeInclusive<u16>,
+}
+
+impl Settings<'_> {
+    fn read(set: &[(String, String)]) -> Result<Settings<'_>, AskError> {
+        let known: BTreeSet<&str> = TABLE.iter().map(|row| row.to).chain([RANGE]).collect();
+        let mut settings = Settings { addresses: BTreeMap::new(), range: NODE_PORTS };
+        for (key, value) in set {
+            let wrong = |words: String| AskError::Set(format!("{key}={value}"), words);
+            if key == RANGE {
+                settings.range = range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;
+            } else if known.contains(key.as_str()) {
+                let address = address(value).ok_or_else(|| wrong("write HOST or HOST:PORT".into()))?;
+                settings.addresses.insert(key, address);
+            } else {
+                let near = nearest(key, known.iter().copied()).map(|near| format!("did you mean {near}? "));
+                let all = known.iter().copied().collect::<Vec<_>>().join(", ");
+                return Err(wrong(format!("{}what can be set is {all}", near.unwrap_or_default())));
+            }
+        }
+        Ok(settings)
+    }
+
+    fn fill(&self, row: &Row) -> Vec<Line> {
+        let (what, why) = (row.to.to_owned(), format!("{} ({})", row.why, row.component));
+        let Some((host, own)) = self.addresses.get(row.to) else {
+            let words = format!("{what}: {why}: no address is known");
+            return vec![Line::Not(words, Some(format!("name it with --set {what}=ADDRESS")))];
+        };
+        let port = |port| Line::Port { host: host.clone(), port, what: what.clone(), why: why.clone() };
+        match (row.ports, own) {
+            // a port that the installation chose stands for the first of the table
+            (Ports::Of(ports), Some(own)) => {
+                let rest = ports.iter().skip(1).copied();
+                std::iter::once(*own).chain(rest).map(port).collect()
+            }
+            (Ports::Of(ports), None) => ports.iter().copied().map(port).collect(),
+            (_, Some(own)) => vec![port(*own)],
+            (Ports::OfProvider, None) => {
+                let words = format!("{what}: {why}: the table names no port");
+                vec![Line::Not(words, Some(format!("name it with --set {what}={host}:PORT")))]
+            }
+            (Ports::Range, None) => {
+                let (host, range) = (host.clone(), self.range.clone());
+                vec![Line::Range { host, ports: sample(&range), range, what, why }]
+            }
+        }
+    }
+}
+
+/// `30000-32767`.
+fn range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (from, to) = text.split_once('-')?;
+    let range = from.trim().parse().ok()?..=to.trim().parse().ok()?;
+    (!range.is_empty() && *range.start() > 0).then_some(range)
+}
+
+/// `host`, `host:port`, an IPv6 address with or without brackets.
+fn address(text: &str) -> Option<(String, Option<u16>)> {
+    let bare: Option<std::net::IpAddr> = text.parse().ok();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if bare.is_none() => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
+        _ => (text, None),
+    };
+    let host = host.trim_matches(['[', ']']);
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    (!host.is_empty() && host.chars().all(good)).then(|| (host.to_owned(), port))
+}
+
+/// The ends of a range, and some ports between, evenly apart.
+fn sample(range: &RangeInclusive<u16>) -> Vec<u16> {
+    let (from, to) = (u32::from(*range.start()), u32::from(*range.end()));
+    let parts = u32::from(SAMPLE) + 1;
+    let ports = (0..=parts).map(|n| from + (to - from) * n / parts);
+    let ports: BTreeSet<u16> = ports.filter_map(|port| u16::try_from(port).ok()).collect();
+    ports.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(role: &str, strategy: &str, set: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let endpoint = |host: &str, from: &[&str]| Endpoint {
+            host: host.into(),
+            port: 443,
+            why: "w".into(),
+            from: from.iter().map(|&role| role.into()).collect(),
+        };
+        let endpoints = [endpoint("vcenter.test", &["seed-cluster-node"]), endpoint("*.all.test", &[])];
+        let ask =
+            Ask::new(role, strategy.parse().ok(), &set, &endpoints).map_err(|error| error.to_string())?;
+        let told = ask.lines.iter().map(|line| match line {
+            Line::Port { host, port, .. } => format!("{host}:{port}"),
+            Line::Range { host, ports, .. } => format!("{host} {ports:?}"),
+            Line::Not(words, _) => words.split([':', '(']).next().unwrap_or_default().trim().to_owned(),
+        });
+        Ok(told.collect())
+    }
+
+    /// Every row of the seed's table, by role and strategy; without the last line, which is about what cannot be seen.
+    #[test]
+    fn the_table_by_role_and_strategy() {
+        let proxy = [
+            ("seed-nodeport-proxy", "10.0.0.5"),
+            ("master-ingress", "kkp.test"),
+            ("seed-api", "api.test:8443"),
+        ];
+        let rows = |role: &str, strategy: &str| {
+            let mut rows = asked(role, strategy, &proxy).unwrap();
+            assert!(rows.pop().unwrap().starts_with("whether the nodes"));
+            assert_eq!(rows.pop().unwrap(), "*.all.test");
+            rows
+        };
+        let range = "10.0.0.5 [30000, 30691, 31383, 32075, 32767]";
+        assert_eq!(rows("kkp-user", "Tunneling"), ["kkp.test:443", "10.0.0.5:6443"]);
+        assert_eq!(rows("kkp-user", "NodePort"), ["kkp.test:443", range]);
+        assert_eq!(rows("master-cluster-node", "tunneling"), ["api.test:8443", "10.0.0.5:6443"]);
+        assert_eq!(rows("master-cluster-node", "LoadBalancer"), ["api.test:8443", range]);
+        assert_eq!(rows("user-cluster-node", "Tunneling"), ["10.0.0.5:6443", "10.0.0.5:8088"]);
+        assert_eq!(rows("user-cluster-node", "NodePort"), [range]);
+        assert_eq!(rows("seed-cluster-node", "NodePort"), ["cloud-provider-api", "vcenter.test:443"]);
+        assert_eq!(
+            rows("user-cluster-node", ""),
+            ["seed-nodeport-proxy with Tunneling", "seed-nodeport-proxy with NodePort or LoadBalancer"]
+        );
+    }
+
+    #[test]
+    fn addresses_and_ranges_of_the_site_count_and_wrong_words_are_named() {
+        let set = [("seed-nodeport-proxy", "fd00::5"), ("nodeport-range", "31000-31002")];
+        assert_eq!(asked("user-cluster-node", "NodePort", &set).unwrap()[0], "fd00::5 [31000, 31001, 31002]");
+        let set = [("cloud-provider-api", "[fd00::9]:8443")];
+        assert_eq!(asked("seed-cluster-node", "", &set).unwrap()[0], "fd00::9:8443");
+        let told = asked("user-clusternode", "", &[]).unwrap_err();
+        assert!(told.contains("did you mean user-cluster-node?"), "{told}");
+        let told = asked("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
+        assert!(told.contains("what can be set is cloud-provider-api, master-ingress, node"), "{told}");
+        assert!(asked("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
+        assert!(asked("kkp-user", "", &[("seed-api", "https://x")]).is_err());
+    }
+}

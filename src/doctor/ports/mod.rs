@@ -1,0 +1,8 @@
+//! The ports that a platform needs between the machines of a site, by the role of this one; and the knocks at them.
+
+mod ask;
+mod knock;
+mod table;
+
+pub(crate) use ask::{Ask, Strategy};
+pub(crate) use knock::knock_at;

@@ -1,0 +1,183 @@
+//! What the private registry lets this account do: an upload is begun and cancelled, an index with missing children is put
+//! and removed, and bodies of growing size are sent into uploads that are cancelled.
+
+use super::CheckStatus;
+use super::steps::Steps;
+use crate::lockfile::Lock;
+use crate::model::{Digest, Mapping};
+use crate::registry::{Session, SparseIndex};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The private registry, and what of a lock goes there.
+#[derive(Debug)]
+pub(super) struct Private {
+    host: String,
+    /// One item for each first component of the repositories: rights are given by it.
+    places: Vec<Place>,
+    is_read_only: bool,
+}
+
+/// Where one item goes.
+#[derive(Debug)]
+struct Place {
+    repository: String,
+    tag: String,
+    digest: Digest,
+}
+
+impl Private {
+    pub(super) fn new(lock: Option<&Lock>, mapping: &Mapping, is_read_only: bool) -> Private {
+        let mut places: BTreeMap<String, Place> = BTreeMap::new();
+        for item in lock.iter().flat_map(|lock| lock.items()) {
+            for destination in item.destinations(mapping) {
+                let repository = destination.repository;
+                let project = repository.split('/').next().unwrap_or_default().to_owned();
+                let place = || Place { repository, tag: item.tag(), digest: item.digest().clone() };
+                places.entry(project).or_insert_with(place);
+            }
+        }
+        let host = mapping.target().registry.clone();
+        Private { host, places: places.into_values().collect(), is_read_only }
+    }
+
+    pub(super) fn is_at(&self, host: &str) -> bool {
+        self.host == host
+    }
+}
+
+/// Adds the steps about what may be done at the private registry.
+pub(super) async fn rights(session: &Session, private: &Private, steps: &mut Steps) {
+    let Some(first) = private.places.first() else {
+        let says = "not tried: it is asked for in a repository of a lock, and none is named";
+        steps.say("push", CheckStatus::Note, says);
+        return steps.fix("name a lock with --lock FILE");
+    };
+    item(session, first, steps).await;
+    referrers(session, first, steps).await;
+    if private.is_read_only {
+        let says = "the right to push, indexes with missing children and sizes of bodies are not tried (--read-only)";
+        return steps.say("push", CheckStatus::Note, says);
+    }
+    let before = steps.0.len();
+    for place in &private.places {
+        push(session, place, steps).await;
+        // who asks for no sign-in makes no difference between repositories
+        if session.is_open() {
+            break;
+        }
+    }
+    if steps.0[before..].iter().all(|step| step.verdict == CheckStatus::Ok) {
+        sparse(session, first, steps).await;
+        bodies(session, first, steps).await;
+    }
+}
+
+async fn item(session: &Session, place: &Place, steps: &mut Steps) {
+    let name = format!("{}/{}:{}", session.host(), place.repository, place.tag);
+    match session.head_manifest(&place.repository, &place.tag, false).await {
+        Ok(Some(digest)) if digest == place.digest => {
+            steps.say("item", CheckStatus::Ok, format!("{name} stands there as the lock says"));
+        }
+        Ok(Some(digest)) => {
+            let says = format!("{name} stands at {digest}, not at {} as the lock says", place.digest);
+            steps.say("item", CheckStatus::Note, says);
+            steps.fix("push the bundle; a trimmed index, or a newer lock, is no fault");
+        }
+        Ok(None) => {
+            steps.say("item", CheckStatus::Note, format!("{name} is not there"));
+            steps.fix("push the bundle");
+        }
+        Err(error) => {
+            steps.say("item", CheckStatus::No, format!("{name} cannot be asked for: {error}"));
+            steps.fix("mend the account, or its right to read there");
+        }
+    }
+}
+
+async fn referrers(session: &Session, place: &Place, steps: &mut Steps) {
+    let repository = &place.repository;
+    match session.referrers(repository, &place.digest, false).await {
+        Ok(Some(_)) => steps.say("referrers", CheckStatus::Ok, "it lists what refers to an image"),
+        Ok(None) => {
+            let says = "it lists no referrers, or does not know the repository yet: a push keeps the list under a tag";
+            steps.say("referrers", CheckStatus::Note, says);
+        }
+        Err(error) => steps.say("referrers", CheckStatus::Note, format!("it cannot say: {error}")),
+    }
+}
+
+async fn push(session: &Session, place: &Place, steps: &mut Steps) {
+    let repository = format!("{}/{}", session.host(), place.repository);
+    match session.may_push(&place.repository).await {
+        Ok(()) => {
+            let says = format!("an upload to {repository} was begun, and cancelled");
+            steps.add("push", CheckStatus::Ok, says, json!({"repository": place.repository}));
+        }
+        Err(error) => {
+            let says = format!("no upload to {repository} can be begun: {error}");
+            steps.add("push", CheckStatus::No, says, json!({"repository": place.repository}));
+        }
+    }
+}
+
+async fn sparse(session: &Session, place: &Place, steps: &mut Steps) {
+    match session.takes_sparse_index(&place.repository).await {
+        Ok(SparseIndex::Taken) => {
+            steps.say(
+                "index",
+                CheckStatus::Ok,
+                "it takes an index with missing children; the one put for a trial is removed",
+            );
+        }
+        Ok(SparseIndex::Stays(bytes)) => {
+            let says = format!(
+                "it takes an index with missing children, and removes no manifest: the one put for a trial stays in {} \
+                 without a tag ({bytes} bytes)",
+                place.repository
+            );
+            steps.say("index", CheckStatus::Note, says);
+        }
+        Ok(SparseIndex::Refused) => {
+            let says = "it refuses an index with missing children: a push sends the trimmed one, and `index: exact` refuses";
+            steps.say("index", CheckStatus::Note, says);
+            steps.fix("lock all platforms where the digest of the index must stay");
+        }
+        Err(error) => steps.say(
+            "index",
+            CheckStatus::Note,
+            format!("whether it takes one with missing children: {error}"),
+        ),
+    }
+}
+
+/// Sends bodies of the sizes in which a push cuts layers that a host refuses.
+async fn bodies(session: &Session, place: &Place, steps: &mut Steps) {
+    let [large, small] = session.chunks();
+    let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+    let limit = "raise the limit of what stands before it, as nginx's client_max_body_size (0 is none)";
+    let mut passed = None;
+    for size in [small, large] {
+        let Ok(bytes) = usize::try_from(size) else { return };
+        match session.takes_body(&place.repository, bytes).await {
+            Ok(true) => passed = Some(size),
+            Ok(false) => {
+                let (verdict, then) = match passed {
+                    Some(passed) => {
+                        (CheckStatus::Note, format!("a push sends larger ones in chunks of {}", mib(passed)))
+                    }
+                    None => (CheckStatus::No, "a push sends no smaller chunks".to_owned()),
+                };
+                steps.say("body", verdict, format!("a body of {} is refused (413): {then}", mib(size)));
+                return steps.fix(limit);
+            }
+            Err(error) => {
+                let says = format!("whether a body of {} passes cannot be said: {error}", mib(size));
+                steps.say("body", CheckStatus::Note, says);
+                return steps.fix(limit);
+            }
+        }
+    }
+    let says = format!("a body of {} passes; larger ones were not tried", mib(large));
+    steps.say("body", CheckStatus::Ok, says);
+}

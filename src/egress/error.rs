@@ -1,0 +1,19 @@
+//! Why there is no list of hosts.
+
+use std::path::PathBuf;
+
+/// Why there is no list of hosts.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EgressError {
+    /// What the store observed cannot be read.
+    #[error("cannot read {path}: {why}; remove it, and the next lock and pull write it anew")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A name of the lock that no request can be sent for.
+    #[error(transparent)]
+    Name(#[from] crate::http::Error),
+}

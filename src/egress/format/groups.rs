@@ -1,0 +1,52 @@
+//! The hosts of a list by port, as policies write them, and the comment on top of a policy.
+
+use crate::egress::Egress;
+use crate::egress::host::{EgressHost, address};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The hosts of one port.
+#[derive(Default)]
+pub(super) struct Group<'a> {
+    /// Names.
+    pub(super) names: Vec<&'a str>,
+    /// What stands for every name below: `corp.test` for `*.corp.test`.
+    pub(super) below: Vec<&'a str>,
+    /// Addresses.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+/// The hosts for which `which` is true, by port.
+pub(super) fn by_port(egress: &Egress, which: impl Fn(&EgressHost) -> bool) -> BTreeMap<u16, Group<'_>> {
+    let mut groups: BTreeMap<u16, Group<'_>> = BTreeMap::new();
+    for row in egress.hosts.iter().filter(|row| which(row)) {
+        let group = groups.entry(row.port).or_default();
+        match (address(&row.host), row.host.strip_prefix("*.")) {
+            (Some(address), _) => group.addresses.push(address),
+            (None, Some(below)) => group.below.push(below),
+            (None, None) => group.names.push(&row.host),
+        }
+    }
+    groups
+}
+
+/// The first lines of a policy: what made it, each host with its reasons, and what is not known yet.
+pub(super) fn comment(egress: &Egress) -> String {
+    let mut text = "# written by `landfall egress`\n".to_owned();
+    for row in &egress.hosts {
+        text += &format!(
+            "#   {} {} ({}): {}\n",
+            row.address(),
+            row.scheme,
+            row.known,
+            one_line(&row.why.join("; "))
+        );
+    }
+    text.extend(egress.notes.iter().map(|note| format!("# note: {}\n", one_line(note))));
+    text
+}
+
+/// Text of manifests that may not leave its comment.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,7 @@
+//! A document that `--diff` reads.
+
+use crate::egress::Egress;
+
+pub(super) fn write(egress: &Egress) -> String {
+    serde_json::to_string_pretty(egress).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,41 @@
+//! A Kubernetes `NetworkPolicy`. It knows ports and addresses and no names, and says so.
+
+use super::groups::{by_port, comment};
+use crate::egress::Egress;
+use std::fmt::Write as _;
+
+const LIMIT: &str = "\
+# A NetworkPolicy knows no names: where the list names hosts, this lets out to every address at their ports. To hold
+# it to the names above, use `--format cilium`, or a proxy with `--format squid` and let out to that proxy alone.
+";
+
+pub(super) fn write(egress: &Egress) -> String {
+    let mut text = comment(egress) + LIMIT;
+    text += "\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: landfall-egress
+spec:
+  podSelector:
+    matchLabels:
+      app.kubernetes.io/name: landfall
+  policyTypes: [Egress]
+  egress:
+  - ports:
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+";
+    for (port, group) in by_port(egress, |_| true) {
+        text += "  - ports:\n";
+        let _ = writeln!(text, "    - {{protocol: TCP, port: {port}}}");
+        if group.names.is_empty() && group.below.is_empty() {
+            text += "    to:\n";
+            for address in group.addresses {
+                let bits = if address.is_ipv4() { 32 } else { 128 };
+                let _ = writeln!(text, "    - ipBlock: {{cidr: \"{address}/{bits}\"}}");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,179 @@
+//! Every form of one list, as its golden file in `tests/data/egress` says.
+
+use super::FORMATS;
+use crate::egress::Egress;
+use crate::egress::host::{Change, EgressHost, Known, Reach};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+fn row(host: &str, port: u16, scheme: &str, known: Known, why: &[&str]) -> EgressHost {
+    EgressHost {
+        host: host.into(),
+        port,
+        scheme: scheme.into(),
+        known,
+        why: why.iter().map(|&why| why.into()).collect(),
+        from: Vec::new(),
+        via: None,
+        reach: None,
+        reason: None,
+        change: None,
+    }
+}
+
+fn sample() -> Egress {
+    let node = row("*.corp.test", 6443, "tcp", Known::Declared, &["user cluster \"API\", |all| of it"]);
+    let proxied = row("quay.io", 443, "https", Known::Predicted, &["images of quay.io"]);
+    Egress {
+        hosts: vec![
+            EgressHost { from: vec!["kkp-user".into(), "user-cluster-node".into()], ..node },
+            row("10.0.0.9", 443, "https", Known::Declared, &["vSphere API"]),
+            row("fd00::7", 22, "tcp", Known::Declared, &["an address alone"]),
+            row("auth.docker.io", 443, "https", Known::Observed, &["tokens of docker.io"]),
+            row("files.test", 80, "http", Known::Observed, &["files of files.test"]),
+            EgressHost { via: Some("10.99.0.1:3128".into()), ..proxied },
+        ],
+        notes: vec!["quay.io: no run with this store has asked it".into()],
+    }
+}
+
+#[test]
+fn every_form_is_as_its_golden_file() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/egress");
+    for format in &FORMATS {
+        let (path, made) = (folder.join(format.name), (format.write)(&sample()));
+        if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &made).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(made, golden, "{}", path.display());
+    }
+}
+
+/// The members of Kubernetes' `NetworkPolicy` and of Cilium's that are written, with their types.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Policy {
+    api_version: String,
+    kind: String,
+    metadata: BTreeMap<String, String>,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Spec {
+    #[serde(alias = "endpointSelector")]
+    pod_selector: Selector,
+    policy_types: Option<Vec<String>>,
+    egress: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Selector {
+    match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Rule {
+    ports: Option<Vec<Port<u16>>>,
+    to: Option<Vec<Peer>>,
+    to_endpoints: Option<Vec<Selector>>,
+    #[serde(rename = "toFQDNs")]
+    to_fqdns: Option<Vec<Name>>,
+    #[serde(rename = "toCIDR")]
+    to_cidr: Option<Vec<String>>,
+    to_ports: Option<Vec<ToPorts>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Port<T> {
+    protocol: String,
+    port: T,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Peer {
+    ip_block: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Name {
+    match_name: Option<String>,
+    match_pattern: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToPorts {
+    /// Cilium's ports are texts.
+    ports: Vec<Port<String>>,
+    rules: Option<BTreeMap<String, Vec<Name>>>,
+}
+
+fn policy(name: &str) -> Policy {
+    let format = FORMATS.iter().find(|format| format.name == name).unwrap();
+    serde_yaml::from_str(&(format.write)(&sample())).unwrap()
+}
+
+#[test]
+fn the_policies_have_the_forms_of_their_kinds() {
+    let plain = policy("networkpolicy");
+    assert_eq!((&*plain.api_version, &*plain.kind), ("networking.k8s.io/v1", "NetworkPolicy"));
+    assert_eq!(plain.spec.policy_types.unwrap(), ["Egress"]);
+    assert!(plain.metadata.contains_key("name") && !plain.spec.pod_selector.match_labels.is_empty());
+    let rules: Vec<(u16, usize)> = plain
+        .spec
+        .egress
+        .iter()
+        .map(|rule| {
+            let ports = rule.ports.as_ref().unwrap();
+            assert!(ports.iter().all(|port| ["TCP", "UDP"].contains(&&*port.protocol)));
+            (ports[0].port, rule.to.as_ref().map_or(0, |to| to.iter().map(|peer| peer.ip_block.len()).sum()))
+        })
+        .collect();
+    // only a port of addresses alone is held to these
+    assert_eq!(rules, [(53, 0), (22, 1), (80, 0), (443, 0), (6443, 0)]);
+
+    let cilium = policy("cilium");
+    assert_eq!((&*cilium.api_version, &*cilium.kind), ("cilium.io/v2", "CiliumNetworkPolicy"));
+    let (mut asked, mut reached) = (Vec::new(), Vec::new());
+    for rule in &cilium.spec.egress {
+        let to = rule.to_ports.as_ref().unwrap();
+        assert!(to.iter().all(|to| to.ports.iter().all(|port| port.port.parse::<u16>().is_ok())));
+        let names = to.iter().filter_map(|to| to.rules.as_ref()).flat_map(|rules| &rules["dns"]);
+        asked.extend(names.map(shown));
+        assert_eq!(rule.to_endpoints.is_some(), to[0].rules.is_some(), "DNS is asked of the cluster's own");
+        reached.extend(rule.to_fqdns.iter().flatten().map(shown));
+        reached.extend(rule.to_cidr.iter().flatten().cloned());
+    }
+    assert_eq!(asked, ["auth.docker.io", "files.test", "quay.io", "*.corp.test"]);
+    assert_eq!(
+        reached,
+        ["fd00::7/128", "files.test", "auth.docker.io", "quay.io", "10.0.0.9/32", "*.corp.test"]
+    );
+}
+
+fn shown(name: &Name) -> String {
+    name.match_name.clone().or(name.match_pattern.clone()).unwrap()
+}
+
+#[test]
+fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_text() {
+    let mut found = sample();
+    found.hosts.truncate(1);
+    found.hosts[0].why = vec!["=HYPERLINK(\"http://x\")".into()];
+    found.hosts[0].reach = Some(Reach::Refused);
+    found.hosts[0].reason = Some("the proxy refuses it,\n403".into());
+    found.hosts[0].change = Some(Change::Added);
+    let form = |name: &str| (FORMATS.iter().find(|format| format.name == name).unwrap().write)(&found);
+    assert!(form("text").starts_with("added    refused  *.corp.test:6443  tcp"), "{}", form("text"));
+    assert!(form("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"), "{}", form("csv"));
+    assert!(form("markdown").contains("| refused | the proxy refuses it, 403 |"), "{}", form("markdown"));
+}

@@ -1,0 +1,18 @@
+//! What must the firewall let through? The hosts that a lock needs on the connected side: observed by earlier runs,
+//! predicted from the lock, or declared as endpoints; and as rules for those who enforce them.
+
+mod diff;
+mod error;
+mod format;
+mod host;
+mod needed;
+mod probe;
+mod record;
+
+pub(crate) use diff::{diff, read_list};
+pub(crate) use error::EgressError;
+pub(crate) use format::{FORMATS, Format};
+pub(crate) use host::EgressHost;
+pub(crate) use needed::{Egress, needed};
+pub(crate) use probe::probe;
+pub(crate) use record::{Record, remember};

@@ -1,0 +1,164 @@
+//! The hosts that a lock needs: those that it names, those that their answers named before, and its endpoints.
+
+use super::EgressError;
+use super::host::{EgressHost, Known};
+use super::record::{Contacted, Record};
+use crate::content::{Origin, Part};
+use crate::http::host_port;
+use crate::lockfile::{Endpoint, Lock};
+use crate::registry::Sessions;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use url::Url;
+
+/// The hosts that a lock needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Egress {
+    /// The hosts, sorted.
+    pub hosts: Vec<EgressHost>,
+    /// What is not known yet, and how it becomes known.
+    pub notes: Vec<String>,
+}
+
+/// A host that the lock itself names, by the URL that is asked for it.
+pub(super) struct SourceHost {
+    /// The URL of the first item there; of a registry, its base.
+    pub(super) url: Url,
+    /// What people call it: the registry or file host of the lock.
+    pub(super) name: String,
+    /// A part that shows whether manifests come through, and one for content.
+    pub(super) samples: [Option<Part>; 2],
+    is_registry: bool,
+}
+
+/// The hosts that `lock` names, by the address that is asked, which may be a mirror's.
+///
+/// # Errors
+/// A name of the lock that no request can be sent for.
+pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<String, SourceHost>, EgressError> {
+    let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
+    for part in lock.each_entry().flat_map(|entry| entry.parts) {
+        let (url, name, is_registry) = match &part.origin {
+            Origin::Manifest { registry, .. }
+            | Origin::Blob { registry, .. }
+            | Origin::Foreign { registry, .. } => {
+                (sessions.expected_url(registry)?, registry.to_string(), true)
+            }
+            Origin::Url(written) => {
+                let (url, origin) = sessions.file_url(written)?;
+                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
+                (url, name, false)
+            }
+            Origin::Computed(_) | Origin::Trimmed { .. } => continue,
+        };
+        // one address may be a registry and a file server
+        let key = format!("{} {name} {is_registry}", host_port(&url));
+        let fresh = || SourceHost { url, name, samples: [None, None], is_registry };
+        let source = sources.entry(key).or_insert_with(fresh);
+        let is_foreign = matches!(part.origin, Origin::Foreign { .. });
+        let sample = &mut source.samples[usize::from(!part.is_manifest())];
+        // the smallest: a proxy may read a file to its end before its first byte leaves
+        if !is_foreign && sample.as_ref().is_none_or(|known| part.descriptor.size < known.descriptor.size) {
+            *sample = Some(part);
+        }
+    }
+    Ok(sources)
+}
+
+/// The hosts that `lock` needs, by what earlier runs contacted and by the settings of this one.
+///
+/// # Errors
+/// A name of the lock that no request can be sent for.
+pub(crate) fn needed(lock: &Lock, record: &Record, sessions: &Sessions) -> Result<Egress, EgressError> {
+    let mut list = List { hosts: BTreeMap::new(), sessions };
+    let mut notes = BTreeSet::new();
+    for source in sources(lock, sessions)?.into_values() {
+        let SourceHost { url, name, is_registry, .. } = source;
+        let address = host_port(&url);
+        let what = if is_registry { "images of" } else { "files of" };
+        let (host, port) =
+            (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+        let known = record.get(host, port);
+        let scheme = known.map_or(url.scheme(), |known| &known.scheme);
+        let basis = if known.is_some() { Known::Observed } else { Known::Predicted };
+        list.add(host, port, scheme, basis, format!("{what} {name}"));
+        for named in record.named_by(&address) {
+            list.add(&named.host, named.port, &named.scheme, Known::Observed, reason(named, &name));
+        }
+        let lacks = match known {
+            None => "no run with this store has asked it",
+            Some(known) if known.by.iter().all(|command| command == "lock") => "only `lock` has asked it",
+            Some(_) => continue,
+        };
+        notes.insert(format!(
+            "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, or with --probe"
+        ));
+    }
+    lock.endpoints.iter().for_each(|endpoint| list.declare(endpoint));
+    Ok(Egress { hosts: list.hosts.into_values().collect(), notes: notes.into_iter().collect() })
+}
+
+/// What a host was contacted for, whose name came from an answer.
+fn reason(named: &Contacted, source: &str) -> String {
+    let is = |why: &str| named.why.contains(why);
+    match (is("token"), is("redirect")) {
+        (true, true) => format!("tokens and redirects of {source}"),
+        (true, false) => format!("tokens of {source}"),
+        (false, true) => format!("redirects of {source}"),
+        (false, false) => format!("foreign layers of {source}"),
+    }
+}
+
+struct List<'a> {
+    hosts: BTreeMap<(String, u16), EgressHost>,
+    sessions: &'a Sessions,
+}
+
+impl List<'_> {
+    fn add(&mut self, host: &str, port: u16, scheme: &str, known: Known, why: String) {
+        let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
+        let proxies = self.sessions.transport().proxies();
+        let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.shown()));
+        let row = self.row(host, port, scheme, known);
+        row.via = via;
+        add_reason(row, why);
+    }
+
+    fn declare(&mut self, endpoint: &Endpoint) {
+        let scheme = match endpoint.port {
+            443 => "https",
+            80 => "http",
+            _ => "tcp",
+        };
+        let is_new = !self.hosts.contains_key(&(endpoint.host.clone(), endpoint.port));
+        let row = self.row(&endpoint.host, endpoint.port, scheme, Known::Declared);
+        if is_new {
+            row.from.clone_from(&endpoint.from);
+        }
+        endpoint.why.split("; ").for_each(|why| add_reason(row, why.to_owned()));
+    }
+
+    fn row(&mut self, host: &str, port: u16, scheme: &str, known: Known) -> &mut EgressHost {
+        let fresh = || EgressHost {
+            host: host.into(),
+            port,
+            scheme: scheme.into(),
+            known,
+            why: Vec::new(),
+            from: Vec::new(),
+            via: None,
+            reach: None,
+            reason: None,
+            change: None,
+        };
+        let row = self.hosts.entry((host.into(), port)).or_insert_with(fresh);
+        row.known = row.known.min(known);
+        row
+    }
+}
+
+fn add_reason(row: &mut EgressHost, why: String) {
+    if let Err(at) = row.why.binary_search(&why) {
+        row.why.insert(at, why);
+    }
+}

@@ -1,0 +1,121 @@
+//! Asks each host that a lock names for one token, one manifest and the first byte of one blob or file, through all
+//! redirects. A refusal ends one host, not the probe.
+
+use super::EgressError;
+use super::host::{EgressHost, Reach};
+use super::needed::{SourceHost, sources};
+use crate::content::{Origin, Part, Source};
+use crate::http::{Error, ErrorKind};
+use crate::lockfile::Lock;
+use crate::registry::Sessions;
+use crate::report::HostUse;
+use crate::upstream::{Upstreams, expect_file, get};
+use futures_util::{StreamExt, stream};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use url::Url;
+
+/// What a probe found of the hosts that did not give what they were asked for, by host and port.
+#[derive(Debug, Default)]
+pub(crate) struct Probed {
+    failures: BTreeMap<(String, u16), (Reach, String)>,
+    /// What is not known behind a refusal.
+    pub notes: Vec<String>,
+}
+
+/// Asks each host that `lock` names.
+///
+/// # Errors
+/// A name of the lock that no request can be sent for. What hosts answer is no error.
+pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probed, EgressError> {
+    let sources: Vec<SourceHost> = sources(lock, sessions)?.into_values().collect();
+    let jobs = sessions.transport().limits().jobs;
+    let asking = sources.iter().map(|source| ask(source, sessions));
+    let found: Vec<Vec<Error>> = stream::iter(asking.collect::<Vec<_>>()).buffered(jobs).collect().await;
+    let mut probed = Probed::default();
+    for (source, errors) in sources.iter().zip(found) {
+        for error in errors {
+            let (url, reach) = (failing_url(&error).unwrap_or(source.url.clone()), reach_of(&error));
+            let host = url.host_str().unwrap_or_default().to_owned();
+            if reach == Reach::Refused {
+                probed.notes.push(format!(
+                    "{}: {host} does not let it on; hosts that it names come to light when that is allowed",
+                    source.name
+                ));
+            }
+            let key = (host, url.port_or_known_default().unwrap_or_default());
+            let (known, reason) = probed.failures.entry(key).or_insert((reach, error.to_string()));
+            if reach > *known {
+                (*known, *reason) = (reach, error.to_string());
+            }
+        }
+    }
+    Ok(probed)
+}
+
+impl Probed {
+    /// Writes to each host of the list what the probe found; `hosts` are those that it contacted.
+    pub(crate) fn apply(&self, list: &mut [EgressHost], hosts: &[HostUse]) {
+        for row in list {
+            if let Some((reach, reason)) = self.failures.get(&(row.host.clone(), row.port)) {
+                (row.reach, row.reason) = (Some(*reach), Some(reason.clone()));
+            } else if hosts
+                .iter()
+                .any(|used| used.requests > 0 && (&used.host, used.port) == (&row.host, row.port))
+            {
+                row.reach = Some(Reach::Reached);
+            }
+        }
+    }
+
+    /// Whether every host gave what it was asked for.
+    pub(crate) fn is_good(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Asks one host. What it does not give is an error of the list.
+async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<Error> {
+    let mut errors = Vec::new();
+    for part in source.samples.iter().flatten() {
+        if let Err(error) = first_byte(part, sessions).await {
+            let ends = reach_of(&error) == Reach::Refused;
+            errors.push(error);
+            if ends {
+                break;
+            }
+        }
+    }
+    errors
+}
+
+/// The first byte of a part, as a pull would ask for it.
+async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), Error> {
+    if let Origin::Url(url) = &part.origin {
+        let response = get(sessions, url, Some("bytes=0-0".into())).await?;
+        return expect_file(response, url).await.map(drop);
+    }
+    let mut opened = Upstreams(sessions.clone()).open(part, 0).await?;
+    opened.stream.next().await.transpose().map(drop)
+}
+
+/// The URL that failed: of what caused the error, where that knows it better.
+fn failing_url(error: &Error) -> Option<Url> {
+    let mut url = error.url().and_then(|url| Url::parse(url).ok());
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<Error>().and_then(Error::url);
+        url = inner.and_then(|url| Url::parse(url).ok()).or(url);
+        cause = error.source();
+    }
+    url
+}
+
+/// Whether a host, or somebody before it, refused, or it answered and lacks what it was asked for.
+fn reach_of(error: &Error) -> Reach {
+    match (error.kind, error.status) {
+        (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)
+        | (ErrorKind::Denied, Some(403)) => Reach::Refused,
+        _ => Reach::Fails,
+    }
+}

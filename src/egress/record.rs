@@ -1,0 +1,149 @@
+//! What lock, pull, mirror and probes contacted, as the store remembers it: merged run by run, written whole.
+
+use super::EgressError;
+use crate::content::WriteError;
+use crate::report::HostUse;
+use crate::store::Disk;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The file in the store's folder.
+const FILE: &str = ".landfall/egress";
+
+/// What earlier runs contacted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Record(BTreeMap<(String, u16), Contacted>);
+
+/// One host that earlier runs contacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Contacted {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) scheme: String,
+    /// `registry`, `file`, `token`, `redirect`.
+    pub(super) why: BTreeSet<String>,
+    /// `host:port` of those whose answers named it.
+    #[serde(rename = "namedBy")]
+    pub(super) named_by: BTreeSet<String>,
+    /// The commands that contacted it.
+    pub(super) by: BTreeSet<String>,
+}
+
+/// The form of the file.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    hosts: Vec<Contacted>,
+}
+
+impl Record {
+    /// What the store in `dir` remembers; nothing, where there is none.
+    ///
+    /// # Errors
+    /// A file that is there and cannot be read.
+    pub(crate) fn load(dir: &Path) -> Result<Record, EgressError> {
+        let path = dir.join(FILE);
+        let bad = |why: String| EgressError::Record { path: path.clone(), why };
+        match std::fs::read(&path) {
+            Ok(bytes) => Record::parse(&bytes).map_err(bad),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
+            Err(error) => Err(bad(error.to_string())),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Record, String> {
+        let Written { version, hosts } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if version != 1 {
+            return Err(format!("version {version} is not known to this landfall"));
+        }
+        Ok(Record(hosts.into_iter().map(|one| ((one.host.clone(), one.port), one)).collect()))
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let written = Written { version: 1, hosts: self.0.values().cloned().collect() };
+        let mut bytes = serde_json::to_vec_pretty(&written).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Adds the hosts that a run of `command` sent requests to.
+    pub(crate) fn add(&mut self, hosts: &[HostUse], command: &str) {
+        for used in hosts.iter().filter(|used| used.requests > 0) {
+            let fresh = || Contacted {
+                host: used.host.clone(),
+                port: used.port,
+                scheme: used.scheme.clone(),
+                why: BTreeSet::new(),
+                named_by: BTreeSet::new(),
+                by: BTreeSet::new(),
+            };
+            let known = self.0.entry((used.host.clone(), used.port)).or_insert_with(fresh);
+            known.scheme.clone_from(&used.scheme);
+            known.why.extend(used.why.split(',').map(str::to_owned));
+            known.named_by.extend(used.named_by.iter().cloned());
+            known.by.insert(command.into());
+        }
+    }
+
+    /// The host at this address.
+    pub(super) fn get(&self, host: &str, port: u16) -> Option<&Contacted> {
+        self.0.get(&(host.to_owned(), port))
+    }
+
+    /// The hosts that answers of `source`, `host:port`, named.
+    pub(super) fn named_by<'a>(&'a self, source: &'a str) -> impl Iterator<Item = &'a Contacted> {
+        self.0.values().filter(move |one| one.named_by.contains(source))
+    }
+}
+
+/// Adds the hosts that a run of `command` sent requests to, to what the store remembers. What cannot be read there is
+/// begun anew: it is only memory.
+///
+/// # Errors
+/// When the store cannot be written.
+pub(crate) fn remember(disk: &Disk, hosts: &[HostUse], command: &str) -> Result<(), WriteError> {
+    disk.edit(FILE, |old| {
+        let mut record = Record::parse(old).unwrap_or_default();
+        record.add(hosts, command);
+        record.to_bytes()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(host: &str, why: &str, named_by: &[&str]) -> HostUse {
+        let named_by = named_by.iter().map(|&name| name.into()).collect();
+        HostUse {
+            host: host.into(),
+            port: 443,
+            scheme: "https".into(),
+            origin: None,
+            via: None,
+            bytes: 1,
+            requests: 1,
+            why: why.into(),
+            named_by,
+        }
+    }
+
+    #[test]
+    fn runs_add_to_what_the_store_remembers_and_equal_runs_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
+        assert_eq!(Record::load(dir.path()).unwrap(), Record::default());
+        remember(&disk, &[used("r.test", "registry", &[]), used("t.test", "token", &["r.test:443"])], "lock")
+            .unwrap();
+        remember(&disk, &[used("c.test", "redirect", &["r.test:443"])], "pull").unwrap();
+        let record = Record::load(dir.path()).unwrap();
+        let named: Vec<&str> = record.named_by("r.test:443").map(|one| &*one.host).collect();
+        assert_eq!(named, ["c.test", "t.test"]);
+        let before = std::fs::read(dir.path().join(FILE)).unwrap();
+        remember(&disk, &[used("c.test", "redirect", &["r.test:443"])], "pull").unwrap();
+        assert_eq!(std::fs::read(dir.path().join(FILE)).unwrap(), before);
+        std::fs::write(dir.path().join(FILE), "{\"version\": 2, \"hosts\": []}").unwrap();
+        assert!(Record::load(dir.path()).unwrap_err().to_string().contains("version 2"));
+    }
+}

@@ -1,0 +1,333 @@
+//! `kubermatic`: KKP's configuration, a Seed's datacenters, the certificates; and the node settings of releases up to 2.12.
+
+use super::containerd::sandbox;
+use super::error::RenderError;
+use super::file::RenderedFile;
+use super::kubernetes::{document, map, metadata, texts};
+use super::mirrors::mirrors;
+use super::no_proxy::Dialect;
+use super::platform::{Output, Platform, Rendered, Spec, Writes};
+use super::request::Request;
+use super::settings::Setting;
+use super::site_registry::SiteRegistry;
+use crate::model::{Consumer, ImageRef};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_yaml::{Mapping, Value};
+
+pub(super) struct Kubermatic;
+
+const VERSION: Setting = Setting {
+    key: "version",
+    value_name: "RELEASE",
+    help: "The release of KKP: 2.12 stands for releases whose node settings are in datacenters.yaml",
+    default: Some("current"),
+    choices: &["current", "2.12"],
+};
+
+const SEED: Setting = Setting {
+    key: "seed",
+    value_name: "NAME",
+    help: "The Seed whose datacenters are set up",
+    default: Some("seed"),
+    choices: &[],
+};
+
+const DATACENTER: Setting = Setting {
+    key: "datacenter",
+    value_name: "NAME,...",
+    help: "The datacenters of the Seed",
+    default: Some("datacenter"),
+    choices: &[],
+};
+
+/// The namespace of KKP.
+const NAMESPACE: &str = "kubermatic";
+
+impl Platform for Kubermatic {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "kubermatic",
+            about: "KKP: KubermaticConfiguration, Seed, certificates",
+            details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
+                      them where the lock has its image.",
+            inputs: &[],
+            settings: &[VERSION, SEED, DATACENTER],
+            consumer: Some(Consumer::Kubermatic),
+            reads_lock: true,
+            writes: Writes::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let proxy = Proxy::of(request, &mut notes)?;
+        let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+        let mut files = Vec::new();
+        if request.settings.get(VERSION.key) == Some("2.12") {
+            let text = document(&datacenters(request, &registry, proxy.as_ref(), &mut notes)?);
+            files.push(RenderedFile::new("datacenters.yaml", text).secret(secret));
+            return Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() });
+        }
+        let account = registry.account(&request.mapping.target().prefix)?;
+        let text = document(&configuration(request, &registry, account.as_ref(), proxy.as_ref()));
+        files.push(
+            RenderedFile::new("kubermatic-configuration.yaml", text).secret(secret || account.is_some()),
+        );
+        let text = document(&seed(request, &registry, proxy.as_ref(), &mut notes)?);
+        files.push(RenderedFile::new("seed.yaml", text).secret(secret));
+        if let Some(bundle) = ca_bundle(request, &registry)? {
+            files.push(RenderedFile::new("ca-bundle.yaml", document(&bundle)));
+            notes.push(
+                "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it talks to"
+                    .into(),
+            );
+        }
+        if account.is_some() {
+            notes.push("KKP has no place for an account of containerd's mirrors: what users pull by upstream names needs a \
+                        registry that lets everybody read, or pull secrets".into());
+        }
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// The proxy as KKP is told of it.
+struct Proxy {
+    http: Value,
+    https: Value,
+    /// The one that nodes get: there is one field for both schemes.
+    one: String,
+    has_account: bool,
+}
+
+impl Proxy {
+    fn of(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<Proxy>, RenderError> {
+        let Some(proxy) = request.proxy()? else { return Ok(None) };
+        let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(|one| one.url()));
+        let Some(one) = https.clone().or_else(|| http.clone()) else { return Ok(None) };
+        if http.as_ref().is_some_and(|http| *http != one) {
+            notes.push("a Seed has one proxy for both schemes: it has the one of https".into());
+        }
+        let has_account = proxy.has_account();
+        let [http, https] = [http, https].map(|url| url.map_or(Value::Null, Value::from));
+        Ok(Some(Proxy { http, https, one, has_account }))
+    }
+}
+
+/// The name at the registry of the first of these repositories that the lock has.
+fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value {
+    let find = |name: &&str| request.images().find(|image| image.name() == **name);
+    let found = repositories.iter().find_map(find);
+    let place = found.and_then(|image| request.mapping.image(image).into_iter().next());
+    place.map_or(Value::Null, |place| place.to_string().into())
+}
+
+/// `key` with that name, where the lock has the image.
+fn repository(request: &Request<'_>, repositories: &[&str]) -> Value {
+    match at_registry(request, repositories) {
+        Value::Null => Value::Null,
+        place => map([("dockerRepository", place)]),
+    }
+}
+
+const KUBERMATIC: [&str; 2] = ["quay.io/kubermatic/kubermatic-ee", "quay.io/kubermatic/kubermatic"];
+
+fn configuration(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    account: Option<&(String, String)>,
+    proxy: Option<&Proxy>,
+) -> Value {
+    let target = request.mapping.target().to_string();
+    let kubermatic = || repository(request, &KUBERMATIC);
+    let pull_secret = account.map_or(Value::Null, |(user, password)| {
+        let auth = STANDARD.encode(format!("{user}:{password}"));
+        let auths = serde_json::json!({"auths": {registry.target.registry.as_str(): {"auth": auth}}});
+        format!("{auths:#}\n").into()
+    });
+    let charts = request.images().any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
+    let charts = charts.then(|| charts_at(request)).flatten();
+    let user_cluster = map([
+        ("overwriteRegistry", target.into()),
+        ("kubermaticDockerRepository", at_registry(request, &KUBERMATIC)),
+        (
+            "dnatControllerDockerRepository",
+            at_registry(request, &["quay.io/kubermatic/kubeletdnat-controller"]),
+        ),
+        ("etcdLauncherDockerRepository", at_registry(request, &["quay.io/kubermatic/etcd-launcher"])),
+        ("addons", repository(request, &["quay.io/kubermatic/addons"])),
+        (
+            "systemApplications",
+            match &charts {
+                None => Value::Null,
+                Some(charts) => map([
+                    ("helmRepository", charts.as_str().into()),
+                    ("plainHTTP", if registry.plain_http { true.into() } else { Value::Null }),
+                    ("insecureSkipTLSVerify", if registry.skip_verify { true.into() } else { Value::Null }),
+                ]),
+            },
+        ),
+    ]);
+    let catalog = charts.map_or(Value::Null, |charts| {
+        map([("defaultApplicationCatalog", map([("helmRepository", charts.into())]))])
+    });
+    // KKP's operator puts these before the list itself
+    let added = ["127.0.0.1/8", "127.0.0.1", "localhost", ".local", "kubernetes", ".default", ".svc"];
+    let proxy = proxy.map_or(Value::Null, |proxy| {
+        map([
+            ("http", proxy.http.clone()),
+            ("https", proxy.https.clone()),
+            ("noProxy", request.no_proxy().list_without(Dialect::Dotted, &added).into()),
+        ])
+    });
+    let has_ca = registry.ca.is_some();
+    map([
+        ("apiVersion", "kubermatic.k8c.io/v1".into()),
+        ("kind", "KubermaticConfiguration".into()),
+        ("metadata", metadata("kubermatic", Some(NAMESPACE))),
+        (
+            "spec",
+            map([
+                ("imagePullSecret", pull_secret),
+                (
+                    "caBundle",
+                    if has_ca {
+                        map([("kind", "ConfigMap".into()), ("name", "ca-bundle".into())])
+                    } else {
+                        Value::Null
+                    },
+                ),
+                ("proxy", proxy),
+                ("api", kubermatic()),
+                (
+                    "ui",
+                    repository(request, &["quay.io/kubermatic/dashboard-ee", "quay.io/kubermatic/dashboard"]),
+                ),
+                ("masterController", kubermatic()),
+                ("seedController", kubermatic()),
+                ("webhook", kubermatic()),
+                ("userCluster", user_cluster),
+                ("applications", catalog),
+            ]),
+        ),
+    ])
+}
+
+/// Where the charts of KKP's applications are.
+fn charts_at(request: &Request<'_>) -> Option<String> {
+    let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
+    let place = request.mapping.image(&charts).into_iter().next()?;
+    Some(format!("oci://{place}"))
+}
+
+fn seed(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    let no_proxy = request.no_proxy().list(Dialect::Dotted);
+    let settings = || {
+        proxy
+            .map_or([Value::Null, Value::Null], |proxy| [proxy.one.as_str().into(), no_proxy.as_str().into()])
+    };
+    let [http_proxy, list] = settings();
+    let own = &registry.target.registry;
+    let insecure = registry.plain_http || registry.skip_verify;
+    let mut registries = Mapping::new();
+    for (host, of_host) in mirrors(request)? {
+        if host == *own && !registry.plain_http {
+            continue;
+        }
+        if of_host.len() > 1 {
+            notes.push(format!("KKP sorts the mirrors of {host}, which are to be asked in another order"));
+        }
+        let urls = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
+            "" => registry.url(),
+            prefix => format!("{}/v2/{prefix}?kubermatic=override_path%3Dtrue", registry.url()),
+        });
+        registries.insert(host.into(), map([("mirrors", texts(urls))]));
+    }
+    let node = map([
+        ("httpProxy", http_proxy),
+        ("noProxy", list),
+        ("insecureRegistries", if insecure { texts([own.as_str()]) } else { Value::Null }),
+        ("pauseImage", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
+        ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
+    ]);
+    let datacenters: Mapping = request
+        .settings
+        .need(DATACENTER.key)?
+        .split(',')
+        .map(|name| (name.trim().into(), map([("node", node.clone())])))
+        .collect();
+    let [http_proxy, list] = settings();
+    let proxy_settings =
+        if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
+    let node_port_proxy = map([
+        ("envoy", repository(request, &["docker.io/envoyproxy/envoy"])),
+        ("envoyManager", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+        ("updater", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+    ]);
+    let is_empty = node_port_proxy.as_mapping().is_some_and(Mapping::is_empty);
+    Ok(map([
+        ("apiVersion", "kubermatic.k8c.io/v1".into()),
+        ("kind", "Seed".into()),
+        ("metadata", metadata(request.settings.need(SEED.key)?, Some(NAMESPACE))),
+        (
+            "spec",
+            map([
+                ("proxySettings", proxy_settings),
+                ("nodeportProxy", if is_empty { Value::Null } else { node_port_proxy }),
+                ("datacenters", Value::Mapping(datacenters)),
+            ]),
+        ),
+    ]))
+}
+
+/// The authorities of the registry and of the proxy.
+fn ca_bundle(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Result<Option<Value>, RenderError> {
+    let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
+    let all: String = registry.ca.clone().into_iter().chain(proxy).collect();
+    Ok((!all.is_empty()).then(|| {
+        map([
+            ("apiVersion", "v1".into()),
+            ("kind", "ConfigMap".into()),
+            ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
+            ("data", map([("ca-bundle.pem", all.into())])),
+        ])
+    }))
+}
+
+/// The node settings that releases up to 2.12 read from datacenters.yaml.
+fn datacenters(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    // machine-controller puts the tag behind the name itself, and dies on one that is there
+    let hyperkube = at_registry(
+        request,
+        &[
+            "k8s.gcr.io/hyperkube-amd64",
+            "gcr.io/google_containers/hyperkube-amd64",
+            "gcr.io/google-containers/hyperkube-amd64",
+        ],
+    );
+    let node = map([
+        ("http_proxy", proxy.map_or(Value::Null, |proxy| proxy.one.as_str().into())),
+        ("no_proxy", proxy.map_or(Value::Null, |_| request.no_proxy().list(Dialect::Dotted).into())),
+        ("insecure_registries", texts([registry.target.registry.as_str()])),
+        ("pause_image", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
+        ("hyperkube_image", hyperkube),
+    ]);
+    let datacenters: Mapping = request
+        .settings
+        .need(DATACENTER.key)?
+        .split(',')
+        .map(|name| (name.trim().into(), map([("node", node.clone())])))
+        .collect();
+    Ok(map([("datacenters", Value::Mapping(datacenters))]))
+}

@@ -1,0 +1,60 @@
+//! The lines around one in a text that would be YAML but for its placeholders.
+
+/// How many lines before and after one are looked at.
+const LINES: usize = 20;
+/// How much of a line before and after a place is looked at, in bytes.
+const LINE_BYTES: usize = 256;
+
+/// Whether a line beside the one at `at` is that of a registry: in the same mapping, as far as indentation tells.
+pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
+    let from = text.floor_char_boundary(at.saturating_sub(LINE_BYTES));
+    let start = match text[from..at].rfind('\n') {
+        Some(end) => from + end + 1,
+        None if from == 0 => 0,
+        None => return false,
+    };
+    let to = text.floor_char_boundary(at.saturating_add(LINE_BYTES).min(text.len()));
+    let end = text[at..to].find('\n').map_or(text.len(), |len| at + len + 1);
+    let Some(own) = Line::of(&text[start..to]) else { return false };
+    let before = text[..start].lines().rev().take(LINES).filter_map(Line::of);
+    let after = text[end..].lines().take(LINES).filter_map(Line::of);
+    // the first entry of a list's item begins the mapping
+    let mut begun = own.is_item;
+    let before = before.take_while(|line| {
+        line.column >= own.column && !begun && {
+            begun = line.is_item && line.column == own.column;
+            true
+        }
+    });
+    let after =
+        after.take_while(|line| line.column > own.column || (line.column == own.column && !line.is_item));
+    before.chain(after).any(|line| line.column == own.column && line.is_registry())
+}
+
+/// A line with a key.
+struct Line<'t> {
+    /// Where its key begins, behind the dashes of lists.
+    column: usize,
+    /// Whether it begins an item of a list.
+    is_item: bool,
+    content: &'t str,
+}
+
+impl Line<'_> {
+    /// `None` for a blank line, a comment and a call of a template.
+    fn of(line: &str) -> Option<Line<'_>> {
+        let line = line.lines().next()?;
+        let content = line.trim_start_matches([' ', '-']);
+        let column = line.len() - content.len();
+        let is_item = line[..column].contains('-');
+        let is_key = !content.is_empty() && !content.starts_with(['#', '\t']) && !content.starts_with("{{");
+        (is_key || is_item).then_some(Line { column, is_item, content })
+    }
+
+    fn is_registry(&self) -> bool {
+        let Some((key, value)) = self.content.split_once(':') else { return false };
+        let key = key.trim_matches(['"', '\'', ' ']).to_ascii_lowercase();
+        let value = value.trim().trim_matches(['"', '\'']);
+        (key.ends_with("registry") || key == "hub") && !value.is_empty() && !value.starts_with('#')
+    }
+}

@@ -1,0 +1,189 @@
+//! `landfall egress`: predicted from the lock, observed by lock and pull, probed, compared.
+
+use crate::support::images::noise;
+use crate::support::middle::{Middle, Turn};
+use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::{Images, Place, need};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A registry with a token realm and a host for its blobs, each at an address of its own, and a file server.
+struct Upstream {
+    place: Place,
+    front: Middle,
+    realm: Middle,
+    cdn: Middle,
+    files: Server,
+    /// Whether somebody refuses what goes to the host of the blobs.
+    closed: Arc<AtomicBool>,
+    _registry: Server,
+}
+
+impl Upstream {
+    fn new() -> Upstream {
+        let place = Place::new();
+        let images = Images::new(place.path("layout"));
+        let registry = own_registry();
+        let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(1, 3000))])]);
+        images.push(&registry.address, "app", "v1", &image);
+        place.write("www/tool", "a tool");
+        let files = file_server(&place.path("www"));
+        let closed = Arc::new(AtomicBool::new(false));
+        let is_closed = closed.clone();
+        let cdn = Middle::new(&registry.address, move |_| match is_closed.load(Ordering::Relaxed) {
+            true => Turn::status(403),
+            false => Turn::Pass,
+        });
+        let realm = Middle::new("", |_| Turn::Answer(200, Vec::new(), r#"{"token": "good"}"#.into()));
+        let (realm_at, cdn_at) = (realm.address.clone(), cdn.address.clone());
+        let front = Middle::new(&registry.address, move |asked| {
+            let redirect = format!("http://{cdn_at}{}?sig=hush", asked.target);
+            match asked.header("authorization") {
+                None => Turn::Answer(
+                    401,
+                    vec![(
+                        "WWW-Authenticate".into(),
+                        format!("Bearer realm=\"http://{realm_at}/token\",service=\"r\""),
+                    )],
+                    String::new(),
+                ),
+                Some(_) if asked.target.contains("/blobs/") => {
+                    Turn::Answer(307, vec![("Location".into(), redirect)], String::new())
+                }
+                Some(_) => Turn::Pass,
+            }
+        });
+        let upstream = Upstream { place, front, realm, cdn, files, closed, _registry: registry };
+        upstream.manifest("");
+        upstream
+    }
+
+    fn manifest(&self, more: &str) {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
+        let (registry, files) = (&self.front.address, &self.files.address);
+        let endpoints =
+            "endpoints: [{host: ec2.test, port: 443, why: machines, from: [seed-cluster-node]}]\n";
+        let items = format!("images: [\"{registry}/app:v1\"]\n{endpoints}{}", more.replace("FILES", files));
+        self.place.write("m.yaml", format!("{head}{items}"));
+    }
+
+    fn run(&self, exit: i32, store: &str, args: &[&str]) -> Value {
+        let plain = ["--store", store, "--plain-http", &self.front.address];
+        self.place.json(exit, &[args, &plain].concat())
+    }
+
+    fn locked(self) -> Upstream {
+        self.run(0, "store", &["lock", "-f", "m.yaml"]);
+        self
+    }
+}
+
+/// How each `host:port` of the list is known, and for what.
+fn hosts(report: &Value) -> BTreeMap<String, (String, String)> {
+    let rows = report["egress"]["hosts"].as_array().unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let why = |row: &Value| {
+        row["why"].as_array().unwrap().iter().map(|why| why.as_str().unwrap()).collect::<Vec<_>>().join("; ")
+    };
+    rows.iter()
+        .map(|row| (format!("{}:{}", text(row, "host"), row["port"]), (text(row, "known"), why(row))))
+        .collect()
+}
+
+#[test]
+fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new().locked();
+    let of = |address: &str| format!("127.0.0.1:{}", address.split(':').nth(1).unwrap());
+    let (front, realm, cdn) = (of(&up.front.address), of(&up.realm.address), of(&up.cdn.address));
+    let known = |known: &str, why: String| (known.to_owned(), why);
+    let endpoint = ("ec2.test:443".to_owned(), known("declared", "machines".into()));
+
+    let before = up.run(0, "empty", &["egress"]);
+    let images = format!("images of {front}");
+    assert_eq!(
+        hosts(&before),
+        [endpoint.clone(), (front.clone(), known("predicted", images.clone()))].into()
+    );
+    assert!(before["egress"]["notes"][0].as_str().unwrap().contains("no run with this store has asked it"));
+    assert_eq!(before["totals"]["requests"], 0);
+
+    let after_lock = up.run(0, "store", &["egress"]);
+    let tokens = (realm.clone(), known("observed", format!("tokens of {front}")));
+    let mut expected = BTreeMap::from([endpoint, (front.clone(), known("observed", images)), tokens]);
+    assert_eq!(hosts(&after_lock), expected);
+    assert!(after_lock["egress"]["notes"][0].as_str().unwrap().contains("only `lock` has asked it"));
+
+    up.run(0, "store", &["pull"]);
+    let after_pull = up.run(0, "store", &["egress"]);
+    expected.insert(cdn, known("observed", format!("redirects of {front}")));
+    assert_eq!(hosts(&after_pull), expected);
+    assert_eq!(after_pull["egress"]["notes"], serde_json::json!([]));
+    // a second pull asks nobody, and takes nothing from what is known
+    up.run(0, "store", &["pull"]);
+    assert_eq!(up.run(0, "store", &["egress"])["egress"], after_pull["egress"]);
+    assert!(!up.place.read("store/.landfall/egress").contains("hush"));
+    assert!(!up.place.read("landfall.lock").contains(&realm), "a lock names no realm");
+}
+
+#[test]
+fn a_comparison_shows_what_a_refresh_adds() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new().locked();
+    let list = up.place.ok(&["egress", "--format", "json", "--store", "store"]);
+    up.place.write("old.json", list);
+    std::fs::rename(up.place.path("landfall.lock"), up.place.path("old.lock")).unwrap();
+    up.manifest("files: [{url: 'http://FILES/tool'}]\n");
+    let moved = up.place.read("m.yaml").replace("host: ec2.test", "host: s3.test");
+    up.place.write("m.yaml", moved);
+    up.run(0, "store", &["lock", "-f", "m.yaml"]);
+    for old in ["old.lock", "old.json"] {
+        let report = up.run(0, "store", &["egress", "--diff", old]);
+        let rows = report["egress"]["hosts"].as_array().unwrap();
+        let changes: Vec<String> =
+            rows.iter().map(|row| format!("{} {}", row["change"], row["host"])).collect();
+        let expected = ["\"added\" \"127.0.0.1\"", "\"removed\" \"ec2.test\"", "\"added\" \"s3.test\""];
+        assert_eq!(changes, expected, "{old}: {report:#}");
+    }
+    up.run(2, "store", &["egress", "--diff", "old.lock", "--format", "squid"]);
+}
+
+#[test]
+fn a_probe_goes_through_redirects_and_on_after_refusals() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    up.manifest("files: [{url: 'http://FILES/tool'}]\n");
+    let up = up.locked();
+    let report = up.run(0, "fresh", &["egress", "--probe"]);
+    let found = |report: &Value, address: &str| {
+        let port: u64 = address.split(':').nth(1).unwrap().parse().unwrap();
+        let rows = report["egress"]["hosts"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["port"] == port);
+        let row = row.unwrap_or_else(|| panic!("{address} is not in {report:#}"));
+        (row["known"].as_str().unwrap().to_owned(), row["reach"].as_str().unwrap_or("").to_owned())
+    };
+    let reached = ("observed".to_owned(), "reached".to_owned());
+    for address in [&up.front.address, &up.realm.address, &up.cdn.address, &up.files.address] {
+        assert_eq!(found(&report, address), reached, "{report:#}");
+    }
+    assert_eq!(up.cdn.count("GET", "/blobs/"), 1, "one blob, once");
+    // endpoints are for other machines
+    assert_eq!(found(&report, "x:443"), ("declared".into(), String::new()));
+
+    up.closed.store(true, Ordering::Relaxed);
+    let report = up.run(4, "fresh", &["egress", "--probe"]);
+    assert_eq!(report["status"], "refused");
+    assert_eq!(found(&report, &up.cdn.address).1, "refused", "{report:#}");
+    assert_eq!(found(&report, &up.front.address).1, "reached");
+    assert_eq!(found(&report, &up.files.address).1, "reached", "a refusal ends one host alone");
+    let notes = report["egress"]["notes"].to_string();
+    assert!(notes.contains("does not let it on") && !report.to_string().contains("hush"), "{report:#}");
+}

@@ -1,0 +1,158 @@
+//! `landfall init` and `landfall discover`: a first manifest and a first site.
+
+use crate::support::peers::own_registry;
+use crate::support::{Images, Place, need};
+use serde_json::json;
+
+const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  containers:\n  - image: quay.io/x/app:v1\n  \
+                    - image: quay.io/x/moves:latest\n";
+
+/// What landfall says when it ends with this code.
+fn said(place: &Place, exit: i32, args: &[&str]) -> String {
+    let output = place.landfall().args(args).assert().code(exit).get_output().clone();
+    [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
+}
+
+/// Demands that `lock` finds no fault in a manifest.
+fn loads(place: &Place, manifest: &str) {
+    // nobody listens there: the manifest is read, and nothing is resolved
+    let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://127.0.0.1:9\", http: \"http://127.0.0.1:9\"}\n";
+    place.write("nowhere.yaml", site);
+    let report = place.json(
+        1,
+        &[
+            "lock",
+            "-f",
+            manifest,
+            "--store",
+            "s",
+            "--lock",
+            "none.lock",
+            "--site",
+            "nowhere.yaml",
+            "--jobs",
+            "1",
+        ],
+    );
+    assert!(report["totals"]["missing"].as_u64() > Some(0), "{report:#}");
+}
+
+#[test]
+fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
+    let place = Place::new();
+    place.write("pods/a.yaml", PODS);
+    place.write("lists/rke2.txt", "# RKE2\nquay.io/x/app:v1\n");
+    let found = json!({"level": "info", "msg": "Image found", "source-image": "quay.io/x/app:v1"});
+    let end = json!({"level": "info", "msg": "Finished", "all-image-count": 1});
+    place.write("kkp.log", format!("{found}\n{end}\n"));
+    for (from, folder, words) in [
+        (&[][..], "nothing", &["- registry.k8s.io/pause:3.10.1"][..]),
+        (&["lists/rke2.txt"], "list", &["{format: images-txt, file: \"../lists/rke2.txt\"}"]),
+        (&["kkp.log"], "log", &["{format: kkp, file: \"../kkp.log\"}"]),
+        (&["pods"], "tree", &["- quay.io/x/app:v1  # pods/a.yaml:4", "# - quay.io/x/moves:latest"]),
+        (&["pods/a.yaml", "--platform", "linux/amd64"], "flag", &["\nplatforms: [linux/amd64]  #"]),
+    ] {
+        let told = said(&place, 0, &[&["init"], from, &["-o", folder, "--to", "172.20.0.2:5000/k"]].concat());
+        let next = format!("next: landfall lock -f {folder}/manifest.yaml\n");
+        assert!(told.ends_with(&next), "{folder}: {told}");
+        assert!(told.contains(&format!("wrote {folder}/manifest.yaml and {folder}/site.yaml")), "{told}");
+        let manifest = place.read(&format!("{folder}/manifest.yaml"));
+        for words in words {
+            assert!(manifest.contains(words), "{words}: {manifest}");
+        }
+        let platforms = match folder {
+            "tree" => "\nplatforms: [linux/arm64]  # nodes are chosen so in pods/a.yaml:2; ",
+            "flag" => "\nplatforms: [linux/amd64]  # of all images here; ",
+            _ => {
+                "\n# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried"
+            }
+        };
+        assert!(manifest.contains(platforms), "{folder}: {manifest}");
+        loads(&place, &format!("{folder}/manifest.yaml"));
+        // and the site is one
+        let site = format!("{folder}/site.yaml");
+        place.write("app.yaml", "image: quay.io/x/app:v1\n");
+        place.write("l.lock", "version: 1\n...\n");
+        let audit = said(&place, 4, &["audit", "app.yaml", "--lock", "l.lock", "--site", &site]);
+        assert!(audit.contains("1 missing"), "{audit}");
+    }
+    // a place of its own is where one stands
+    said(&place, 0, &["init"]);
+    assert!(
+        place.read("manifest.yaml").contains("kind: Manifest")
+            && place.read("site.yaml").contains("# registry:")
+    );
+}
+
+#[test]
+fn init_replaces_nothing_and_leaves_nothing_half_done() {
+    let place = Place::new();
+    place.write("mine/site.yaml", "mine");
+    let told = said(&place, 2, &["init", "-o", "mine"]);
+    assert!(
+        told.contains("there is a mine/site.yaml already, and it stays; name another folder with -o DIR"),
+        "{told}"
+    );
+    assert!(place.read("mine/site.yaml") == "mine" && !place.path("mine/manifest.yaml").exists());
+    let is_new = || !place.path("new").exists();
+    place.write("cut.log", json!({"msg": "Image found", "source-image": "quay.io/x/app:v1"}).to_string());
+    place.write("typo.txt", "quay.io/x/app:v1\nquay.io/x/b:v 1\nquay.io/x/c:1\n");
+    place.write("moves.yaml", "image: quay.io/x/app:latest\n");
+    place.write("empty/readme.md", "");
+    place.write("l.lock", "version: 1\nimages: []\n...\n");
+    for (from, exit, words) in [
+        ("nowhere", 2, "cannot read nowhere"),
+        ("cut.log", 2, "cut.log:1:"),
+        ("typo.txt", 2, "typo.txt:2:1"),
+        ("l.lock", 2, "l.lock is a lock, and there is no need to begin"),
+        ("empty", 2, "there is nothing to read"),
+        ("moves.yaml", 1, "names an image with a version, so nothing was written"),
+    ] {
+        let told = said(&place, exit, &["init", from, "-o", "new"]);
+        assert!(told.contains(words) && is_new(), "{from}: {told}");
+    }
+    let shown = said(&place, 0, &["init", "-o", "new", "--dry-run"]);
+    assert!(shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_new(), "{shown}");
+    place.write("file", "");
+    assert!(said(&place, 1, &["init", "-o", "file/below"]).contains("cannot write file/below"));
+}
+
+#[test]
+fn what_init_makes_of_a_list_locks_by_the_command_that_it_names() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let registry = own_registry();
+    let image = images.image("linux/amd64", &[images.layer(&[("b", b"1")])]);
+    images.push(&registry.address, "app", "v1", &image);
+    place.write("my list.txt", format!("{}/app:v1\n", registry.address));
+    let report = place.json(0, &["init", "my list.txt", "-o", "a place"]);
+    let next = report["next"].as_str().unwrap();
+    assert_eq!(next, "landfall lock -f 'a place/manifest.yaml'");
+    let mut shell = place.clean("sh");
+    shell.args(["-c", &next.replacen("landfall", "\"$LANDFALL\"", 1)]);
+    crate::support::run(shell.env("LANDFALL", env!("CARGO_BIN_EXE_landfall")));
+    assert!(place.read("landfall.lock").contains("/app:v1"));
+}
+
+#[test]
+fn discover_drafts_platforms() {
+    let place = Place::new();
+    place.write("a.yaml", PODS);
+    place.write("b.yaml", PODS.replace("arm64", "amd64"));
+    place.write("c.yaml", "image: quay.io/x/app:v1\n");
+    let draft = |args: &[&str]| said(&place, 0, &[&["discover"], args].concat());
+    let both = draft(&["a.yaml", "b.yaml"]);
+    assert!(
+        both.contains(
+            "\nplatforms: [linux/amd64, linux/arm64]  # nodes are chosen so in b.yaml:2 and 1 more; "
+        ),
+        "{both}"
+    );
+    assert!(draft(&["a.yaml", "--platform", "linux/s390x"]).contains("\nplatforms: [linux/s390x]  # of all"));
+    assert!(
+        draft(&["c.yaml"]).contains("\n# platforms: [linux/amd64]  # of all images here; left out, every")
+    );
+}

@@ -1,0 +1,105 @@
+//! Every platform at two sites: one with plain names and no account, and one with a prefix, a private authority, an account,
+//! and a proxy with an account.
+
+use super::{golden, place, refused};
+use crate::support::Place;
+
+const IMAGES: &[&str] = &[
+    "docker.io/calico/node:v3.28.0",
+    "docker.io/library/nginx:1.27",
+    "quay.io/kubermatic/kubermatic:v2.27.0",
+    "quay.io/prometheus/node-exporter:v1.9.0",
+    "registry.k8s.io/coredns/coredns:v1.12.0",
+    "registry.k8s.io/etcd:3.5.21-0",
+    "registry.k8s.io/kube-apiserver:v1.33.4",
+    "registry.k8s.io/pause:3.10",
+];
+
+const ROOT: &str = "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\nfiles: \"http://172.20.0.2:8080\"\n\
+                    consumers: [kubeadm, kubeone]\n";
+
+const CORP: &str = "registry:
+  address: registry.corp.example/mirror
+  ca: ca.crt
+  credentials: {file: account}
+  paths: {quay.io/prometheus: monitoring}
+consumers: [containerd, kubeadm, kubeone, kubermatic, giantswarm, capi, tkg]
+clusters: [{name: blue, namespace: org-blue}]
+proxy:
+  http: http://10.0.0.1:3128
+  https: http://10.0.0.1:3128
+  credentials: {file: proxy-account}
+  noProxy:
+    installation: [10.0.0.0/8, corp.example]
+    cluster: {podCIDR: 10.244.0.0/16, serviceCIDR: 10.96.0.0/12, domain: cluster.local, controlPlaneEndpoint: 10.0.0.9}
+";
+
+fn corp() -> Place {
+    let place = place(CORP, IMAGES);
+    place.write(
+        "ca.crt",
+        "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n",
+    );
+    place.write("account", "puller:pa:ss\"w\n");
+    place.write("proxy-account", "me:p@ss 100%\n");
+    place
+}
+
+macro_rules! platforms {
+    ($($test:ident: $platform:literal),* $(,)?) => {$(
+        mod $test {
+            #[test]
+            fn at_the_root() {
+                let place = super::place(super::ROOT, super::IMAGES);
+                super::golden(&place, concat!($platform, "-root"), &[$platform]);
+            }
+
+            #[test]
+            fn with_prefix_authority_and_accounts() {
+                super::golden(&super::corp(), concat!($platform, "-corp"), &[$platform]);
+            }
+        }
+    )*};
+}
+
+platforms! {
+    containerd: "containerd",
+    crio: "crio",
+    podman: "podman",
+    k3s: "k3s",
+    rke2: "rke2",
+    kubeadm: "kubeadm",
+    kustomize: "kustomize",
+    kyverno: "kyverno",
+    openshift: "openshift",
+    kubermatic: "kubermatic",
+    kubeone: "kubeone",
+    serve: "serve",
+}
+
+/// These have files for clusters, or say no at one of the sites.
+#[test]
+fn platforms_of_clusters_have_a_folder_for_each() {
+    for platform in ["giantswarm", "capi", "tkg"] {
+        golden(&corp(), &format!("{platform}-corp"), &[platform]);
+    }
+}
+
+#[test]
+fn docker_mirrors_the_hub_at_the_root_alone() {
+    golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
+    let told = refused(&corp(), 4, &["docker"]);
+    assert!(told.contains("a mirror without a path"), "{told}");
+}
+
+#[test]
+fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
+    let place = place(&format!("{ROOT}proxy: {{http: \"http://10.0.0.1:1\"}}\n"), IMAGES);
+    for (exit, args, words) in [
+        (2, &["tkg", "--set", "cluster=a"][..], "over https alone"),
+        (4, &["kubeone", "--set", "via=overwrite"], "use --set via=mirrors"),
+    ] {
+        let told = refused(&place, exit, args);
+        assert!(told.contains(words), "{told}");
+    }
+}

@@ -1,0 +1,114 @@
+//! `containerd`: hosts.toml, configuration and drop-in, and what cannot be a mirror.
+
+use super::{files, golden, place};
+use std::path::Path;
+
+const IMAGES: [&str; 6] = [
+    "k8s.gcr.io/pause:3.1",
+    "docker.io/library/nginx:1.27",
+    "quay.io/prometheus/node-exporter:v1.9.0",
+    "quay.io/team/app:v1",
+    "localhost:5001/a/b:1",
+    "gcr.io/google_containers/hyperkube-amd64:v1.15.3",
+];
+
+#[test]
+fn hosts_are_dropped_and_paths_are_prefixes() {
+    let site = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  \
+                paths: {k8s.gcr.io: kubernetes, quay.io/team: mirror/team, gcr.io/google_containers: kubernetes}\n\
+                consumers: [containerd]\n";
+    golden(&place(site, &IMAGES), "containerd-dropped", &["containerd"]);
+}
+
+#[test]
+fn with_a_certificate_an_account_and_a_proxy() {
+    let site = "registry:\n  address: registry.corp.test/mirror\n  keepHost: true\n  ca: ca.pem\n  clientCert: c.pem\n  \
+                clientKey: c.key\n  credentials: {usernameEnv: U, passwordEnv: P}\n\
+                proxy: {https: \"http://10.0.0.1:3128\"}\n";
+    let place = place(site, &IMAGES);
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let key = "-----BEGIN PRIVATE KEY-----\nk\n-----END PRIVATE KEY-----\n";
+    place.write("ca.pem", format!("the CA\n{begin}\nca\n{end}\n{key}"));
+    place.write("c.pem", format!("{begin}\nclient\n{end}\n"));
+    place.write("c.key", key);
+    let run = |args: &[&str]| {
+        let mut command = place.command();
+        command.args(["render", "containerd", "--site", "site.yaml"]).args(args);
+        command.env("U", "robot").env("P", "hu\"sh").output().unwrap()
+    };
+    // without the account nothing is written
+    let lacking =
+        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let told = String::from_utf8_lossy(&lacking.stderr).into_owned();
+    assert!(lacking.status.code() == Some(2) && told.contains("variable U is not set"), "{told}");
+    assert!(!place.path("out").exists());
+    for (auth, folder) in [("header", "out"), ("config", "out-config")] {
+        let told = run(&["-o", folder, "--set", &format!("auth={auth}")]);
+        assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+        assert!(!String::from_utf8_lossy(&told.stdout).contains("hu"));
+        super::compare(&files(&place.path(folder)), &format!("containerd-{auth}"));
+    }
+}
+
+#[test]
+fn upstream_is_asked_last_where_the_site_allows_it() {
+    let site = "registry: {address: r.test, upstreamFallback: true}\n";
+    let place = place(site, &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"]);
+    place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
+    let hosts = |host: &str| place.read(&format!("out/etc/containerd/certs.d/{host}/hosts.toml"));
+    let mirror = "\n[host.\"https://r.test\"]\ncapabilities = [\"pull\", \"resolve\"]\n";
+    assert!(hosts("docker.io").ends_with(&format!("server = \"https://registry-1.docker.io\"\n{mirror}")));
+    assert!(hosts("quay.io").ends_with(&format!("server = \"https://quay.io\"\n{mirror}")));
+    assert!(!place.path("out/etc/containerd/certs.d/_default").exists());
+}
+
+#[test]
+fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
+    let site = "registry: {address: \"172.20.0.2:5000/p\", paths: {gcr.io/google_containers: kubernetes}}\n";
+    let place = place(site, &IMAGES);
+    let run =
+        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(4), "{told}");
+    assert!(told.contains("consumers: [containerd]"), "{told}");
+    let line = "gcr.io/google_containers/hyperkube-amd64: [kubernetes/hyperkube-amd64, google_containers/hyperkube-amd64]";
+    assert!(told.contains(line) && !told.contains("nginx"), "{told}");
+    assert!(!Path::new(&place.path("out")).exists());
+    // the line does what it says
+    let site = place.read("site.yaml").replace("gcr.io/google_containers: kubernetes", line);
+    place.write("site.yaml", site);
+    place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
+}
+
+#[test]
+fn a_mirror_that_has_another_image_by_the_name_is_refused() {
+    let site = "registry: {address: \"r.test\", paths: {quay.io/team: mirror/team, docker.io/team: team}}\n";
+    let images = ["quay.io/other/app:v1", "quay.io/team/app:v1", "docker.io/team/app:v1"];
+    let place = place(site, &images);
+    let run =
+        place.command().args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(4), "{told}");
+    assert!(
+        told.contains(
+            "quay.io/team/app:v1 would be pulled from team/app:v1, where docker.io/team/app:v1 stands"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn several_pause_images_are_asked_about() {
+    let site = "registry: {address: r.test}\n";
+    let place = place(site, &["registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"]);
+    let render = |args: &[&str]| {
+        place.ok(&[&["render", "containerd", "--site", "site.yaml", "-o", "out"], args].concat())
+    };
+    assert!(
+        render(&[]).contains("--set sandbox=IMAGE: registry.k8s.io/pause:3.10, registry.k8s.io/pause:3.9")
+    );
+    assert!(!place.read("out/config-1.x.toml").contains("sandbox"));
+    render(&["--set", "sandbox=registry.k8s.io/pause:3.9"]);
+    assert!(place.read("out/config-1.x.toml").contains("sandbox_image = \"r.test/pause:3.9\""));
+    assert!(place.read("out/config-2.x.toml").contains("sandbox = \"r.test/pause:3.9\""));
+}

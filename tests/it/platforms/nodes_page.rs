@@ -1,0 +1,57 @@
+//! The commands of docs/nodes.md, run as they stand there.
+
+use super::{files, place};
+use crate::support::{need, run};
+use std::os::unix::fs::PermissionsExt;
+
+/// In place of ssh: the node's `/` is a folder, and no service is touched.
+const SSH: &str = "#!/bin/sh
+root=nodes/${1#root@}
+case $root in *bad) exit 255;; esac
+mkdir -p \"$root\"
+exec sh -ec \"systemctl() { :; }; $(printf %s \"$2\" | sed \"s#-C /#-C $root#\")\"
+";
+
+#[test]
+fn the_recipes_bring_every_file_with_its_mode() {
+    if !need(&["tar", "base64", "find"]) {
+        return;
+    }
+    let site =
+        "registry: {address: r.test, credentials: {file: account}}\nproxy: {http: \"http://p.test:1\"}\n";
+    let place = place(site, &["quay.io/team/app:v1"]);
+    place.write("account", "u:hush\n");
+    place.write("nodes.txt", "one\nbad\ntwo\n");
+    let ssh = place.write("bin/ssh", SSH);
+    std::fs::set_permissions(ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_landfall"), place.path("bin/landfall")).unwrap();
+    let page = include_str!("../../../docs/nodes.md");
+    let mut said = String::new();
+    for script in page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let mut shell = place.clean("sh");
+        let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        shell.args(["-ec", script]).env("PATH", path);
+        said += &String::from_utf8_lossy(&run(&mut shell));
+    }
+    assert!(said.contains("bad failed") && !said.contains("one failed"), "{said}");
+    let made = files(&place.path("node/etc"));
+    assert!(made.keys().any(|path| path.ends_with("quay.io/hosts.toml")), "{made:?}");
+    let user_data: serde_json::Value =
+        serde_json::to_value(serde_yaml::from_str::<serde_yaml::Value>(&place.read("user-data")).unwrap())
+            .unwrap();
+    let written = user_data["write_files"].as_array().unwrap();
+    assert_eq!(written.len(), made.len());
+    for (path, text) in &made {
+        let mode = |root: &str| {
+            let path = place.path(root).join("etc").join(path);
+            std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+        };
+        for node in ["nodes/one", "nodes/two"] {
+            assert_eq!(files(&place.path(node).join("etc"))[path], *text);
+            assert_eq!(mode(node), mode("node"), "{}", path.display());
+        }
+        let there = format!("/etc/{}", path.display());
+        let entry = written.iter().find(|entry| entry["path"] == *there).unwrap();
+        assert_eq!(entry["permissions"], format!("{:04o}", mode("node")), "{there}");
+    }
+}

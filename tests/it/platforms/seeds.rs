@@ -1,0 +1,287 @@
+//! The documents that the product grew from: what each of them shows, value by value, from one site file.
+
+use super::{entries, place};
+use crate::support::Place;
+use serde_yaml::Value;
+
+fn yaml(place: &Place, file: &str) -> Value {
+    serde_yaml::from_str(&place.read(&format!("out/{file}"))).unwrap()
+}
+
+fn render(place: &Place, args: &[&str]) {
+    place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
+}
+
+/// The value at `path`, parts separated by blanks.
+fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
+    path.split(' ').fold(value, |value, part| match part.parse::<usize>() {
+        Ok(index) => &value[index],
+        Err(_) => &value[part],
+    })
+}
+
+/// A Secret's text under `key`, read as YAML.
+fn inner(secret: &Value, key: &str) -> Value {
+    serde_yaml::from_str(secret["stringData"][key].as_str().unwrap()).unwrap()
+}
+
+const TKG: &str = "registry: {address: projects.registry.vmware.com}
+consumers: [tkg]
+proxy:
+  http: http://asdf
+  https: https://asdf2
+  noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}
+clusters: [{name: cluster, namespace: default}]
+";
+
+/// NO_PROXY as the page on TKG has it, and the site's own registry.
+fn tkg_no_proxy(list: &Value) {
+    let mut shown = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
+    shown.insert("projects.registry.vmware.com".into());
+    assert_eq!(entries(list.as_str().unwrap()), shown);
+}
+
+#[test]
+fn tkg_has_every_value_of_the_page_on_its_proxy() {
+    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    render(&place, &["tkg"]);
+    let is = |file: &str, path: &str, expected: Value| {
+        assert_eq!(*at(&yaml(&place, &format!("cluster/{file}")), path), expected, "{file} {path}");
+    };
+    let text = |text: &str| Value::from(text);
+    is("cluster-config.yaml", "TKG_HTTP_PROXY_ENABLED", true.into());
+    is("cluster-config.yaml", "TKG_HTTP_PROXY", text("http://asdf"));
+    is("cluster-config.yaml", "TKG_HTTPS_PROXY", text("https://asdf2"));
+    let machines = [
+        ("kubeadm-control-plane.yaml", "spec kubeadmConfigSpec", "KubeadmControlPlane"),
+        ("kubeadm-config-template.yaml", "spec template spec", "KubeadmConfigTemplate"),
+    ];
+    for (file, spec, kind) in machines {
+        is(file, "kind", text(kind));
+        is(
+            file,
+            &format!("{spec} files 0 path"),
+            text("/etc/systemd/system/containerd.service.d/http-proxy.conf"),
+        );
+        is(
+            file,
+            &format!("{spec} files 1 path"),
+            text("/usr/lib/systemd/system/kubelet.service.d/http-proxy.conf"),
+        );
+        is(
+            file,
+            &format!("{spec} joinConfiguration nodeRegistration name"),
+            text("{{ ds.meta_data.hostname }}"),
+        );
+        let spec = at(&yaml(&place, &format!("cluster/{file}")), spec).clone();
+        for one in spec["files"].as_sequence().unwrap() {
+            assert_eq!((&one["owner"], &one["permissions"]), (&text("root:root"), &text("0640")));
+            let unit = one["content"].as_str().unwrap();
+            let variables = super::environment(unit);
+            assert!(unit.starts_with("[Service]\n") && variables.len() == 3, "{unit}");
+            assert_eq!(
+                (&*variables["HTTP_PROXY"], &*variables["HTTPS_PROXY"]),
+                ("http://asdf", "https://asdf2")
+            );
+            tkg_no_proxy(&text(&variables["NO_PROXY"]));
+        }
+        let commands: Vec<&str> = spec["preKubeadmCommands"]
+            .as_sequence()
+            .unwrap()
+            .iter()
+            .map(|one| one.as_str().unwrap())
+            .collect();
+        let shown = [
+            r#"hostname "{{ ds.meta_data.hostname }}""#,
+            r#"echo "::1         ipv6-localhost ipv6-loopback" >/etc/hosts"#,
+            "systemctl start containerd",
+            "export HTTP_PROXY='http://asdf'",
+            "export HTTPS_PROXY='https://asdf2'",
+            r#"sed -i 's|".*/pause|"projects.registry.vmware.com/tkg/pause|' /etc/containerd/config.toml"#,
+            "systemctl restart containerd",
+        ];
+        let places: Vec<Option<usize>> =
+            shown.iter().map(|line| commands.iter().position(|one| one == line)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{commands:#?}");
+    }
+    is("kubeadm-config-template.yaml", "metadata name", text("cluster-md-0"));
+    is("kubeadm-config-template.yaml", "metadata namespace", text("default"));
+
+    for (part, kind, key) in [("cpi", "cloud-provider", "vsphereCPI"), ("csi", "csi", "vsphereCSI")] {
+        let file = format!("cluster/vsphere-{part}-addon.yaml");
+        let secret = yaml(&place, &file);
+        assert_eq!(secret["metadata"]["name"], text(&format!("cluster-vsphere-{part}-addon")));
+        let annotation = format!("{kind}/vsphere-{part}");
+        assert_eq!(secret["metadata"]["annotations"]["tkg.tanzu.vmware.com/addon-type"], text(&annotation));
+        let labels = &secret["metadata"]["labels"];
+        assert_eq!(labels["tkg.tanzu.vmware.com/addon-name"], text(&format!("vsphere-{part}")));
+        assert_eq!(labels["tkg.tanzu.vmware.com/cluster-name"], text("cluster"));
+        assert_eq!(secret["type"], text("tkg.tanzu.vmware.com/addon"));
+        let values = secret["stringData"]["values.yaml"].as_str().unwrap();
+        assert!(
+            values.starts_with("#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n"),
+            "{values}"
+        );
+        let values = &inner(&secret, "values.yaml")[key];
+        assert_eq!(
+            (&values["http_proxy"], &values["https_proxy"]),
+            (&text("http://asdf"), &text("https://asdf2"))
+        );
+        tkg_no_proxy(&values["no_proxy"]);
+    }
+    let kapp = yaml(&place, "cluster/kapp-controller-addon.yaml");
+    let kapp = &inner(&kapp, "values.yaml")["kappController"];
+    assert_eq!(kapp["namespace"], text("tkg-system"));
+    assert_eq!(kapp["createNamespace"], Value::from(true));
+    assert_eq!(kapp["globalNamespace"], text("tanzu-package-repo-global"));
+    assert_eq!(kapp["config"]["httpProxy"], text("http://asdf"));
+    assert_eq!(kapp["config"]["httpsProxy"], text("https://asdf2"));
+    tkg_no_proxy(&kapp["config"]["noProxy"]);
+
+    let config = yaml(&place, "cluster/config-values.yaml");
+    assert_eq!(config["metadata"]["name"], text("cluster-config-values"));
+    assert_eq!(config["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move"], text(""));
+    assert_eq!(config["type"], text("addons.cluster.x-k8s.io/resource-set"));
+    let values = inner(&config, "value");
+    for (name, expected) in [
+        ("CLUSTER_NAME", text("cluster")),
+        ("NAMESPACE", text("default")),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY", text("projects.registry.vmware.com/tkg")),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", false.into()),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", text("")),
+        ("TKG_HTTP_PROXY", text("http://asdf")),
+        ("TKG_HTTPS_PROXY", text("https://asdf2")),
+    ] {
+        assert_eq!(values[name], expected, "{name}");
+    }
+    tkg_no_proxy(&values["TKG_NO_PROXY"]);
+}
+
+const GIANT_SWARM: &str = "registry: {address: \"172.20.0.2:5000\"}
+proxy:
+  http: http://192.168.52.220:3128
+  https: http://192.168.52.220:3128
+  credentials: {file: account}
+  noProxy:
+    installation: [172.16.0.0/16, internal.corpdomain.net, example.com]
+    cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local, controlPlaneEndpoint: 178.170.32.59}
+clusters: [{name: mycluster, namespace: org-giantswarm}]
+";
+
+#[test]
+fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
+    let place = place(GIANT_SWARM, &[]);
+    place.write("account", "myProxyUser:mySuperSecretPassword\n");
+    render(&place, &["giantswarm"]);
+    let url = Value::from("http://myProxyUser:mySuperSecretPassword@192.168.52.220:3128");
+    let own = |list: &str| {
+        let mut list = entries(list);
+        list.insert("172.20.0.2".into());
+        list
+    };
+    let set = |value: &Value| entries(value.as_str().unwrap());
+    let patch = yaml(&place, "mycluster/secret-values.yaml.patch");
+    assert_eq!((&patch["proxy"]["http"], &patch["proxy"]["https"]), (&url, &url));
+    assert_eq!(set(&patch["proxy"]["noProxy"]), own("172.16.0.0/16,internal.corpdomain.net,example.com"));
+
+    let composed =
+        own("cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,\
+                        example.com,svc,127.0.0.1,localhost");
+    let secret = yaml(&place, "mycluster/cluster-values.yaml");
+    assert_eq!(secret["metadata"]["name"], Value::from("mycluster-cluster-values"));
+    let values = inner(&secret, "values");
+    let proxy = &values["cluster"]["proxy"];
+    assert_eq!((&proxy["http"], &proxy["https"]), (&url, &url));
+    assert_eq!(set(&proxy["noProxy"]), composed);
+    assert_eq!(set(&values["no_proxy"]), composed);
+    assert_eq!(values["env"].as_sequence().unwrap().len(), 3);
+
+    let app = yaml(&place, "mycluster/app.yaml");
+    assert_eq!(app["apiVersion"], Value::from("application.giantswarm.io/v1alpha1"));
+    for source in ["configMap", "secret"] {
+        let source = &app["spec"]["config"][source];
+        assert_eq!(source["name"], Value::from("mycluster-cluster-values"));
+        assert_eq!(source["namespace"], Value::from("org-giantswarm"));
+    }
+
+    // six variables in the order of the page, and the same list as the pods have
+    let drop_in = yaml(&place, "mycluster/systemd-proxy.yaml");
+    assert_eq!(drop_in["metadata"]["name"], Value::from("mycluster-systemd-proxy"));
+    let unit = drop_in["stringData"]["containerdProxy"].as_str().unwrap();
+    let variables = super::environment(unit);
+    assert_eq!((variables.len(), entries(&variables["NO_PROXY"])), (6, composed.clone()));
+
+    let machines = |args: &[&str]| {
+        render(&place, &[&["giantswarm"], args].concat());
+        let spec = yaml(&place, "mycluster/kubeadm-config-spec.yaml");
+        let drop_ins: Vec<Value> = spec["files"].as_sequence().unwrap().to_vec();
+        let is_drop_in = |file: &Value| file["path"].as_str().unwrap().starts_with("/etc/systemd/");
+        drop_ins.into_iter().filter(is_drop_in).collect::<Vec<_>>()
+    };
+    let [containerd] = &machines(&[])[..] else { panic!("containerd alone") };
+    assert_eq!(containerd["path"], Value::from("/etc/systemd/system/containerd.service.d/http-proxy.conf"));
+    assert_eq!(containerd["permissions"], Value::from("0600"));
+    let from = &containerd["contentFrom"]["secret"];
+    assert_eq!(from["name"], Value::from("mycluster-systemd-proxy"));
+    assert_eq!(from["key"], Value::from("containerdProxy"));
+    let both = machines(&["--set", "cloud-provider=in-tree"]);
+    assert_eq!(both[1]["path"], Value::from("/etc/systemd/system/kubelet.service.d/http-proxy.conf"));
+
+    let kyverno = yaml(&place, "mycluster/bootstrap/kyverno-policies-connectivity.yaml");
+    assert_eq!(kyverno["proxy"]["enabled"], Value::from(true));
+    assert_eq!(set(&kyverno["cluster"]["proxy"]["noProxy"]), composed);
+    assert_eq!(yaml(&place, "mycluster/bootstrap/cert-manager.yaml")["https_proxy"], url);
+    assert_eq!(yaml(&place, "mycluster/bootstrap/chart-operator.yaml")["cluster"]["proxy"]["https"], url);
+}
+
+/// The whitelisting page of 2019: `paths` puts Kubernetes' own images into one folder.
+#[test]
+fn kubermatic_of_2019_has_its_node_settings() {
+    let site = "registry:
+  address: 172.20.0.2:5000
+  paths: {k8s.gcr.io: kubernetes, gcr.io/google_containers: kubernetes}
+consumers: [kubermatic]
+proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
+";
+    let images = ["gcr.io/google_containers/hyperkube-amd64:v1.14.8", "k8s.gcr.io/pause:3.1"];
+    let place = place(site, &images);
+    render(&place, &["kubermatic", "--set", "version=2.12", "--set", "datacenter=dc-1"]);
+    let node = yaml(&place, "datacenters.yaml")["datacenters"]["dc-1"]["node"].clone();
+    for (key, expected) in [
+        ("http_proxy", "http://172.20.0.2:3128"),
+        ("pause_image", "172.20.0.2:5000/kubernetes/pause:3.1"),
+        // machine-controller dies on a tag here
+        ("hyperkube_image", "172.20.0.2:5000/kubernetes/hyperkube-amd64"),
+    ] {
+        assert_eq!(node[key], Value::from(expected), "{key}");
+    }
+    assert_eq!(node["insecure_registries"][0], Value::from("172.20.0.2:5000"));
+    // a mirror of containerd can put a path before a name, and take none away
+    let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
+    let told = super::refused(&alone, 4, &["containerd"]);
+    assert!(
+        told.contains("google_containers/hyperkube-amd64") && told.contains("consumers: [containerd]"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_again() {
+    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    render(&place, &["tkg"]);
+    let first = yaml(&place, "cluster/cluster-config.yaml");
+    place.ok(&["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"]);
+    std::fs::copy(place.path("again/site.yaml"), place.path("site.yaml")).unwrap();
+    render(&place, &["tkg"]);
+    let second = yaml(&place, "cluster/cluster-config.yaml");
+    for (name, value) in first.as_mapping().unwrap() {
+        match name.as_str().unwrap() {
+            "TKG_NO_PROXY" => tkg_no_proxy(&second[name]),
+            _ => assert_eq!(second[name], *value, "{name:?}"),
+        }
+    }
+    // what is there stays
+    let again = ["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"];
+    let run = place.command().args(again).output().unwrap();
+    assert!(run.status.code() == Some(2), "{}", String::from_utf8_lossy(&run.stderr));
+}

@@ -1,0 +1,205 @@
+//! A plant that gets a bundle on three discs, of which one is damaged: what it is told, and how it is mended.
+
+use super::site::Site;
+use crate::support::http;
+use crate::support::images::noise;
+use crate::support::peers::{landfall_serve, own_registry};
+use serde_json::Value;
+use std::fs;
+
+/// Three discs, `1`, `2` and `3`, with a volume of `V` each and the checksums. The layers of two images are on each.
+fn three_discs() -> Site {
+    let site = Site::images(6, 50_000);
+    let volumes = site.split("V", "130k");
+    assert_eq!(volumes.len(), 3);
+    for (volume, disc) in volumes.iter().zip(["1", "2", "3"]) {
+        fs::create_dir(site.place.path(disc)).unwrap();
+        fs::rename(volume, site.place.path(disc).join(volume.file_name().unwrap())).unwrap();
+        fs::copy(site.place.path("V.sha256sums"), site.place.path(disc).join("V.sha256sums")).unwrap();
+    }
+    fs::remove_file(site.place.path("V.sha256sums")).unwrap();
+    site
+}
+
+const DISCS: [&str; 3] = ["1", "2", "3"];
+const VOLUMES: [&str; 3] = ["1/V.0001", "2/V.0002", "3/V.0003"];
+const MEND: &str =
+    "copy V.0002 again; or make it again where the bundle was packed, from its store and the other volumes:";
+
+/// Changes a bit of the layer of image `app`.
+fn change_layer(bytes: &mut [u8], app: u64) {
+    let part = &noise(9_000 + app, 50_000)[25_000..25_032];
+    let at = bytes.windows(part.len()).position(|window| window == part).unwrap();
+    bytes[at] ^= 1;
+}
+
+/// Types the command that the message ends with.
+fn typed(site: &Site, message: &str) {
+    let command = message.lines().last().unwrap().trim();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_landfall"));
+    let folder = program.parent().unwrap().display();
+    assert!(command.starts_with("landfall pack --like "), "{message}");
+    site.sh(&format!("PATH={folder}:$PATH; {command} --progress none"));
+}
+
+fn tags(address: &str) -> Vec<usize> {
+    (0..6).filter(|app| http::manifest(address, &format!("example/app-{app}"), "v1").status == 200).collect()
+}
+
+fn message(report: &Value) -> &str {
+    report["error"]["message"].as_str().unwrap()
+}
+
+#[test]
+fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_mends_it_by_the_command() {
+    let site = three_discs();
+    let place = &site.place;
+    let with = |verb: &'static str, places: [&'static str; 3], more: &[&'static str]| {
+        [&[verb], &places[..], more].concat()
+    };
+    for places in [DISCS, VOLUMES, ["3", "1/V.0001", "2"]] {
+        place.json(0, &with("verify", places, &[]));
+        place.json(0, &with("ls", places, &[]));
+    }
+
+    // a bad burn: the second disc ends early
+    let good = fs::read(place.path("2/V.0002")).unwrap();
+    fs::write(place.path("2/V.0002"), &good[..good.len() / 2]).unwrap();
+    let said = "1/V is not sound\n  \
+                V.0002: it does not have the SHA-256 that V.sha256sums gives it\n\
+                affected:\n  image quay.io/example/app-2:v1\n  image quay.io/example/app-3:v1\n\
+                all others are whole: push and serve take them with --allow-partial\n";
+    let mend = |likes: &str| format!("{said}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
+    let by_volume = mend(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
+    assert_eq!(site.refused(&with("verify", VOLUMES, &[])), by_volume);
+    assert_eq!(site.refused(&with("verify", DISCS, &[])), mend(" --like 1 --like 2 --like 3"));
+    assert_eq!(site.refused(&with("ls", VOLUMES, &[])), by_volume);
+    assert_eq!(site.refused(&with("serve", VOLUMES, &["--listen", "127.0.0.1:0"])), by_volume);
+    // nothing is pushed, or all that is whole
+    let registry = own_registry();
+    let address = registry.address.clone();
+    let push = |exit: i32, places: [&'static str; 3], more: &[&str]| {
+        place.json(exit, &[&["push"], &places[..], &["--to", &address], more].concat())
+    };
+    assert_eq!(message(&push(4, VOLUMES, &[])), by_volume);
+    assert_eq!(registry.requests("/v2/example"), 0);
+    let pushed = push(3, VOLUMES, &["--allow-partial"]);
+    let missing: Vec<&str> = pushed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "missing")
+        .map(|item| item["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(missing, ["quay.io/example/app-2:v1", "quay.io/example/app-3:v1"]);
+    assert_eq!(tags(&address), [0, 1, 4, 5]);
+    let server = landfall_serve(place, &with("serve", VOLUMES, &["--allow-partial"])[1..]);
+    assert_eq!(tags(&server.address), [0, 1, 4, 5]);
+    drop(server);
+
+    // where it was packed
+    typed(&site, &by_volume);
+    assert_eq!(fs::read(place.path("2/V.0002")).unwrap(), good);
+    place.json(0, &with("verify", VOLUMES, &[]));
+    push(0, VOLUMES, &[]);
+    assert_eq!(tags(&address), [0, 1, 2, 3, 4, 5]);
+
+    // the disc is not there at all: it is put beside the first
+    fs::rename(place.path("2"), place.path("elsewhere")).unwrap();
+    let said = site.refused(&["verify", "1", "3"]);
+    assert!(
+        said.starts_with(
+            "1/V is not all there: V.0002 is missing; put all volumes into one folder, or name each folder\n"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("image quay.io/example/app-3:v1") && !said.contains("app-4"), "{said}");
+    typed(&site, &said);
+    assert_eq!(fs::read(place.path("1/V.0002")).unwrap(), good);
+    place.json(0, &["verify", "1", "3"]);
+}
+
+#[test]
+fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_nothing_is_pushed() {
+    let site = three_discs();
+    let place = &site.place;
+    let mut bytes = fs::read(place.path("2/V.0002")).unwrap();
+    change_layer(&mut bytes, 3);
+    fs::write(place.path("2/V.0002"), &bytes).unwrap();
+    let said = site.refused(&[&["verify"], &VOLUMES[..]].concat());
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "1/V.0001 is damaged");
+    assert!(lines[1].contains("(in V.0002)"), "{said}");
+    assert_eq!(lines[2..4], ["affected:", "  image quay.io/example/app-3:v1"], "{said}");
+    assert_eq!(lines[5], MEND);
+
+    let registry = own_registry();
+    let to = ["--to", &*registry.address, "--jobs", "1"];
+    place.json(3, &[&["push"], &VOLUMES[..], &to, &["--allow-partial"]].concat());
+    assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
+    let registry = own_registry();
+    let push = [&["push"], &VOLUMES[..], &["--to", &registry.address]].concat();
+    assert_eq!(site.refused(&push), said);
+    assert_eq!(registry.requests("POST"), 0);
+
+    typed(&site, &said);
+    place.json(0, &[&["verify"], &VOLUMES[..]].concat());
+    place.json(0, &push);
+    // where all stands there already, no volume is read
+    fs::write(place.path("2/V.0002"), &bytes).unwrap();
+    place.json(0, &push);
+}
+
+#[test]
+fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
+    let site = Site::images(6, 50_000);
+    site.pack("B", &[]);
+    let mut bytes = site.place.read_bytes("B");
+    change_layer(&mut bytes, 3);
+    fs::write(site.place.path("B"), &bytes).unwrap();
+    let told = site.refused(&["verify", "B"]);
+    let affected: Vec<&str> = told.lines().filter(|line| line.contains(" image ")).collect();
+    assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{told}");
+    assert!(told.ends_with("\ncopy it again from where it was packed"), "{told}");
+    let registry = own_registry();
+    let push = ["push", "B", "--to", &registry.address, "--jobs", "1"];
+    let report = site.place.json(3, &push);
+    let later = &report["items"][4];
+    assert!(later["reason"].as_str().unwrap().contains("--allow-partial sends what is whole"), "{report}");
+    assert_eq!(tags(&registry.address), [0, 1, 2], "nothing after the damage");
+    site.place.json(3, &[&push[..], &["--allow-partial"]].concat());
+    assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
+}
+
+#[test]
+fn a_volume_that_a_bundle_does_not_have_is_wrong_use() {
+    let site = three_discs();
+    let like: Vec<&str> = DISCS.iter().flat_map(|disc| ["--like", *disc]).collect();
+    let beyond = |number: &'static str| {
+        let report = site.place.json(2, &[&["pack"], &like[..], &["--only-volume", number]].concat());
+        assert_eq!(message(&report), format!("1 has 3 volumes; there is no volume {number}"));
+    };
+    beyond("7");
+    beyond("4");
+    // without checksums the bundle's own length says so
+    DISCS.iter().for_each(|disc| fs::remove_file(site.place.path(disc).join("V.sha256sums")).unwrap());
+    beyond("7");
+}
+
+#[test]
+fn files_that_end_in_a_number_by_chance_stay_where_a_bundle_is_packed() {
+    let site = Site::small();
+    site.place.write("V.0131", "the log of day 131");
+    let long = site.split("V", "18k").len();
+    site.place.json(0, &["verify", "V"]);
+    let report = site.pack("V", &["--volume-size", "40k"]);
+    let removed = report["bundle"]["removed"].as_array().unwrap();
+    assert_eq!(removed.len(), long - report["bundle"]["files"].as_array().unwrap().len(), "{report}");
+    assert_eq!(removed.last().unwrap(), &format!("V.{long:04}"));
+    site.place.json(0, &["verify", "V"]);
+    assert_eq!(site.place.read("V.0131"), "the log of day 131");
+    // in one file, its volumes go
+    site.pack("V", &[]);
+    assert_eq!(site.volumes("V").len(), 0);
+    assert_eq!(site.place.read("V.0131"), "the log of day 131");
+}
