@@ -71,9 +71,15 @@ impl From<Error> for Cause {
         Cause {
             recorded: recorded.into(),
             told: error.to_string(),
-            is_gone: error.kind == ErrorKind::NotFound,
+            is_gone: is_gone(&error),
         }
     }
+}
+
+/// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no more, as for one that is
+/// not shown to whoever asks; a proxy's and a firewall's refusals are 403.
+fn is_gone(error: &Error) -> bool {
+    error.kind == ErrorKind::NotFound || (error.kind == ErrorKind::Denied && error.status == Some(401))
 }
 
 impl From<ManifestError> for Cause {

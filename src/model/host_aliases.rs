@@ -2,14 +2,6 @@
 
 use super::ImageRef;
 
-/// Docker Hub, as references name it.
-pub(crate) const HUB: &str = "docker.io";
-
-/// The name by which references know `host`: Docker Hub has several.
-pub(crate) fn canonical_host(host: &str) -> &str {
-    if matches!(host, "index.docker.io" | "registry-1.docker.io") { HUB } else { host }
-}
-
 const ALIASES: [(&str, &str); 2] = [("k8s.gcr.io", "registry.k8s.io"), ("registry.k8s.io", "k8s.gcr.io")];
 
 /// Other hosts that serve the repositories of `host`.

@@ -2,7 +2,7 @@
 //! with IPv6 hosts and upper-case hosts added. Tests compare it with the grammar of oci-client. That crate's regular
 //! expression is not used: it costs 40 ms and 17 MB at the start of every command.
 
-use super::host_aliases::{HUB, canonical_host};
+use super::docker_hub::{HUB, canonical_host};
 use super::{Digest, DigestError};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -53,7 +53,7 @@ impl Uploader {
             from = None;
             turn = known.lock().await;
         }
-        let _slot = self.slots.acquire().await;
+        let _slot = self.slots.acquire(part.descriptor.size).await;
         self.has_room(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
@@ -70,7 +70,8 @@ impl Uploader {
     /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
     /// they may end in uploads.
     async fn mounted(&self, part: &Part, repository: &str, other: &str) -> Result<bool, TransferError> {
-        let _slot = self.slots.acquire().await;
+        // a mount takes no time
+        let _slot = self.slots.acquire(u64::MAX).await;
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),

@@ -17,6 +17,7 @@ mod receipt;
 mod referrers;
 mod refusal;
 mod run;
+mod slots;
 mod uploader;
 
 pub use error::PushError;

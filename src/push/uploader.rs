@@ -2,6 +2,7 @@
 
 use super::names::project;
 use super::options::Options;
+use super::slots::Slots;
 use crate::config::IndexPolicy;
 use crate::content::{Entry, Source, TransferError};
 use crate::http::ErrorKind;
@@ -11,7 +12,6 @@ use crate::report::{Progress, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
 
 /// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
@@ -41,7 +41,7 @@ pub(super) struct Uploader {
     /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
     /// Blobs in flight.
-    pub(super) slots: Semaphore,
+    pub(super) slots: Slots,
     /// What to do where an index with missing children is refused.
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
@@ -80,7 +80,7 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Semaphore::new(limits.jobs),
+            slots: Slots::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

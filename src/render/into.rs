@@ -19,37 +19,64 @@ pub(crate) struct MergedFile {
     pub secret: bool,
 }
 
+/// A document that a platform gives.
+struct Given {
+    document: Value,
+    /// The last part of its file's path.
+    file: String,
+    secret: bool,
+}
+
 /// `text`, the content of the file at `path`, with what `files` hold. Each of their documents goes to the one of the same
-/// kind and name; one without a kind, or a kind that both have once, to the only one there is.
+/// kind and name, or to the only one of its kind. One without a kind goes to the only one there is; where several files
+/// have such, to that of the same file name.
 ///
 /// # Errors
 /// When the file is no YAML, has no document for any of them, or cannot be edited.
 pub(crate) fn into(path: &Path, text: &str, files: &[RenderedFile]) -> Result<MergedFile, RenderError> {
     let wrong = |source| RenderError::Merge { path: path.into(), source };
     let there = documents(text).map_err(wrong)?;
-    let mut wanted: Vec<(Value, bool)> = Vec::new();
-    for file in files {
-        wanted.extend(documents(&file.text).map_err(wrong)?.into_iter().map(|one| (one, file.secret)));
+    let mut given: Vec<Given> = Vec::new();
+    for RenderedFile { path, text, secret, .. } in files {
+        let file = path.rsplit('/').next().unwrap_or_default();
+        let each = documents(text).map_err(wrong)?.into_iter();
+        given.extend(each.map(|document| Given { document, file: file.into(), secret: *secret }));
     }
+    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let mut merged = MergedFile { text: text.into(), changes: Vec::new(), notes: Vec::new(), secret: false };
     let mut found = false;
-    for (document, secret) in &wanted {
-        let is_only = wanted.iter().filter(|(other, _)| kind(other) == kind(document)).count() == 1;
-        let (Some(at), Value::Mapping(values)) = (place(&there, document, is_only), document) else {
-            merged.notes.push(format!("{}: the file has none, and it is not written", shown(document)));
+    for one in &given {
+        let is_only = given.iter().filter(|other| kind(&other.document) == kind(&one.document)).count() == 1;
+        let place = match kind(&one.document) {
+            None if !is_only && one.file != file => None,
+            None => only(&there, None),
+            Some(_) => place(&there, &one.document, is_only),
+        };
+        let (Some(at), Value::Mapping(values)) = (place, &one.document) else {
+            merged.notes.push(format!("{}: the file has none, and it is not written", one.shown()));
             continue;
         };
         found = true;
-        let one = merge(&merged.text, at, &without_name(values, &there[at])).map_err(wrong)?;
-        merged.secret |= *secret && !one.paths.is_empty();
-        merged.text = one.text;
-        merged.changes.extend(one.paths);
+        let next = merge(&merged.text, at, &without_name(values, &there[at])).map_err(wrong)?;
+        merged.secret |= one.secret && !next.paths.is_empty();
+        merged.text = next.text;
+        merged.changes.extend(next.paths);
     }
     if !found {
-        let kinds: Vec<String> = wanted.iter().map(|(document, _)| shown(document)).collect();
+        let kinds: Vec<String> = given.iter().map(Given::shown).collect();
         return Err(RenderError::NoPlace { path: path.into(), kinds: kinds.join(", ") });
     }
     Ok(merged)
+}
+
+impl Given {
+    fn shown(&self) -> String {
+        match (kind(&self.document), name(&self.document)) {
+            (None, _) => self.file.clone(),
+            (Some(kind), None) => kind.to_owned(),
+            (Some(kind), Some(name)) => format!("{kind} {name}"),
+        }
+    }
 }
 
 fn kind(document: &Value) -> Option<&str> {
@@ -60,18 +87,19 @@ fn name(document: &Value) -> Option<&str> {
     document.get("metadata")?.get("name")?.as_str()
 }
 
-fn shown(document: &Value) -> String {
-    format!("{} {}", kind(document).unwrap_or("values"), name(document).unwrap_or_default()).trim().to_owned()
+/// The only one of the documents that has this kind.
+fn only(there: &[Value], wanted: Option<&str>) -> Option<usize> {
+    match (0..there.len()).filter(|at| kind(&there[*at]) == wanted).collect::<Vec<_>>()[..] {
+        [one] => Some(one),
+        _ => None,
+    }
 }
 
 /// Which of the documents `there` stands for `document`.
 fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
-    let like: Vec<usize> = (0..there.len()).filter(|at| kind(&there[*at]) == kind(document)).collect();
-    let named = like.iter().copied().find(|at| name(&there[*at]) == name(document));
-    named.or(match like[..] {
-        [one] if is_only => Some(one),
-        _ => None,
-    })
+    let is_same = |other: &&Value| kind(other) == kind(document) && name(other) == name(document);
+    let named = name(document).and_then(|_| there.iter().position(|other| is_same(&other)));
+    named.or_else(|| only(there, kind(document)).filter(|_| is_only))
 }
 
 /// The values but for those that say which object it is: the user's stay.
@@ -112,6 +140,20 @@ mod tests {
         );
         assert_eq!(merged.notes, ["C: the file has none, and it is not written"]);
         assert!(merged.secret);
+        // of files without kinds, the one of the same name
+        let files = [RenderedFile::new("etc/a.yaml", "x: 1\n"), RenderedFile::new("etc/d/b.yaml", "y: 1\n")];
+        let merged = into(Path::new("mine/b.yaml"), "z: 1\n", &files).unwrap();
+        assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
+        let error = into(Path::new("mine.yaml"), "z: 1\n", &files).unwrap_err().to_string();
+        assert!(error.contains("a.yaml, b.yaml"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_any_of_the_documents_is_refused() {
+        let files = [
+            file("kind: A\nmetadata: {name: theirs}\n"),
+            file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
+        ];
         let error = into(Path::new("f"), "kind: D\n", &files).unwrap_err().to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! `kubeadm`: a ClusterConfiguration whose images come from the registry.
+//! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
 use super::error::RenderError;
 use super::file::RenderedFile;

@@ -1,4 +1,4 @@
-//! `kubeone`: the parts of a KubeOneCluster that point at the registry and the proxy.
+//! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
 use super::error::RenderError;
 use super::file::RenderedFile;
@@ -101,7 +101,7 @@ impl Platform for KubeOne {
     }
 }
 
-/// containerd's mirrors as KubeOne writes them.
+/// containerd's mirrors as `KubeOne` writes them.
 fn mirrors(
     request: &Request<'_>,
     registry: &SiteRegistry<'_>,

@@ -9,6 +9,7 @@ use super::no_proxy::Dialect;
 use super::platform::{Output, Platform, Rendered, Spec, Writes};
 use super::request::Request;
 use super::settings::Setting;
+use super::site_proxy::ProxyAddress;
 use super::site_registry::SiteRegistry;
 use crate::model::{Consumer, ImageRef};
 use base64::Engine;
@@ -104,7 +105,7 @@ struct Proxy {
 impl Proxy {
     fn of(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<Proxy>, RenderError> {
         let Some(proxy) = request.proxy()? else { return Ok(None) };
-        let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(|one| one.url()));
+        let [http, https] = [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
         let Some(one) = https.clone().or_else(|| http.clone()) else { return Ok(None) };
         if http.as_ref().is_some_and(|http| *http != one) {
             notes.push("a Seed has one proxy for both schemes: it has the one of https".into());

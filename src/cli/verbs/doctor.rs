@@ -15,7 +15,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Explain how hosts are reached and whether a site will work: name, proxy, certificate, sign-in, rights, ports
+/// Explain how hosts are reached, and what will not work at a site
 ///
 /// Checks the hosts that the site names, or those that are given: name, proxy and why, connection, certificate, sign-in,
 /// redirects. An account is tried once. At the private registry an upload is begun and cancelled, an index with missing

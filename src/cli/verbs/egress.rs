@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// List the hosts that a lock needs on the connected side, for a firewall ticket or as its rules
+/// List the hosts that the firewall must let through for a lock, for a ticket or as rules
 ///
 /// What earlier runs of lock, pull and mirror with this store contacted is `observed`; what only the lock names is
 /// `predicted`; endpoints of the manifests are `declared`. Exit 4 where --probe is refused something.

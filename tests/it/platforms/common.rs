@@ -89,3 +89,60 @@ fn what_is_no_yaml_is_not_merged() {
     );
     assert_eq!(place.read("mine.yaml"), "a: 1\n");
 }
+
+const MINE: &str = "\
+# of this cluster; do not lose
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+networking: {podSubnet: 10.244.0.0/16}   # as Calico has it
+etcd:
+  local:
+    # on a disk of its own
+    dataDir: /srv/etcd
+---
+kind: InitConfiguration
+apiVersion: kubeadm.k8s.io/v1beta4
+";
+
+#[test]
+fn a_file_of_the_users_gets_the_keys_and_keeps_every_other_byte() {
+    let images = [
+        "registry.k8s.io/coredns/coredns:v1.12.0",
+        "registry.k8s.io/etcd:3.5.21-0",
+        "registry.k8s.io/kube-apiserver:v1.33.4",
+    ];
+    let place = place("registry: {address: r.test}\nconsumers: [kubeadm]\n", &images);
+    place.write("mine.yaml", MINE);
+    let render = || place.json(0, &["render", "kubeadm", "--site", "site.yaml", "--into", "mine.yaml"]);
+    let report = render();
+    let merged = place.read("mine.yaml");
+    let mut lines = merged.lines();
+    for line in MINE.lines() {
+        assert!(lines.any(|there| there == line), "{line} is gone, or not in its place:\n{merged}");
+    }
+    let first = serde_yaml::Deserializer::from_str(&merged).next().unwrap();
+    let document: serde_json::Value = serde::Deserialize::deserialize(first).unwrap();
+    assert_eq!(document["imageRepository"], "r.test");
+    let etcd = &document["etcd"]["local"];
+    assert_eq!((&etcd["dataDir"], &etcd["imageTag"]), (&"/srv/etcd".into(), &"3.5.21-0".into()));
+    assert_eq!(
+        (&report["files"][0]["file"], &report["files"][0]["secret"]),
+        (&"mine.yaml".into(), &false.into())
+    );
+    // again, nothing is left to do
+    render();
+    assert_eq!(place.read("mine.yaml"), merged);
+    // what has none of the platform's kinds is not touched
+    place.write("mine.yaml", "kind: Other\n");
+    let run = place
+        .command()
+        .args(["render", "kubeadm", "--site", "site.yaml", "--into", "mine.yaml"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.code() == Some(2) && told.contains("has none of what would be merged into it"),
+        "{told}"
+    );
+    assert_eq!(place.read("mine.yaml"), "kind: Other\n");
+}
