@@ -140,7 +140,7 @@ impl Filler<'_> {
         // Cilium's way to leave a digest out
         let no_digest = values.get("useDigest") == Some(&Value::Bool(false));
         for (stem, mut keys) in groups {
-            self.with_image(values, &stem, &mut keys);
+            add_image(values, &stem, &mut keys);
             let Some(repository) = keys.get(&Part::Repository).and_then(|key| plain(values.get(key)?)) else {
                 continue;
             };
@@ -163,26 +163,6 @@ impl Filler<'_> {
                 None => repository,
             };
             self.fill_tag(values, &keys, &base, scope.version);
-        }
-    }
-
-    /// Adds to the `keys` of a reference what `image` beside them is.
-    fn with_image(&self, values: &Mapping, stem: &str, keys: &mut BTreeMap<Part, String>) {
-        let text = |key: &str| values.get(key).and_then(plain);
-        let Some(image) = values.get("image").and_then(Value::as_str) else { return };
-        let prefix =
-            keys.get(&Part::Repository).filter(|_| stem.is_empty() && !keys.contains_key(&Part::Registry));
-        match prefix.filter(|key| is_prefix_of(&text(key).unwrap_or_default(), image)).cloned() {
-            Some(key) => {
-                keys.extend([(Part::Registry, key), (Part::Repository, "image".into())]);
-                if text("version").is_some() {
-                    keys.entry(Part::Tag).or_insert_with(|| "version".into());
-                }
-            }
-            None if ["", "image"].contains(&stem) && keys.contains_key(&Part::Tag) => {
-                keys.entry(Part::Repository).or_insert_with(|| "image".into());
-            }
-            None => {}
         }
     }
 
@@ -245,6 +225,26 @@ impl Filler<'_> {
             tags.iter().find(is_longer).map(|tag| (*tag).to_owned())
         };
         exact.cloned().or_else(longer)
+    }
+}
+
+/// Adds to the `keys` of a reference what `image` beside them is.
+fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<Part, String>) {
+    let text = |key: &str| values.get(key).and_then(plain);
+    let Some(image) = values.get("image").and_then(Value::as_str) else { return };
+    let prefix =
+        keys.get(&Part::Repository).filter(|_| stem.is_empty() && !keys.contains_key(&Part::Registry));
+    match prefix.filter(|key| is_prefix_of(&text(key).unwrap_or_default(), image)).cloned() {
+        Some(key) => {
+            keys.extend([(Part::Registry, key), (Part::Repository, "image".into())]);
+            if text("version").is_some() {
+                keys.entry(Part::Tag).or_insert_with(|| "version".into());
+            }
+        }
+        None if ["", "image"].contains(&stem) && keys.contains_key(&Part::Tag) => {
+            keys.entry(Part::Repository).or_insert_with(|| "image".into());
+        }
+        None => {}
     }
 }
 
