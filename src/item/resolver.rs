@@ -68,11 +68,7 @@ impl From<Error> for Cause {
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
         };
-        Cause {
-            recorded: recorded.into(),
-            told: error.to_string(),
-            is_gone: is_gone(&error),
-        }
+        Cause { recorded: recorded.into(), told: error.to_string(), is_gone: is_gone(&error) }
     }
 }
 

@@ -91,6 +91,14 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
     let mut notes: Vec<String> = lists
         .map(|key| format!("{}: Helm takes a list as a whole, so all of it is in the overlay", key.path))
         .collect();
+    let insecure =
+        overlay.keys.iter().filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
+    notes.extend(insecure.map(|key| {
+        format!(
+            "{}: set to true, for the chart refuses images of another registry than its own without it",
+            key.path
+        )
+    }));
     notes.extend(missing.iter().map(|open| open.line("missing")));
     notes.extend(undecided.iter().map(|open| open.line("undecided")));
     notes.push(format!(
@@ -100,7 +108,11 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
         missing.len(),
         undecided.len()
     ));
-    let useless = !missing.is_empty() && overlay.held.is_empty();
+    let failure = match (overlay.held.is_empty() && overlay.keys.is_empty(), overlay.open.is_empty()) {
+        (false, _) => None,
+        (true, false) => Some("none of the charts' images is in the lock"),
+        (true, true) => Some("no image was found in the charts' values"),
+    };
     Rendered {
         output: Output::Text(text),
         changes: changes.collect(),
@@ -112,7 +124,7 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
             ("undecided", json!(undecided)),
             ("values", json!(overlay.values)),
         ],
-        failure: useless.then_some("none of the charts' images is in the lock"),
+        failure,
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::error::RenderError;
 use crate::rewrite::audit::{
-    Coverage, FileFinding, Finding, Inventory, audit, dotted, fill_template_defaults, in_chart,
+    Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults, in_chart,
 };
-use crate::rewrite::{Chart, Meaning, Options, Syntax, coalesce, rewrite, values_of};
+use crate::rewrite::{Chart, Meaning, Options, Role, Syntax, coalesce, rewrite, values_of};
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -82,22 +82,47 @@ fn overlay_of(
     inventory: &Inventory<'_>,
     registry: &str,
 ) -> Result<Overlay, RenderError> {
-    let name = || chart.name.clone();
+    let fault = |source| RenderError::Values { chart: chart.name.clone(), source };
     let mut values = chart.effective(user);
-    let globals = fill_template_defaults(chart, &mut values, inventory);
-    let text =
-        serde_yaml::to_string(&values).map_err(|source| RenderError::Values { chart: name(), source })?;
-    let rewritten = rewrite(&text, Syntax::Document, inventory.index(), Options::default());
+    let filled = fill_template_defaults(chart, &mut values, inventory);
+    let text = serde_yaml::to_string(&values).map_err(fault)?;
+    // a tag that only the template knows does not keep the repository from the overlay
+    let mut old = values.clone();
+    for other in &filled.other_tags {
+        let tag = other.locked.tag.as_deref().unwrap_or_default();
+        at_mut(&mut old, &other.path).into_iter().for_each(|value| *value = tag.into());
+    }
+    let old_text = serde_yaml::to_string(&old).map_err(fault)?;
+    let rewritten = rewrite(&old_text, Syntax::Document, inventory.index(), Options::default());
     let mut new = values_of(&chart.name, &rewritten.text)?;
-    if new != values {
-        for path in &globals {
-            at_mut(&mut new, path).into_iter().for_each(|value| *value = registry.into());
+    if new != old {
+        for path in &filled.registries {
+            let upstream = at_mut(&mut old, path).and_then(|value| value.as_str()).unwrap_or_default();
+            if !inventory.below(upstream).is_empty() {
+                at_mut(&mut new, path).into_iter().for_each(|value| *value = registry.into());
+            }
         }
+        allow_other_registries(chart, &old, &mut new);
+    }
+    // they are none of the chart's keys
+    for path in &filled.inherited {
+        let value = at_mut(&mut old, path).map(|value| value.clone());
+        at_mut(&mut new, path).into_iter().zip(value).for_each(|(new, old)| *new = old);
     }
     let mut overlay = Overlay::default();
-    overlay.values = differing(&values, &new, &mut Vec::new(), &mut overlay.keys);
+    overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
+    if !overlay.keys.is_empty() {
+        overlay.held.extend(filled.other_tags.iter().map(|other| other.locked.to_string()));
+    }
+    let found = &rewritten.scan.found;
+    let prefixes = found.iter().filter_map(|one| match (&one.meaning, one.role) {
+        (Meaning::Known { item, .. }, Role::Prefix) => Some(item),
+        _ => None,
+    });
+    let prefixes: Vec<&String> = prefixes.collect();
+    overlay.held.extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
     let left = |finding: &Finding| {
-        rewritten.scan.found.iter().find_map(|one| match &one.meaning {
+        found.iter().find_map(|one| match &one.meaning {
             Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
                 Some(why.clone())
             }
@@ -110,14 +135,73 @@ fn overlay_of(
         if let (Coverage::Held { .. }, Some(why)) = (&placed.finding.coverage, left) {
             placed.finding.coverage = Coverage::Undecided { why };
         }
+        overlay.add(placed, &prefixes);
+    }
+    overlay.open.extend(in_templates(chart, inventory));
+    Ok(overlay)
+}
+
+impl Overlay {
+    /// Adds what the values of a chart name. `prefixes` are those of the overlay.
+    fn add(&mut self, placed: FileFinding, prefixes: &[&String]) {
+        let below = |prefix: &&String| {
+            let whole = format!("{prefix}/{}", placed.finding.reference);
+            self.held.contains(&whole)
+        };
         match &placed.finding.coverage {
-            Coverage::Held { item } => overlay.held.push(item.clone()),
+            Coverage::Held { item } if prefixes.contains(&item) => {}
+            Coverage::Held { item } => self.held.push(item.clone()),
             // a URL of a file is nothing that a chart's images are made of
             _ if placed.finding.reference.contains("://") => {}
-            _ => overlay.open.push(placed),
+            _ if prefixes.iter().any(below) => {}
+            _ => self.open.push(placed),
         }
     }
-    Ok(overlay)
+}
+
+/// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow it: allows it in the
+/// charts that know this key and have images in the overlay.
+fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
+    const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
+    let changes = old != new;
+    for chart in &chart.subcharts {
+        if let (Some(Value::Mapping(old)), Some(Value::Mapping(new))) =
+            (old.get(&chart.key), new.get_mut(&chart.key))
+        {
+            allow_other_registries(chart, old, new);
+        }
+    }
+    let path: Vec<String> = KEY.iter().map(|key| (*key).to_owned()).collect();
+    if let Some(value) = at_mut(new, &path).filter(|value| changes && **value == Value::Bool(false)) {
+        *value = true.into();
+    }
+}
+
+/// What the templates and files of a chart and its subcharts name themselves, so that no value changes it.
+fn in_templates(chart: &Chart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let is_template = |file: &str| ["/templates/", "/files/"].iter().any(|folder| file.contains(folder));
+    let documents = chart.documents().into_iter().filter(|(file, _)| is_template(file));
+    let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
+    found.filter_map(written_there).collect()
+}
+
+/// A reference in a template that is not made of values.
+fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
+    let finding = &mut placed.finding;
+    if finding.reference.contains("://") {
+        return None;
+    }
+    match &finding.coverage {
+        Coverage::Held { .. } => {
+            let why =
+                "it is written in a template, and no value changes it; rewrite what `helm template` prints";
+            finding.coverage = Coverage::Undecided { why: why.into() };
+            Some(placed)
+        }
+        Coverage::Missing { .. } => Some(placed),
+        // what the values say of it is told
+        Coverage::Undecided { .. } => None,
+    }
 }
 
 fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value> {

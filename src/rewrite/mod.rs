@@ -32,6 +32,7 @@ mod settings;
 mod shapes;
 mod source_map;
 mod split_reference;
+mod suffixed;
 mod syntax;
 #[cfg(test)]
 mod tests;

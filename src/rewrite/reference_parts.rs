@@ -3,6 +3,7 @@
 
 use super::notation::pin;
 use super::yaml::{Document, Entry, Node};
+use crate::model::names_host;
 use std::collections::BTreeMap;
 
 /// A part of a reference, by the end of its key.
@@ -101,5 +102,40 @@ pub(in crate::rewrite) fn groups(
             group.insert(Part::Tag, at);
         }
     }
+    chart_forms(&mut groups, entries, document);
     groups.into_values().collect()
+}
+
+/// What charts make of the same keys.
+fn chart_forms(groups: &mut BTreeMap<String, Group>, entries: &[Entry<'_>], document: &Document<'_>) {
+    let find = |name: &str| {
+        let value = entries.iter().position(|(key, _)| key.scalar().is_some_and(|key| key.value == name))?;
+        Some((value, document.text(&entries[value].1)?.trim()))
+    };
+    // a prefix that the images share, and the tag that they have (Strimzi)
+    groups.remove(DEFAULT_IMAGE);
+    // the registry of those that have none (Kyverno)
+    let default = groups.get("default").and_then(|group| group.get(&Part::Registry)).copied();
+    let Some(group) = groups.get_mut("") else { return };
+    if let (Some(default), true) = (default, group.contains_key(&Part::Repository)) {
+        group.entry(Part::Registry).or_insert(default);
+    }
+    // `repository` is all that stands before the name in `image` (NVIDIA's GPU operator)
+    if let (Some(&prefix), Some((name, text))) = (group.get(&Part::Repository), find("image"))
+        && !group.contains_key(&Part::Registry)
+        && is_prefix_of(document.text(&entries[prefix].1).unwrap_or_default(), text)
+    {
+        group.extend([(Part::Registry, prefix), (Part::Repository, name)]);
+        if let Some((version, _)) = find("version") {
+            group.entry(Part::Tag).or_insert(version);
+        }
+    }
+}
+
+/// The beginning of the keys with which Strimzi names a prefix of images, in lower case.
+const DEFAULT_IMAGE: &str = "defaultimage";
+
+/// Whether `repository` and `image` of one mapping are the beginning and the end of a name.
+pub(in crate::rewrite) fn is_prefix_of(repository: &str, image: &str) -> bool {
+    names_host(&format!("{repository}/x")) && !image.is_empty() && !image.contains(['/', ':', '@'])
 }

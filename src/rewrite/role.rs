@@ -19,6 +19,8 @@ pub enum Role {
     Value,
     /// A word of a text: an argument, a script, a template.
     Text,
+    /// A literal in the call of a template: `{{ image "a/b:1" }}`.
+    Literal,
     /// A URL.
     Url,
 }

@@ -98,7 +98,7 @@ fn every_position_of_an_image() {
             format!("5:29 quay.io/x/b:1 | {new}"),
             format!("6:33 quay.io/x/c | {new}"),
             format!("8:24 quay.io/x/d:1 | {new}"),
-            format!("9:8 quay.io/x/e:1 | {new}"),
+            format!("9:32 quay.io/x/e:1 | {new}"),
             format!("9:62 x/f:2 | {new}"),
             format!("11:36 quay.io/x/g:1 | {new}"),
             format!("12:33 h:1 | {new}"),
@@ -116,7 +116,7 @@ fn every_position_of_an_image() {
 #[test]
 fn documents_inside_of_documents() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
-                run.sh: |\n    echo image: quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
+                run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
     let report = audit(4, text);
     let paths: Vec<&str> =
@@ -129,12 +129,94 @@ fn documents_inside_of_documents() {
             "metadata.annotations.pod.image",
         ]
     );
-    assert_eq!(told(&report, "missing")[0], "4:5 quay.io/x/a:1 | not in the lock");
+    assert_eq!(told(&report, "missing")[0], "5:14 quay.io/x/a:1 | not in the lock");
     // to any depth that is honest
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!("a: |\n{}", inner.lines().map(|line| format!(" {line}\n")).collect::<String>())
     });
     assert_eq!(told(&audit(0, &deep), "missing"), Vec::<String>::new());
+}
+
+#[test]
+fn literals_in_calls_of_templates() {
+    let text = "image: '{{ Image \"quay.io/x/a:1\" }}'\nb: {{ Image \"quay.io/x/b:1\" | quote }}\ndata:\n  t: |\n    image: {{ default \"quay.io/x/c:1\" .c }}\n\
+                image: '{{ Image \"docker.io/library/nginx:1.27\" }}'\nspec: {image: '{{ .Values.image }}'}\n";
+    let report = audit(4, text);
+    let new = "not in the lock";
+    assert_eq!(
+        told(&report, "missing"),
+        [
+            format!("1:19 quay.io/x/a:1 | {new}"),
+            format!("2:14 quay.io/x/b:1 | {new}"),
+            format!("5:24 quay.io/x/c:1 | {new}"),
+        ]
+    );
+    assert_eq!(told(&report, "held"), ["6:19 docker.io/library/nginx:1.27 | docker.io/library/nginx:1.27"]);
+    assert_eq!(told(&report, "undecided").len(), 1, "{report}");
+}
+
+#[test]
+fn lists_templates_and_settings_in_values() {
+    let text = "\
+env:
+- name: STRIMZI_KAFKA_IMAGES
+  value: |
+    4.2.0=quay.io/x/kafka:1-4.2.0
+    4.3.0=quay.io/x/kafka:1-4.3.0
+- {name: SOME_IMAGES, value: 'reg.test/x/a:1, reg.test/x/b:1'}
+- {name: RELATED_IMAGE_CHART, value: 'oci://quay.io/x/chart:1'}
+args: [-images=prometheus=reg.test/x/c:1, '--images=reg.test/x/d:1,reg.test/x/e:1']
+data:
+  inject: |
+    {{- if .x }}
+    - image: busybox:1.28
+    - image: {{ .y }}
+    {{ end }}
+  config.toml: |
+    [plugins.\"io.containerd.grpc.v1.cri\"]
+      sandbox_image = \"reg.test/x/pause:3.8\"
+  run.sh: |
+    echo 1
+    docker pull quay.io/x/script:1
+";
+    let report = audit(4, text);
+    let missing = told(&report, "missing");
+    let new = "not in the lock";
+    assert_eq!(
+        missing,
+        [
+            format!("4:11 quay.io/x/kafka:1-4.2.0 | {new}"),
+            format!("5:11 quay.io/x/kafka:1-4.3.0 | {new}"),
+            format!("6:31 reg.test/x/a:1 | {new}"),
+            format!("6:47 reg.test/x/b:1 | {new}"),
+            format!("7:45 quay.io/x/chart:1 | {new}"),
+            format!("8:27 reg.test/x/c:1 | {new}"),
+            format!("8:53 reg.test/x/d:1 | {new}"),
+            format!("8:68 reg.test/x/e:1 | {new}"),
+            format!("12:14 busybox:1.28 | {new}"),
+            format!("17:24 reg.test/x/pause:3.8 | {new}"),
+        ]
+    );
+    let undecided = told(&report, "undecided");
+    assert!(undecided[0].starts_with("13:14 {{ .y }} |"), "{undecided:?}");
+    assert!(
+        undecided[1].starts_with("20:17 quay.io/x/script:1 | not in the lock; it is a word"),
+        "{undecided:?}"
+    );
+    assert_eq!(undecided.len(), 2, "{undecided:?}");
+}
+
+#[test]
+fn what_can_be_no_image_is_not_drafted() {
+    let place = place();
+    place.write(
+        "f.yaml",
+        "a: {image: {repository: swr.ap-southeast-1.myhuaweicloud.com, tag: v0.26.8}}\n\
+         defaultImageRegistry: quay.io\ndefaultImageRepository: strimzi\ndefaultImageTag: 1.2.0\n\
+         image: {registry: ghcr.io, repository: '', name: operator, tag: v1}\n",
+    );
+    let draft = place.ok(&["discover", "f.yaml", "--no-helm"]);
+    assert!(draft.contains("images: []\n"), "{draft}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ mod pull;
 mod push;
 mod referrers;
 mod render;
+mod render_charts;
+mod render_shapes;
 mod report;
 mod rewrite;
 mod serve;

@@ -2,14 +2,15 @@
 
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
-use super::location::Location;
+use crate::document::LineIndex;
 use crate::model::{ImageRef, Limits, names_host};
-use crate::rewrite::text::reference_at;
+use crate::rewrite::text::{SCHEMES, reference_at};
 
 /// A value that names an image, or may.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) location: Location,
+    /// The offset of its first byte.
+    pub(super) at: usize,
     pub(super) path: Vec<String>,
     pub(super) written: String,
     /// It is an image beyond doubt: by where it stands, or by how it looks.
@@ -24,17 +25,44 @@ pub(super) struct Candidate {
 const PLACEHOLDERS: [&str; 5] = ["{{", "${", "$(", "__", "<<"];
 
 impl Candidate {
-    /// `None` where the value is surely no image.
-    pub(super) fn new(
-        location: Location,
-        path: Vec<String>,
+    /// The images of the list `text`; `None` where it is none.
+    pub(super) fn of_list(text: &str) -> Option<Vec<Candidate>> {
+        let one = |(at, word)| Candidate::new(at, Vec::new(), word, true, false);
+        Some(list(text)?.into_iter().filter_map(one).collect())
+    }
+
+    /// What `written`, which stands at the byte `at`, names: one image; those of a list; or the literals in the call of a
+    /// template.
+    pub(super) fn all(
+        at: usize,
+        path: &[String],
         written: &str,
         sure: bool,
         in_container: bool,
-    ) -> Option<Candidate> {
+    ) -> Vec<Candidate> {
+        let several = |words: Vec<(usize, &str)>| -> Vec<Candidate> {
+            let one = |(start, word)| Candidate::new(at + start, path.to_vec(), word, true, in_container);
+            words.into_iter().filter_map(one).collect()
+        };
+        if written.contains("{{") {
+            let literals = several(literals(written));
+            if !literals.is_empty() {
+                return literals;
+            }
+        } else if let Some(words) = list(written) {
+            return several(words);
+        }
+        Candidate::new(at, path.to_vec(), written, sure, in_container).into_iter().collect()
+    }
+
+    /// `None` where the value is surely no image.
+    fn new(at: usize, path: Vec<String>, written: &str, sure: bool, in_container: bool) -> Option<Candidate> {
+        let scheme = SCHEMES.iter().find_map(|scheme| Some((scheme, written.strip_prefix(scheme)?)));
+        let rest = scheme.and_then(|(_, rest)| rest.strip_prefix("://"));
+        let (at, written) = rest.map_or((at, written), |rest| (at + written.len() - rest.len(), rest));
         let candidate = |written: &str, sure, why_not: Option<&str>| {
             let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
-            Some(Candidate { location, path, written, sure, in_container, why_not })
+            Some(Candidate { at, path, written, sure, in_container, why_not })
         };
         let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
@@ -53,7 +81,7 @@ impl Candidate {
         }
     }
 
-    pub(super) fn decide(self, inventory: &Inventory<'_>) -> Finding {
+    pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> Finding {
         let coverage = match (self.why_not, self.written.parse::<ImageRef>()) {
             (Some(why), _) => Coverage::Undecided { why },
             (None, Err(error)) => Coverage::Undecided { why: error.to_string() },
@@ -64,7 +92,48 @@ impl Candidate {
                 coverage => coverage,
             },
         };
-        let Location { line, column } = self.location;
+        let (line, column) = lines.line_column(self.at);
         Finding { line, column, path: self.path, reference: self.written, coverage }
     }
+}
+
+/// The quoted literals of `text` that are pinned references with a path, each with its offset.
+fn literals(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    // each quote ends a piece; the piece is a literal if one stands before it, too
+    for (at, quote) in text.match_indices(['"', '\'', '`']) {
+        let piece = &text[start..at];
+        let is_open = text[..start].ends_with(quote);
+        if is_open && piece.contains('/') && is_pinned(piece) {
+            found.push((start, piece));
+        }
+        start = at + quote.len();
+    }
+    found
+}
+
+/// Whether `text` is a list of references, or one with its host.
+pub(super) fn is_list(text: &str) -> bool {
+    list(text).is_some() || (names_host(text) && is_pinned(text))
+}
+
+/// The references of a list: words apart by blanks, lines or commas, each perhaps with a name before it (`4.2.0=REF`).
+/// `None` where `text` is one word, or one of its words is no pinned reference.
+fn list(text: &str) -> Option<Vec<(usize, &str)>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for word in text.split_inclusive(|c: char| c.is_whitespace() || c == ',') {
+        let name = word.trim_end_matches(|c: char| c.is_whitespace() || c == ',');
+        if !name.is_empty() {
+            let start = name.rfind('=').map_or(0, |equals| equals + 1);
+            is_pinned(&name[start..]).then(|| found.push((at + start, &name[start..])))?;
+        }
+        at += word.len();
+    }
+    (found.len() > 1 || found.first().is_some_and(|(start, _)| *start > 0)).then_some(found)
+}
+
+fn is_pinned(text: &str) -> bool {
+    text.parse::<ImageRef>().is_ok_and(|reference| reference.is_pinned())
 }

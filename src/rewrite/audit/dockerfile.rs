@@ -1,8 +1,6 @@
 //! Images of Dockerfiles.
 
 use super::candidate::Candidate;
-use super::location::Location;
-use crate::document::LineIndex;
 use crate::rewrite::text::{ImageWord, images};
 use std::path::Path;
 
@@ -16,9 +14,7 @@ pub(super) fn is_dockerfile(name: &Path) -> bool {
 }
 
 /// Images of a Dockerfile, at the words that name them.
-pub(super) fn candidates(text: &str, lines: &LineIndex<'_>) -> Vec<Candidate> {
-    let candidate = |word: &ImageWord| {
-        Candidate::new(Location::of(lines, word.span.start), Vec::new(), &word.name, true, true)
-    };
-    images(text).iter().filter_map(candidate).collect()
+pub(super) fn candidates(text: &str) -> Vec<Candidate> {
+    let candidates = |word: &ImageWord| Candidate::all(word.span.start, &[], &word.name, true, true);
+    images(text).iter().flat_map(candidates).collect()
 }

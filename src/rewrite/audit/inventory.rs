@@ -3,7 +3,7 @@
 use super::finding::Coverage;
 use super::well_known;
 use crate::lockfile::Lock;
-use crate::model::{Digest, ImageRef};
+use crate::model::{Digest, ImageRef, names_host};
 use crate::model::{Mapping, Target};
 use crate::rewrite::index::{
     Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
@@ -98,9 +98,15 @@ impl<'a> Inventory<'a> {
         &self.urls
     }
 
+    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond doubt.
+    pub(super) fn is_full_name(&self, written: &str) -> bool {
+        let full = |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
+        names_host(written) && written.parse::<ImageRef>().is_ok_and(full)
+    }
+
     /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it is
     /// widely known.
-    pub(super) fn is_registry(&self, host: &str) -> bool {
+    fn is_registry(&self, host: &str) -> bool {
         let target = self.target.as_deref().and_then(|target| target.split('/').next());
         self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
     }
@@ -133,8 +139,26 @@ impl<'a> Inventory<'a> {
                 false => Coverage::Missing { name: Some(reference.clone()), url: None, why: why.clone() },
             };
         }
+        if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
+            return Coverage::Undecided { why: why.into() };
+        }
         let (name, why) = (self.source_of(reference, &images), self.why(reference, &images, tag));
         Coverage::Missing { name, url: None, why }
+    }
+
+    /// The locked tags of the repository that `base` names, upstream or at its destination.
+    pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
+        let Ok(reference) = base.parse::<ImageRef>() else { return Vec::new() };
+        let upstream = names_of(&reference).filter_map(|name| self.upstream.get(&name)).flatten();
+        let there = self.there.get(&reference.name()).into_iter().flatten();
+        upstream.chain(there).filter_map(|image| image.name().tag.as_deref()).collect()
+    }
+
+    /// The locked images whose names begin with `prefix` and a slash.
+    pub(crate) fn below(&self, prefix: &str) -> Vec<String> {
+        let start = format!("{prefix}/");
+        let names = self.images.iter().map(|image| image.name().to_string());
+        names.filter(|name| name.starts_with(&start)).collect()
     }
 
     /// What would have to be carried for a name that is not held: the name itself, or the source of

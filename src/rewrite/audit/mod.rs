@@ -10,7 +10,6 @@ mod finding;
 mod helm;
 mod inventory;
 mod list;
-mod location;
 mod node_platforms;
 mod positions;
 mod template;

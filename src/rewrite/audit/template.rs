@@ -1,31 +1,34 @@
-//! Templates that are not YAML by themselves, read by their `image:` lines.
+//! Texts that are not YAML by themselves, read by their `image:` and `image =` lines: templates, TOML.
 
-use super::candidate::Candidate;
-use super::location::Location;
+use super::candidate::{Candidate, is_list};
 
-/// `image:` lines of a text that is not YAML by itself, such as a template.
+/// The images of `image: REF` and `image = "REF"` lines of a text that is not YAML by itself.
 pub(super) fn candidates(text: &str) -> Vec<Candidate> {
     let mut found = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let start = line.trim_start().trim_start_matches("- ").trim_start();
-        let Some((key, value)) = start.split_once(':') else { continue };
-        let key = key.trim_matches(['"', '\'']);
-        let fits = key.to_ascii_lowercase().ends_with("image") && !key.contains([' ', '{', '#']);
-        if !fits || !value.starts_with([' ', '\t']) {
-            continue;
-        }
-        let value = value.trim();
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let Some((key, value, assigned)) = entry(line) else { continue };
         let value = match value.chars().next().filter(|quote| ['"', '\''].contains(quote)) {
             Some(quote) => value[1..].rsplit_once(quote).map_or(value, |(inside, _)| inside),
             None => value.split(" #").next().unwrap_or_default().trim_end_matches(','),
         };
-        let column = line.find(value).map_or(1, |at| line[..at].chars().count() + 1);
-        let location = Location { line: number + 1, column };
-        found.extend(
-            Some(value)
-                .filter(|value| !value.is_empty())
-                .and_then(|value| Candidate::new(location, Vec::new(), value, false, key == "image")),
-        );
+        let at = start + line.find(value).unwrap_or_default();
+        // a script may assign anything
+        if !value.is_empty() && (!assigned || is_list(value)) {
+            found.extend(Candidate::all(at, &[], value, false, key == "image"));
+        }
     }
     found
+}
+
+/// Key and value of a line whose key ends in `image`, and whether `=` stands between them.
+fn entry(line: &str) -> Option<(&str, &str, bool)> {
+    let line = line.trim_start().trim_start_matches("- ").trim();
+    let (key, value) = line.split_once([':', '='])?;
+    let assigned = line[key.len()..].starts_with('=');
+    let name = key.trim_end().trim_matches(['"', '\'']);
+    let is_key = name.to_ascii_lowercase().ends_with("image") && !name.contains([' ', '{', '#']);
+    (is_key && (assigned || value.starts_with([' ', '\t']))).then_some((name, value.trim(), assigned))
 }

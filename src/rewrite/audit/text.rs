@@ -19,18 +19,18 @@ pub(crate) fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<F
     let depth = Limits::default().embedded_depth;
     let syntax = Syntax::of(name);
     let candidates = match dockerfile::is_dockerfile(name) {
-        true => dockerfile::candidates(text, &lines),
+        true => dockerfile::candidates(text),
         false => match list::candidates(text) {
             Some(list) => list,
             None if syntax == Syntax::Text => template::candidates(text),
             None => match yaml::documents(text).collect::<Result<Vec<_>, _>>() {
-                Ok(documents) => positions::candidates(&documents, &lines, inventory, depth),
+                Ok(documents) => positions::candidates(&documents, text, inventory, depth),
                 Err(_) => template::candidates(text),
             },
         },
     };
     let mut found: Vec<Finding> =
-        candidates.into_iter().map(|candidate| candidate.decide(inventory)).collect();
+        candidates.into_iter().map(|candidate| candidate.decide(inventory, &lines)).collect();
     found.extend(urls::findings(text, &lines, inventory));
     let places: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
     let written: BTreeSet<_> = found.iter().map(|one| (one.line, one.reference.clone())).collect();
@@ -56,6 +56,14 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         Meaning::Settled { item: None } => decided()?,
         Meaning::Left { why } => decided().unwrap_or(Coverage::Undecided { why }),
         Meaning::Unknown if inside.is_some() && role.is_image() => decided()?,
+        Meaning::Unknown if role == Role::Literal => decided()?,
+        // as a whole value it is a candidate, where it is an image
+        Meaning::Unknown if role == Role::Text && inventory.is_full_name(&written) => match decided()? {
+            Coverage::Missing { why, .. } => Coverage::Undecided {
+                why: format!("{why}; it is a word of a text, so it may be no image that is pulled"),
+            },
+            coverage => coverage,
+        },
         Meaning::Unknown | Meaning::Undecided { .. } => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));

@@ -88,7 +88,8 @@ fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, hel
             rendered.push(path);
             continue;
         }
-        audited.add(path, result.and_then(|chart| of_chart(&chart, inventory)));
+        // its other documents are files of their own
+        audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
     }
     let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
     for input in inputs {
@@ -101,7 +102,7 @@ fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, hel
             Ok(Content::Text(text)) => Ok(audit_text(&path.display().to_string(), &text, inventory)),
             Ok(Content::Archive(_)) => match Chart::load(path, limits) {
                 Ok(_) if audited.render(helm, path, inventory) => continue,
-                Ok(chart) => of_chart(&chart, inventory),
+                Ok(chart) => of_archive(&chart, inventory),
                 // an archive of something else
                 Err(ChartError::NoChart(_)) if !input.named => continue,
                 Err(error) => Err(error.into()),
@@ -150,18 +151,20 @@ impl Audited {
     }
 }
 
-/// What the defaults and the other documents of a chart name.
-fn of_chart(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
+/// What the defaults and the other documents of a chart in an archive name.
+fn of_archive(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
+    let documents = chart.documents().into_iter();
+    let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
+    Ok(of_values(chart, inventory)?.into_iter().chain(others).collect())
+}
+
+/// What the defaults of a chart name.
+fn of_values(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
     let mut values = chart.effective(&Mapping::new());
     fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values)?;
-    let values = audit(Path::new("values.yaml"), &text, inventory)
-        .into_iter()
-        .map(|finding| in_chart(chart, &values, finding))
-        .collect::<Vec<_>>();
-    let documents = chart.documents().into_iter();
-    let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
-    Ok(values.into_iter().chain(others).collect())
+    let found = audit(Path::new("values.yaml"), &text, inventory).into_iter();
+    Ok(found.map(|finding| in_chart(chart, &values, finding)).collect())
 }
 
 /// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to

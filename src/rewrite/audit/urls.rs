@@ -2,7 +2,6 @@
 
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
-use super::location::Location;
 use crate::document::LineIndex;
 
 /// What ends a URL in a text.
@@ -29,7 +28,7 @@ pub(super) fn findings(text: &str, lines: &LineIndex<'_>, inventory: &Inventory<
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
         let written = if is_head { &text[start..end] } else { text[start..end].trim_end_matches(['.', ':']) };
         let coverage = if is_head { head(written, known) } else { whole(written, known, inventory) }?;
-        let Location { line, column } = Location::of(lines, start);
+        let (line, column) = lines.line_column(start);
         Some(Finding { line, column, path: Vec::new(), reference: written.into(), coverage })
     };
     starts.filter_map(finding).collect()

@@ -22,7 +22,7 @@ pub(crate) struct Chart {
     /// The text of its defaults.
     pub(super) values_text: String,
     pub(super) values: Mapping,
-    /// Its other documents, where it is an archive: name and text. In a folder they are files of their own.
+    /// Its other documents, by name and text: of an archive all, of a folder its templates and files.
     pub(super) documents: Vec<(String, String)>,
     /// Its subcharts, in the order of their keys.
     pub subcharts: Vec<Chart>,
@@ -65,7 +65,7 @@ impl Chart {
         conditions.find_map(|path| Some((path, at(path)?))).filter(|(_, on)| !on).map(|(path, _)| path)
     }
 
-    /// Its documents and those of its subcharts that are not values, where they are in archives.
+    /// Its documents and those of its subcharts that are not values.
     pub(crate) fn documents(&self) -> Vec<&(String, String)> {
         let below = self.subcharts.iter().flat_map(Chart::documents);
         self.documents.iter().chain(below).collect()

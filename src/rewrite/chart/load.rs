@@ -130,7 +130,7 @@ fn read_bounded(path: &Path, limits: &Limits) -> Result<Vec<u8>, ChartError> {
     fs::read(path).map_err(open)
 }
 
-/// The files of a chart's folder that say something about images: metadata, defaults, subcharts.
+/// The files of a chart's folder that say something about images: metadata, defaults, subcharts, templates.
 fn folder(path: &Path, limits: &Limits) -> Result<Files, ChartError> {
     let mut files = Files::new();
     collect(path, "", limits, &mut files)?;
@@ -144,6 +144,9 @@ fn collect(dir: &Path, prefix: &str, limits: &Limits, files: &mut Files) -> Resu
         if path.is_file() {
             files.insert(format!("{prefix}{name}"), read_bounded(&path, limits)?);
         }
+    }
+    for name in ["templates", "files"] {
+        documents(&dir.join(name), &format!("{prefix}{name}/"), limits, files)?;
     }
     let charts = dir.join("charts");
     if !charts.is_dir() {
@@ -166,6 +169,24 @@ fn collect(dir: &Path, prefix: &str, limits: &Limits, files: &mut Files) -> Resu
     }
     if files.len() > limits.archive_files {
         return Err(ChartError::Large { path: charts, most: limits.archive_files as u64 });
+    }
+    Ok(())
+}
+
+/// Adds the documents in `dir` and below it. A link to a folder is not followed.
+fn documents(dir: &Path, prefix: &str, limits: &Limits, files: &mut Files) -> Result<(), ChartError> {
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Some(name) = name.to_str() else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            documents(&path, &format!("{prefix}{name}/"), limits, files)?;
+        } else if is_document(Path::new(name)) && path.is_file() {
+            files.insert(format!("{prefix}{name}"), read_bounded(&path, limits)?);
+        }
+    }
+    if files.len() > limits.archive_files {
+        return Err(ChartError::Large { path: dir.into(), most: limits.archive_files as u64 });
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod not_references;
 mod prefix;
 mod secrets;
 mod split;
+mod suffixed;
 
 use super::walk::Shape;
 
@@ -23,6 +24,7 @@ pub(super) const SHAPES: &[&dyn Shape] = &[
     &not_references::NotReferences,
     &kustomize::Kustomize,
     &prefix::Prefix,
+    &suffixed::SuffixedRepository,
     &split::Split,
     &containers::Containers,
     &kubermatic::Kubermatic,

@@ -24,7 +24,7 @@ impl Shape for Prefix {
         members: &Members<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut found = in_two_parts(collector, members);
         for (at, (key, node)) in members.entries.iter().enumerate().filter(|(at, _)| !taken.contains(at)) {
             let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else { continue };
             let Some(text) = scalar.text().map(str::trim) else { continue };
@@ -37,6 +37,46 @@ impl Shape for Prefix {
         }
         found
     }
+}
+
+/// `defaultImageRegistry` and `defaultImageRepository`: a prefix in two parts (Strimzi). Returns where they stand, if it
+/// is known.
+fn in_two_parts<'s>(collector: &mut Collector<'_, 's>, members: &Members<'s>) -> Vec<usize> {
+    let find = |name: &str| {
+        let is_it = |(key, _): &Entry<'_>| key.scalar().is_some_and(|key| key.value == name);
+        let at = members.entries.iter().position(is_it)?;
+        Some((at, members.entries[at].1.scalar()?)).filter(|(_, scalar)| scalar.text().is_some())
+    };
+    let (Some((first, registry)), Some((second, repository))) =
+        (find("defaultImageRegistry"), find("defaultImageRepository"))
+    else {
+        return Vec::new();
+    };
+    let text = format!("{}/{}", registry.value.trim(), repository.value.trim());
+    let occurrence = |meaning| Occurrence::new(registry.span.start, &*text, Role::Prefix, meaning);
+    let meaning = match collector.settings.index.lookup_prefix(&text, &[]) {
+        Lookup::Unknown => return Vec::new(),
+        Lookup::Settled(item) => Meaning::Settled { item },
+        Lookup::Left(why) => Meaning::Left { why },
+        Lookup::Known(_) if [registry, repository].iter().any(|part| collector.document.is_shared(part)) => {
+            Meaning::left("it is shared with other places by an anchor")
+        }
+        Lookup::Known(replacement) => match replacement.to.clone().filter(|to| !to.repository.is_empty()) {
+            Some(to) => {
+                let meaning = Meaning::Known { item: replacement.item, to: to.to_string(), reaches: vec![] };
+                let parts = vec![(registry, to.registry), (repository, to.repository)];
+                match collector.add_in_parts(occurrence(meaning), parts) {
+                    Ok(()) => return vec![first, second],
+                    Err(why) => Meaning::left(why),
+                }
+            }
+            None => {
+                Meaning::left("it goes to a registry without a path, which cannot be written in two parts")
+            }
+        },
+    };
+    collector.add(&members.entries[first].1, &text, Role::Prefix, meaning);
+    vec![first, second]
 }
 
 /// What the prefix `text` under `key` means; unknown where the key is not that of a prefix, and where `is_part` says

@@ -14,6 +14,9 @@ use crate::rewrite::role::Role;
 use crate::rewrite::settings::Settings;
 use std::ops::Range;
 
+/// How far before a literal the beginning of its call is looked for, in bytes.
+const CALL_BYTES: usize = 512;
+
 /// What `word` means. `role` is that of the text as a whole.
 pub(super) fn decide(
     settings: &Settings<'_>,
@@ -60,7 +63,12 @@ fn whole(
     // in a template no tag beside it can be seen
     let untagged = pin(word).is_empty() && role != Role::Container && key.is_some_and(has_tag_beside);
     match settings.index.lookup(word, role, settings.options.pin) {
-        Lookup::Unknown => unknown(settings, word, role).map(occurrence),
+        Lookup::Unknown => {
+            let role =
+                if role == Role::Text && is_in_call(&text[..span.start]) { Role::Literal } else { role };
+            let meaning = unknown(settings, word, role)?;
+            Some(Occurrence::new(span.start, word, role, meaning))
+        }
         Lookup::Settled(item) => Some(occurrence(Meaning::Settled { item })),
         Lookup::Known(_) | Lookup::Left(_) if untagged => Some(occurrence(Meaning::left(
             "the text is no YAML by itself, so the tag that belongs to it cannot be seen",
@@ -76,6 +84,12 @@ fn whole(
             Some(Occurrence { edits: vec![Edit { span: span.clone(), bytes: new }], ..occurrence(meaning) })
         }
     }
+}
+
+/// Whether what follows `before` is a literal in the call of a template: `{{ image "`.
+fn is_in_call(before: &str) -> bool {
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES))..];
+    near.ends_with(['"', '\'', '`']) && near.rfind("{{").is_some_and(|open| !near[open..].contains("}}"))
 }
 
 /// The meaning of a word that the index does not know.

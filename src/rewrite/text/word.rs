@@ -4,7 +4,7 @@ use crate::rewrite::notation::pin;
 use std::ops::Range;
 
 /// Schemes that stand before a reference.
-const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
+pub(in crate::rewrite) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
 
 /// What stands between the name of a shell variable and its default.
 const OPERATORS: [&str; 3] = [":-", ":=", "-"];

@@ -45,9 +45,11 @@ impl<'s> Collector<'_, 's> {
     pub(in crate::rewrite) fn add_in_value(
         &mut self,
         scalar: &Scalar<'_>,
-        found: Vec<Occurrence>,
+        mut found: Vec<Occurrence>,
         keep: Option<&str>,
     ) {
+        // what the lock does not have is no concern of a place where nothing is changed
+        found.retain(|occurrence| keep.is_none() || occurrence.meaning != Meaning::Unknown);
         if found.is_empty() {
             return;
         }

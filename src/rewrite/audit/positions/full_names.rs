@@ -3,7 +3,6 @@
 use super::claim::Claim;
 use super::enclosing::Enclosing;
 use super::position::Position;
-use crate::model::{ImageRef, names_host};
 use crate::rewrite::audit::inventory::Inventory;
 
 pub(super) struct FullNames;
@@ -17,8 +16,6 @@ impl Position for FullNames {
     ) -> Option<Claim<'t>> {
         let value = text.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map(|(_, value)| value);
         let written = value.unwrap_or(text);
-        let reference = written.parse::<ImageRef>().ok()?;
-        let full = reference.is_pinned() && names_host(written) && inventory.is_registry(&reference.registry);
-        full.then_some(Claim { written, sure: true, in_container: false })
+        inventory.is_full_name(written).then_some(Claim { written, sure: true, in_container: false })
     }
 }

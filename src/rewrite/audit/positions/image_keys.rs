@@ -3,6 +3,7 @@
 use super::claim::Claim;
 use super::enclosing::Enclosing;
 use super::position::Position;
+use crate::rewrite::audit::candidate::is_list;
 use crate::rewrite::audit::inventory::Inventory;
 
 pub(super) struct ImageKeys;
@@ -15,8 +16,15 @@ impl Position for ImageKeys {
         _inventory: &Inventory<'_>,
     ) -> Option<Claim<'t>> {
         let (sure, in_container) = (around.container, around.container);
-        around.key.is_some_and(is_image_name).then_some(Claim { written: text, sure, in_container })
+        let name = around.key?;
+        let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
+        is_image.then_some(Claim { written: text, sure, in_container })
     }
+}
+
+/// Whether a key, variable or flag is named after several images: `STRIMZI_KAFKA_IMAGES`.
+pub(super) fn is_list_name(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("images")
 }
 
 /// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`, `RELATED_IMAGE_X`.

@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::enclosing::Members;
 use super::position::Position;
-use super::reader::Reader;
+use super::reader::{Reader, start_of};
 use crate::rewrite::yaml::text;
 
 pub(super) struct Kustomize;
@@ -25,8 +25,8 @@ impl Position for Kustomize {
         let mut written = new_name.or(name).unwrap_or_default().to_owned();
         written.extend(part("newTag").map(|tag| format!(":{tag}")));
         written.extend(part("digest").map(|digest| format!("@{digest}")));
-        if let Some(location) = entries.first().and_then(|(key, _)| reader.location_of(key)) {
-            reader.add(location, Claim { written: &written, sure: true, in_container: false });
+        if let Some(at) = entries.first().and_then(|(key, _)| start_of(key)) {
+            reader.add(at, Claim { written: &written, sure: true, in_container: false });
         }
         (0..entries.len()).collect()
     }

@@ -12,12 +12,12 @@ mod pod_status;
 mod position;
 mod reader;
 mod split;
+mod suffixed;
 mod variables;
 mod walker;
 
 use super::candidate::Candidate;
 use super::inventory::Inventory;
-use crate::document::LineIndex;
 use crate::rewrite::yaml::Document;
 use position::Position;
 
@@ -25,6 +25,7 @@ use position::Position;
 const POSITIONS: &[&dyn Position] = &[
     &pod_status::PodStatus,
     &kustomize::Kustomize,
+    &suffixed::SuffixedRepository,
     &split::Split,
     &containers::Containers,
     &variables::Variables,
@@ -34,13 +35,13 @@ const POSITIONS: &[&dyn Position] = &[
     &full_names::FullNames,
 ];
 
-/// Every value of `documents` that names an image, or may, in the order of the text. `depth` is how many more levels
+/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of the text. `depth` is how many more levels
 /// of texts within texts are read.
 pub(super) fn candidates(
     documents: &[Document<'_>],
-    lines: &LineIndex<'_>,
+    source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
 ) -> Vec<Candidate> {
-    walker::candidates(POSITIONS, documents, lines, inventory, depth)
+    walker::candidates(POSITIONS, documents, source, inventory, depth)
 }

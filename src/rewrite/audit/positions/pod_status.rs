@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::enclosing::{Enclosing, Members};
 use super::position::Position;
-use super::reader::Reader;
+use super::reader::{Reader, text_start};
 use crate::model::{Digest, ImageRef};
 use crate::rewrite::audit::candidate::Candidate;
 use crate::rewrite::yaml::{Node, member, text};
@@ -37,7 +37,7 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
     let Some(id) = scalar.text() else { return };
     let id = ["docker-pullable://", "docker://"].iter().find_map(|head| id.strip_prefix(head)).unwrap_or(id);
     let image = text(members.entries, "image").unwrap_or_default();
-    let location = reader.location(scalar);
+    let at = text_start(scalar);
     if let Ok(config) = id.parse::<Digest>() {
         let (written, why_not) = match reader.inventory.with_config(&config) {
             Some(name) => (name.to_string(), None),
@@ -48,19 +48,12 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
             }
         };
         let path = reader.path.clone();
-        return reader.found.push(Candidate {
-            location,
-            path,
-            written,
-            sure: true,
-            in_container: true,
-            why_not,
-        });
+        return reader.found.push(Candidate { at, path, written, sure: true, in_container: true, why_not });
     }
     let Ok(ran) = id.parse::<ImageRef>() else { return };
     // the digest is what runs; the tag is what it was asked for by
     let asked = image.parse::<ImageRef>().ok().filter(|asked| asked.name() == ran.name());
     let tag = asked.and_then(|asked| asked.tag);
     let written = ImageRef { tag: tag.or(ran.tag.clone()), ..ran }.to_string();
-    reader.add(location, Claim { written: &written, sure: true, in_container: true });
+    reader.add(at, Claim { written: &written, sure: true, in_container: true });
 }

@@ -1,17 +1,17 @@
 //! The state of the walk over one document: the path that leads to a node, and the candidates so far.
 
 use super::claim::Claim;
-use crate::document::LineIndex;
 use crate::rewrite::audit::candidate::Candidate;
 use crate::rewrite::audit::inventory::Inventory;
-use crate::rewrite::audit::location::Location;
+use crate::rewrite::source_map::SourceMap;
 use crate::rewrite::yaml::{Document, Node, Scalar};
 use granit_parser::ScalarStyle;
 
 /// Collects the candidates of one document.
 pub(super) struct Reader<'d, 'f> {
     pub(super) document: &'d Document<'d>,
-    pub(super) lines: &'d LineIndex<'d>,
+    /// The text of the document.
+    pub(super) source: &'d str,
     pub(super) inventory: &'d Inventory<'d>,
     /// The keys that lead to the node.
     pub(super) path: Vec<String>,
@@ -19,31 +19,36 @@ pub(super) struct Reader<'d, 'f> {
 }
 
 impl Reader<'_, '_> {
-    /// Adds `claim`, unless it is surely not an image.
-    pub(super) fn add(&mut self, location: Location, claim: Claim<'_>) {
+    /// Adds what `claim`, which stands at the byte `at`, names, unless it is surely not an image.
+    pub(super) fn add(&mut self, at: usize, claim: Claim<'_>) {
         let Claim { written, sure, in_container } = claim;
-        self.found.extend(Candidate::new(location, self.path.clone(), written, sure, in_container));
+        self.found.extend(Candidate::all(at, &self.path, written, sure, in_container));
     }
 
-    /// The location of the text of `scalar`.
-    pub(super) fn location(&self, scalar: &Scalar<'_>) -> Location {
-        Location::of(self.lines, text_start(scalar))
-    }
-
-    /// The location of `node`; `None` for an empty collection.
-    pub(super) fn location_of(&self, node: &Node<'_>) -> Option<Location> {
-        start_of(node).map(|at| Location::of(self.lines, at))
+    /// Adds `inner`, found in the value of `scalar`.
+    pub(super) fn add_inner(&mut self, scalar: &Scalar<'_>, inner: Vec<Candidate>) {
+        let source_map = SourceMap::of(self.source, scalar);
+        self.found.extend(inner.into_iter().map(|inner| {
+            Candidate {
+                at: source_map
+                    .as_ref()
+                    .and_then(|source_map| source_map.offset(inner.at))
+                    .unwrap_or_else(|| text_start(scalar)),
+                path: [&self.path[..], &inner.path].concat(),
+                ..inner
+            }
+        }));
     }
 }
 
 /// The offset of a scalar's text, after its quote.
-fn text_start(scalar: &Scalar<'_>) -> usize {
+pub(super) fn text_start(scalar: &Scalar<'_>) -> usize {
     let quoted = matches!(scalar.style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
     scalar.span.start + usize::from(quoted)
 }
 
-/// The offset of a node.
-fn start_of(node: &Node<'_>) -> Option<usize> {
+/// The offset of a node; `None` for an empty collection.
+pub(super) fn start_of(node: &Node<'_>) -> Option<usize> {
     match node {
         Node::Scalar(scalar) => Some(text_start(scalar)),
         Node::Alias(..) => Some(node.start()),

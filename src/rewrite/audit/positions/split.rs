@@ -3,10 +3,13 @@
 use super::claim::Claim;
 use super::enclosing::Members;
 use super::position::Position;
-use super::reader::Reader;
-use crate::model::names_host;
-use crate::rewrite::reference_parts::Part;
+use super::reader::{Reader, start_of};
+use crate::model::{ImageRef, names_host};
+use crate::rewrite::audit::candidate::Candidate;
+use crate::rewrite::audit::finding::Coverage;
+use crate::rewrite::reference_parts::{Part, part};
 use crate::rewrite::split_reference::SplitReference;
+use crate::rewrite::yaml::Entry;
 
 pub(super) struct Split;
 
@@ -31,14 +34,37 @@ impl Position for Split {
             if !(sure || names_host(&reference.whole)) {
                 continue;
             }
-            if let Some(location) = reader.location_of(reference.repository.0) {
+            if let Some(at) = start_of(reference.repository.0) {
                 let key = key.map(|key| key.value.to_string());
                 reader.path.extend(key.clone());
-                reader.add(location, Claim { written: &reference.whole, sure, in_container: false });
+                let by_name = key.as_deref().is_some_and(|key| matches!(key, "name" | "image"));
+                if by_name && is_headless(reader, entries, &reference) {
+                    reader.found.push(headless(at, reader.path.clone(), reference.whole));
+                } else {
+                    reader.add(at, Claim { written: &reference.whole, sure, in_container: false });
+                }
                 reader.path.truncate(reader.path.len() - usize::from(key.is_some()));
             }
             done.extend(group.values());
         }
         done
     }
+}
+
+/// Whether a key for the registry of `reference` is empty, so that a word alone names no image; unless it is held.
+fn is_headless(reader: &Reader<'_, '_>, entries: &[Entry<'_>], reference: &SplitReference<'_>) -> bool {
+    let is_empty = |(key, value): &Entry<'_>| {
+        let part = key.scalar().and_then(|key| part(&key.value));
+        part.is_some_and(|(stem, part)| stem.is_empty() && part == Part::Registry)
+            && reader.document.text(value).is_none()
+    };
+    let is_held = |whole: ImageRef| matches!(reader.inventory.decide(&whole, false), Coverage::Held { .. });
+    !reference.whole.contains('/')
+        && entries.iter().any(is_empty)
+        && !reference.whole.parse::<ImageRef>().is_ok_and(is_held)
+}
+
+fn headless(at: usize, path: Vec<String>, written: String) -> Candidate {
+    let why_not = Some("the key for its registry is empty, so the registry is put in elsewhere".into());
+    Candidate { at, path, written, sure: true, in_container: false, why_not }
 }

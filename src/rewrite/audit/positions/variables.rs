@@ -1,7 +1,7 @@
 //! Environment variables that are named after an image: `{name: RELATED_IMAGE_X, value: …}`.
 
 use super::enclosing::{Enclosing, Members};
-use super::image_keys::is_image_name;
+use super::image_keys::{is_image_name, is_list_name};
 use super::position::Position;
 use crate::rewrite::yaml::{Node, text};
 
@@ -9,8 +9,11 @@ pub(super) struct Variables;
 
 impl Position for Variables {
     fn entry<'d>(&self, members: &Members<'d>, _value: &'d Node<'d>, below: &mut Enclosing<'d>) {
-        if below.key == Some("value") && text(members.entries, "name").is_some_and(is_image_name) {
+        let Some(name) = text(members.entries, "name").filter(|_| below.key == Some("value")) else { return };
+        if is_image_name(name) {
             below.key = Some("image");
+        } else if is_list_name(name) {
+            below.key = Some("images");
         }
     }
 }

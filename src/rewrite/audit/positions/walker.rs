@@ -1,11 +1,12 @@
 //! Walks over documents and asks each position what it sees.
 
+use super::claim::Claim;
 use super::enclosing::{Enclosing, Members};
 use super::position::Position;
 use super::reader::Reader;
-use crate::document::LineIndex;
 use crate::rewrite::audit::candidate::Candidate;
 use crate::rewrite::audit::inventory::Inventory;
+use crate::rewrite::audit::template;
 use crate::rewrite::shapes::is_our_own;
 use crate::rewrite::yaml::{self, Document, Entry, Node, Scalar};
 
@@ -21,11 +22,11 @@ struct Walker<'d, 'f> {
     reader: Reader<'d, 'f>,
 }
 
-/// Every value of `documents` that names an image, or may, in the order of the text.
+/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of the text.
 pub(super) fn candidates(
     positions: &'static Positions,
     documents: &[Document<'_>],
-    lines: &LineIndex<'_>,
+    source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
 ) -> Vec<Candidate> {
@@ -34,7 +35,7 @@ pub(super) fn candidates(
         let Some(root) = document.root.as_ref().filter(|root| !is_our_own(root) && !is_schema(root)) else {
             continue;
         };
-        let reader = Reader { document, lines, inventory, path: Vec::new(), found: &mut found };
+        let reader = Reader { document, source, inventory, path: Vec::new(), found: &mut found };
         Walker { positions, depth, reader }.node(root, Enclosing::default());
     }
     found
@@ -96,33 +97,38 @@ impl<'d> Walker<'d, '_> {
         let Some(text) = scalar.text().map(str::trim) else { return };
         let flow = text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
         if text.contains('\n') || flow {
-            return self.document(scalar, around);
+            return self.text(scalar, around);
         }
-        let inventory = self.reader.inventory;
-        let claims = |position: &&dyn Position| position.scalar(text, &around, inventory);
-        if let Some(claim) = self.positions.iter().find_map(claims) {
-            let location = self.reader.location(scalar);
-            self.reader.add(location, claim);
+        if let Some(Claim { written, sure, in_container }) = self.claim(text, &around) {
+            // what a position claims is all that follows a flag
+            let at = scalar.value.trim_end().len() - written.len();
+            self.reader.add_inner(scalar, Candidate::all(at, &[], written, sure, in_container));
         }
     }
 
-    /// A document as the text of a scalar: in a ConfigMap, an annotation.
-    fn document(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
-        let is_document = |one: &Document<'_>| !matches!(one.root, None | Some(Node::Scalar(_)));
+    /// What a position says of the text of a scalar.
+    fn claim<'t>(&self, text: &'t str, around: &Enclosing<'_>) -> Option<Claim<'t>> {
+        let inventory = self.reader.inventory;
+        self.positions.iter().find_map(|position| position.scalar(text, around, inventory))
+    }
+
+    /// A text as the value of a scalar: a document in a ConfigMap or an annotation, a list of images, a template.
+    fn text(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
         if around.key == Some(OUTDATED) || self.depth == 0 {
             return;
         }
-        let Ok(documents) = yaml::documents(&scalar.value).collect::<Result<Vec<_>, _>>() else { return };
-        if !documents.iter().all(is_document) {
-            return;
-        }
-        let location = self.reader.location(scalar);
-        let Reader { lines, inventory, path, found, .. } = &mut self.reader;
-        let inner = candidates(self.positions, &documents, lines, inventory, self.depth - 1);
-        found.extend(inner.into_iter().map(|inner| Candidate {
-            location,
-            path: [&path[..], &inner.path].concat(),
-            ..inner
-        }));
+        let value = &*scalar.value;
+        let is_document = |one: &Document<'_>| !matches!(one.root, None | Some(Node::Scalar(_)));
+        let documents = yaml::documents(value).collect::<Result<Vec<_>, _>>();
+        let inner = match documents {
+            Ok(documents) if documents.iter().all(is_document) => {
+                candidates(self.positions, &documents, value, self.reader.inventory, self.depth - 1)
+            }
+            _ => match self.claim(value, &around).and_then(|claim| Candidate::of_list(claim.written)) {
+                Some(list) => list,
+                None => template::candidates(value),
+            },
+        };
+        self.reader.add_inner(scalar, inner);
     }
 }

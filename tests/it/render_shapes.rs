@@ -1,0 +1,181 @@
+//! `landfall render helm-values` on one small chart for each way in which real charts put an image together.
+
+use crate::support::Place;
+use crate::support::library::Digest;
+use serde_json::{Value, json};
+
+/// What the lock holds.
+const IMAGES: [&str; 14] = [
+    "docker.io/bitnami/nginx:1.29",
+    "docker.io/longhornio/ui:v1",
+    "docker.io/neuvector/controller:5.6.0",
+    "docker.io/library/busybox:1.28",
+    "nvcr.io/nvidia/gpu-operator:v25",
+    "nvcr.io/nvidia/cloud-native/dcgm:4.2",
+    "quay.io/cilium/operator-generic:v1.19@sha256:0db4ca4e06969d8904ee036617795d0e9c3228cf7b8d902ba74fc2bb98d2d665",
+    "quay.io/prometheus/node-exporter:v1.9.0-distroless",
+    "quay.io/strimzi/kafka:1.2.0-kafka-4.2.0",
+    "quay.io/strimzi/kafka-bridge:1.1.0",
+    "quay.io/strimzi/operator:1.2.0",
+    "reg.kyverno.io/kyverno/kyverno:v1.15",
+    "registry.k8s.io/ingress-nginx/controller:v1.15",
+    "registry.k8s.io/kubectl:v1.34.0",
+];
+
+/// What `render helm-values` says of a chart with these defaults and this template.
+fn rendered(exit: i32, values: &str, template: &str) -> Value {
+    let place = Place::new();
+    let images = IMAGES.map(|name| {
+        let digest = match name.split_once('@') {
+            Some((_, digest)) => digest.to_owned(),
+            None => Digest::sha256(name.as_bytes()).to_string(),
+        };
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7}}\n")
+    });
+    place.write("landfall.lock", format!("version: 1\nimages:\n{}", images.concat()));
+    place.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 1.9.0\n");
+    place.write("c/values.yaml", values);
+    place.write("c/templates/t.yaml", template);
+    place.json(exit, &["render", "helm-values", "c", "--to", "r.example:5000/p"])
+}
+
+/// The overlay for a chart with these defaults; everything is in it.
+fn overlay(values: &str) -> Value {
+    rendered(0, values, "")["values"].clone()
+}
+
+/// `path reference | why` of everything in a list of a report.
+fn told(report: &Value, list: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line =
+        |one: &Value| format!("{} {} | {}", text(&one["path"]), text(&one["reference"]), text(&one["why"]));
+    report[list].as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn bitnamis_charts_are_allowed_to_have_other_registries() {
+    let image = "image: {registry: docker.io, repository: bitnami/nginx, tag: '1.29'}\n";
+    let report = rendered(0, &format!("global: {{security: {{allowInsecureImages: false}}}}\n{image}"), "");
+    assert_eq!(
+        report["values"],
+        json!({
+            "global": {"security": {"allowInsecureImages": true}},
+            "image": {"registry": "r.example:5000", "repository": "p/bitnami/nginx"},
+        })
+    );
+    assert_eq!(report["keys"][0]["path"], "global.security.allowInsecureImages");
+    // no key is made up, and none is set where nothing changes
+    assert_eq!(overlay(image)["global"], Value::Null);
+    let report =
+        rendered(1, "global: {security: {allowInsecureImages: false}}\nimage: quay.io/not/there:1\n", "");
+    assert_eq!(report["keys"], json!([]));
+}
+
+#[test]
+fn the_prefix_of_strimzi_is_in_two_parts() {
+    let values = "defaultImageRegistry: quay.io\ndefaultImageRepository: strimzi\ndefaultImageTag: 1.2.0\n\
+                  image: {registry: '', repository: '', name: operator, tag: ''}\n\
+                  kafkaBridge: {image: {registry: '', repository: '', name: kafka-bridge, tag: 1.1.0}}\n";
+    let report = rendered(0, values, "");
+    let expected = json!({"defaultImageRegistry": "r.example:5000", "defaultImageRepository": "p/strimzi"});
+    assert_eq!(report["values"], expected);
+    assert_eq!(report["items"].as_array().unwrap().len(), 3, "what is locked below it: {report}");
+}
+
+#[test]
+fn the_operator_of_cilium_gets_a_suffix() {
+    let digest = IMAGES[6].split_once('@').unwrap().1;
+    let operator = format!(
+        "operator: {{image: {{repository: quay.io/cilium/operator, tag: v1.19, genericDigest: '{digest}', \
+         awsDigest: 'sha256:{}', useDigest: true, suffix: ''}}}}\n",
+        "0".repeat(64)
+    );
+    let expected = json!({"operator": {"image": {"repository": "r.example:5000/p/cilium/operator"}}});
+    assert_eq!(overlay(&operator), expected);
+    let report =
+        rendered(1, &operator.replace("v1.19", "v1.20").replace(digest, &digest.replace('0', "1")), "");
+    assert_eq!(told(&report, "missing").len(), 2, "{report}");
+}
+
+#[test]
+fn the_beginning_of_a_name_and_its_end() {
+    let values = "operator: {repository: nvcr.io/nvidia, image: gpu-operator, version: v25}\n\
+                  dcgm: {repository: nvcr.io/nvidia/cloud-native, image: dcgm, version: '4.2'}\n";
+    assert_eq!(
+        overlay(values),
+        json!({
+            "operator": {"repository": "r.example:5000/p/nvidia"},
+            "dcgm": {"repository": "r.example:5000/p/nvidia/cloud-native"},
+        })
+    );
+}
+
+#[test]
+fn registries_that_count_where_an_image_has_none() {
+    // ingress-nginx
+    let values = "global: {image: {registry: registry.k8s.io}}\n\
+                  controller: {image: {image: ingress-nginx/controller, tag: v1.15}}\n";
+    let expected = json!({
+        "global": {"image": {"registry": "r.example:5000"}},
+        "controller": {"image": {"image": "p/ingress-nginx/controller"}},
+    });
+    assert_eq!(overlay(values), expected);
+    // NeuVector: the tag, too
+    let values = "registry: docker.io\ntag: 5.6.0\ncontroller: {image: {repository: neuvector/controller, hash: ''}}\n";
+    let expected = json!({"registry": "r.example:5000", "controller": {"image": {"repository": "p/neuvector/controller"}}});
+    assert_eq!(overlay(values), expected);
+    // Kyverno
+    let values =
+        "image: {registry: ~, defaultRegistry: reg.kyverno.io, repository: kyverno/kyverno, tag: v1.15}\n";
+    let expected = json!({"image": {"defaultRegistry": "r.example:5000", "repository": "p/kyverno/kyverno"}});
+    assert_eq!(overlay(values), expected);
+    // a registry that nothing inherits is something else
+    let values = "registry: docker.io\nimage: {repository: docker.io/longhornio/ui, tag: v1}\n";
+    assert_eq!(overlay(values), json!({"image": {"repository": "r.example:5000/p/longhornio/ui"}}));
+}
+
+#[test]
+fn tags_that_the_template_makes() {
+    // `-distroless` is put behind the tag, or behind appVersion
+    for tag in ["v1.9.0", "''"] {
+        let values = format!(
+            "image: {{repository: quay.io/prometheus/node-exporter, tag: {tag}, distroless: true}}\n"
+        );
+        let expected = json!({"image": {"repository": "r.example:5000/p/prometheus/node-exporter"}});
+        assert_eq!(overlay(&values), expected);
+    }
+    // the tag is the version of the cluster: the overlay points there, and that it may lack is told
+    let report = rendered(3, "image: {repository: registry.k8s.io/kubectl, tag: ''}\n", "");
+    assert_eq!(report["values"], json!({"image": {"repository": "r.example:5000/p/kubectl"}}));
+    let why = "image.repository registry.k8s.io/kubectl:1.9.0 | the lock has this repository only as v1.34.0";
+    assert_eq!(told(&report, "missing"), [why]);
+}
+
+#[test]
+fn what_is_written_in_a_template_is_told() {
+    let template = "{{- if .Values.x }}\nspec:\n  containers:\n  - image: busybox:1.28\n  - image: quay.io/not/there:1\n  \
+                    - image: {{ .Values.image }}\n{{- end }}\n";
+    let report = rendered(3, "image: docker.io/longhornio/ui:v1\n", template);
+    assert_eq!(report["values"], json!({"image": "r.example:5000/p/longhornio/ui:v1"}));
+    let there = report["undecided"].as_array().unwrap();
+    assert_eq!(
+        (there.len(), &there[0]["file"], &there[0]["line"]),
+        (1, &"c/templates/t.yaml".into(), &4.into())
+    );
+    assert!(told(&report, "undecided")[0].contains("busybox:1.28 | it is written in a template"), "{report}");
+    assert_eq!(told(&report, "missing"), [" quay.io/not/there:1 | not in the lock"]);
+}
+
+#[test]
+fn an_overlay_for_nothing_is_a_failure() {
+    let report = rendered(1, "replicas: 1\n", "");
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("no image was found in the charts' values\n0 keys for 0 locked images"),
+        "{message}"
+    );
+    let message =
+        rendered(1, "image: '{{ .Values.x }}'\n", "")["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("none of the charts' images is in the lock"), "{message}");
+}
