@@ -202,7 +202,9 @@ impl Client {
     #[cfg(feature = "cli")]
     pub(crate) fn remember_hosts(&self, store: &Disk, command: &str) {
         let hosts = self.sessions.transport().ledger().hosts();
-        if let Err(error) = crate::egress::remember(store, &hosts, command) {
+        let remembered = crate::egress::remember(store, &hosts, command);
+        // a full disk is told by what needed more of it
+        if let Some(error) = remembered.err().filter(|error| !error.is_full_disk()) {
             self.progress.note(&format!("`landfall egress` will not know this run: {error}"));
         }
     }

@@ -54,6 +54,11 @@ impl WriteError {
         };
         WriteError::Io { sink: "", action, path: path.into(), source, hint }
     }
+
+    /// Whether the disk has no room.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, WriteError::Io { source, .. } if is_full(source))
+    }
 }
 
 /// Whether no byte more goes to this disk, or to this user's share of it.

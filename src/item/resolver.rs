@@ -206,3 +206,19 @@ impl Resolver {
         self.disk.read(blob).map_err(Cause::from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::StatusCode;
+
+    #[test]
+    fn a_registrys_401_is_gone_and_its_403_is_a_refusal() {
+        for (status, gone) in [(401, true), (403, false)] {
+            let error = Error::new(ErrorKind::Denied, "no").answered(StatusCode::from_u16(status).unwrap());
+            assert_eq!(Cause::from(error).is_gone, gone, "{status}");
+        }
+        assert!(!Cause::from(Error::new(ErrorKind::Denied, "no account")).is_gone);
+        assert!(!Cause::from(Error::new(ErrorKind::Network, "lost")).is_gone);
+    }
+}

@@ -380,7 +380,11 @@ fn a_damaged_store_packs_nothing() {
     fs::write(site.path("B"), "what was there before").unwrap();
     let output = site.run(&["pack", "-o", "B"]);
     assert_eq!(code(&output), 3);
-    assert!(shown(&output).contains(&file.name) && shown(&output).contains("source: "), "{}", shown(&output));
+    assert!(
+        shown(&output).contains(&file.name) && shown(&output).contains("refused: 1 item would be missing"),
+        "{}",
+        shown(&output)
+    );
     assert_eq!(fs::read_to_string(site.path("B")).unwrap(), "what was there before");
     assert!(!site.path("B.partial").exists());
 }

@@ -87,7 +87,7 @@ fn what_is_damaged_in_one_bundle_is_read_from_another() {
         damaged[at] ^= 1;
         place.write("damaged", &damaged);
         let registry = own_registry();
-        let report = line.push(3, &["damaged"], &registry.address, &[]);
+        let report = line.push(3, &["damaged"], &registry.address, &["--allow-partial"]);
         assert!(report.to_string().contains("damaged"), "{report}");
         line.push(0, &["damaged", "b1"], &registry.address, &[]);
         line.stands(&registry, "1");
