@@ -97,7 +97,6 @@ impl NoProxy {
     }
 
     /// The same without what the platform adds itself: `added`, compared without dots at the start.
-    #[allow(dead_code, reason = "of platforms that add entries of their own")]
     pub(crate) fn list_without(&self, dialect: Dialect, added: &[&str]) -> String {
         let bare = |entry: &str| entry.trim_start_matches('.').to_owned();
         let added: Vec<String> = added.iter().map(|entry| bare(entry)).collect();

@@ -82,7 +82,6 @@ impl Settings {
     ///
     /// # Errors
     /// When there is none.
-    #[allow(dead_code, reason = "of platforms that cannot do without a setting")]
     pub(crate) fn need(&self, key: &'static str) -> Result<&str, RenderError> {
         self.get(key).ok_or_else(|| {
             let help = self.known.iter().find(|setting| setting.key == key).map_or("", |one| one.help);

@@ -14,7 +14,6 @@ pub(crate) struct SiteProxy {
     /// For https targets.
     pub https: Option<ProxyAddress>,
     /// Certificates that hosts behind it may show, in PEM form.
-    #[allow(dead_code, reason = "of platforms that install certificates")]
     pub ca: Option<String>,
 }
 
@@ -41,12 +40,6 @@ impl ProxyAddress {
         let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         ProxyAddress { plain: format!("{scheme}://{}", host.trim_end_matches('/')), account }
-    }
-
-    /// Its URL without the account.
-    #[allow(dead_code, reason = "of formats that have a place of their own for the account")]
-    pub(crate) fn without_account(&self) -> &str {
-        &self.plain
     }
 
     /// Its URL with the account, percent-encoded, where there is one.
@@ -104,7 +97,7 @@ mod tests {
         let (http, https) = (proxy.http.clone().unwrap(), proxy.https.clone().unwrap());
         assert_eq!(http.url(), "http://dom%5Cme:p%40ss%3Aw%2Fd%25@asdf");
         assert_eq!(https.url(), "https://dom%5Cme:p%40ss%3Aw%2Fd%25@10.0.0.1:80");
-        assert_eq!((http.without_account(), https.without_account()), ("http://asdf", "https://10.0.0.1:80"));
+        assert_eq!((&*http.plain, &*https.plain), ("http://asdf", "https://10.0.0.1:80"));
         assert!(proxy.has_account() && !format!("{proxy:?}").contains("p@ss"));
     }
 }

@@ -7,6 +7,7 @@ mod audit;
 mod bundle;
 mod deliver;
 mod delta;
+mod discover;
 mod docs_paths;
 mod egress;
 mod exit_codes;

@@ -2,6 +2,7 @@
 //! alone, as `ctr` and as Kubernetes ask it to.
 
 use super::closed_network::{NEEDS, carried};
+use crate::support::library::Digest;
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::peers::docker_registry_config;
 use crate::support::pki::Authority;
@@ -50,6 +51,7 @@ fn deliver_and_pull(world: &World, network: &Network, far: &Place, site: &str, a
         let answer = node.pull_for_kubernetes(far, name);
         assert!(!answer.contains("grpc-status: 0") && answer.contains("not found"), "{name}: {answer}");
     }
+    pull_by_skopeo(world, network, far);
     let dump =
         run(&mut node
             .shell(far, &format!("containerd --config {} config dump", far.path("node.toml").display())));
@@ -59,6 +61,25 @@ fn deliver_and_pull(world: &World, network: &Network, far: &Place, site: &str, a
         dump.lines().any(|line| line.contains("sandbox_image") && line.contains("172.20.0.2:5000/")),
         "{dump}"
     );
+}
+
+/// Asks for every image by its original name with the rendered registries.conf, certificates and account.
+fn pull_by_skopeo(world: &World, network: &Network, far: &Place) {
+    let _ = std::fs::remove_dir_all(far.path("machine"));
+    run(&mut operator(network, far, &["render", "podman", "--bundle", "bundle.tar.zst", "-o", "machine"]));
+    let machine = |path: &str| far.path("machine").join(path);
+    for upstream in &world.upstreams {
+        let mut skopeo = far.clean("skopeo");
+        skopeo.arg("--registries-conf").arg(machine("etc/containers/registries.conf.d/50-landfall.conf"));
+        skopeo.arg("inspect").args(["--raw", "--cert-dir"]);
+        skopeo.arg(machine(&format!("etc/containers/certs.d/{REGISTRY}")));
+        if machine("auth.json").exists() {
+            skopeo.arg("--authfile").arg(machine("auth.json"));
+        }
+        skopeo.arg(format!("docker://{}", upstream.name));
+        let raw = run(&mut network.on("node", &skopeo));
+        assert_eq!(Digest::sha256(&raw).to_string(), upstream.descriptor["digest"], "{}", upstream.name);
+    }
 }
 
 #[test]

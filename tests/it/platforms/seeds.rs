@@ -3,6 +3,7 @@
 use super::{entries, place};
 use crate::support::Place;
 use serde_yaml::Value;
+use std::path::Path;
 
 fn yaml(place: &Place, file: &str) -> Value {
     serde_yaml::from_str(&place.read(&format!("out/{file}"))).unwrap()
@@ -25,14 +26,13 @@ fn inner(secret: &Value, key: &str) -> Value {
     serde_yaml::from_str(secret["stringData"][key].as_str().unwrap()).unwrap()
 }
 
-const TKG: &str = "registry: {address: projects.registry.vmware.com}
-consumers: [tkg]
-proxy:
-  http: http://asdf
-  https: https://asdf2
-  noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}
-clusters: [{name: cluster, namespace: default}]
-";
+/// A place with the site that is shipped for `family`, and a lock of `images`.
+fn shipped(family: &str, images: &[&str]) -> Place {
+    let place = place("", images);
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(family).join("site.yaml");
+    place.write("site.yaml", std::fs::read(site).unwrap());
+    place
+}
 
 /// NO_PROXY as the page on TKG has it, and the site's own registry.
 fn tkg_no_proxy(list: &Value) {
@@ -43,7 +43,7 @@ fn tkg_no_proxy(list: &Value) {
 
 #[test]
 fn tkg_has_every_value_of_the_page_on_its_proxy() {
-    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);
     let is = |file: &str, path: &str, expected: Value| {
         assert_eq!(*at(&yaml(&place, &format!("cluster/{file}")), path), expected, "{file} {path}");
@@ -157,21 +157,10 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
     tkg_no_proxy(&values["TKG_NO_PROXY"]);
 }
 
-const GIANT_SWARM: &str = "registry: {address: \"172.20.0.2:5000\"}
-proxy:
-  http: http://192.168.52.220:3128
-  https: http://192.168.52.220:3128
-  credentials: {file: account}
-  noProxy:
-    installation: [172.16.0.0/16, internal.corpdomain.net, example.com]
-    cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local, controlPlaneEndpoint: 178.170.32.59}
-clusters: [{name: mycluster, namespace: org-giantswarm}]
-";
-
 #[test]
 fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
-    let place = place(GIANT_SWARM, &[]);
-    place.write("account", "myProxyUser:mySuperSecretPassword\n");
+    let place = shipped("giantswarm", &[]);
+    place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
     render(&place, &["giantswarm"]);
     let url = Value::from("http://myProxyUser:mySuperSecretPassword@192.168.52.220:3128");
     let own = |list: &str| {
@@ -267,7 +256,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
 
 #[test]
 fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_again() {
-    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);
     let first = yaml(&place, "cluster/cluster-config.yaml");
     place.ok(&["import", "tkg", "out/cluster/config-values.yaml", "-o", "again"]);

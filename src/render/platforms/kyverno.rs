@@ -1,14 +1,14 @@
 //! `kyverno`: policies that give every pod the registry's names and the proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::host_paths::{below, host_paths};
-use super::kubernetes::{document, map, texts};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::pod_proxy::PodProxy;
-use super::request::Request;
-use super::static_pods::env;
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::host_paths::{below, host_paths};
+use crate::render::kubernetes::{document, map, texts};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::pod_proxy::PodProxy;
+use crate::render::request::Request;
+use crate::render::static_pods::env;
 use serde_yaml::Value;
 
 pub(super) struct Kyverno;

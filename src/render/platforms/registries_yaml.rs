@@ -1,15 +1,15 @@
 //! `k3s` and `rke2`: a registries.yaml, the switch that keeps nodes from asking upstream, the proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::host_paths::{HostPaths, below, host_paths};
-use super::kubernetes::{document, map, texts};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::pod_proxy::PodProxy;
-use super::quote::string;
-use super::request::Request;
-use super::site_registry::SiteRegistry;
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::host_paths::{HostPaths, below, host_paths};
+use crate::render::kubernetes::{document, map, texts};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::pod_proxy::PodProxy;
+use crate::render::quote::string;
+use crate::render::request::Request;
+use crate::render::site_registry::SiteRegistry;
 use serde_yaml::{Mapping, Value};
 
 /// A distribution that reads registries.yaml.

@@ -1,16 +1,16 @@
 //! `giantswarm`: Giant Swarm's clusters behind the proxy, by cluster-apps-operator, charts and machines.
 
 use super::capi::file_from;
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map, metadata, secret};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::pod_proxy::PodProxy;
-use super::quote::string;
-use super::request::Request;
-use super::settings::{CLUSTER, NAMESPACE, Setting};
-use super::static_pods::{PATCHES, env, static_pod_patches};
 use super::systemd::{Form, drop_in};
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map, metadata, secret};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::pod_proxy::PodProxy;
+use crate::render::quote::string;
+use crate::render::request::Request;
+use crate::render::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::render::static_pods::{PATCHES, env, static_pod_patches};
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct GiantSwarm;

@@ -1,11 +1,11 @@
 //! `kustomize`: a component whose `images` give every locked image its name at the registry.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
 use crate::model::{Consumer, ImageRef, other_hosts};
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other document; what
 //! differs afterwards is the overlay.
 
-use super::error::RenderError;
+use crate::render::error::RenderError;
 use crate::rewrite::audit::{
     Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults, in_chart,
 };

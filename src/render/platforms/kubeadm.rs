@@ -1,12 +1,12 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
-use super::settings::Setting;
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
 use serde_yaml::Value;
 
 pub(super) struct Kubeadm;

@@ -1,10 +1,10 @@
 //! `serve`: `landfall serve` as a service of systemd, which the packages install too.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
-use super::settings::Setting;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
 
 pub(super) struct Serve;
 
@@ -33,7 +33,7 @@ const TLS: Setting = Setting {
 };
 
 /// The unit, which packages install too.
-const UNIT: &str = include_str!("serve/landfall.service");
+const UNIT: &str = include_str!("../serve/landfall.service");
 
 /// What a service without rights needs for a port below 1024.
 const LOW_PORT: &str = "[Service]

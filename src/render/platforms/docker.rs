@@ -1,11 +1,11 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
 use serde_json::{Map, Value, json};
 
 pub(super) struct Docker;

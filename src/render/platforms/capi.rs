@@ -2,16 +2,16 @@
 //! account in it.
 
 use super::containerd::hosts;
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map, metadata, secret, texts};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::pod_proxy::PodProxy;
-use super::request::Request;
-use super::settings::{CLUSTER, NAMESPACE, Setting};
-use super::static_pods::{PATCHES, static_pod_patches};
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map, metadata, secret, texts};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::pod_proxy::PodProxy;
+use crate::render::request::Request;
+use crate::render::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::render::static_pods::{PATCHES, static_pod_patches};
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct Capi;

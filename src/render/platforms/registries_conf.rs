@@ -1,15 +1,16 @@
 //! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what else the two need.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::host_paths::host_paths;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::quote::string;
-use super::request::Request;
-use super::settings::Setting;
-use super::site_registry::SiteRegistry;
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::host_paths::host_paths;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::quote::string;
+use crate::render::request::Request;
+use crate::render::sandbox::pauses;
+use crate::render::settings::Setting;
+use crate::render::site_registry::SiteRegistry;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -118,8 +119,7 @@ fn crio_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
     if registry.has_account() {
         text += "global_auth_file = \"/etc/crio/landfall-auth.json\"\n";
     }
-    let is_pause = |image: &&crate::model::ImageRef| image.repository.rsplit('/').next() == Some("pause");
-    if let [pause] = request.images().filter(is_pause).collect::<Vec<_>>()[..] {
+    if let [pause] = pauses(request)[..] {
         text += &format!("pause_image = {}\n", string(&pause.to_string()));
     }
     text

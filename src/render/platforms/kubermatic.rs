@@ -1,17 +1,17 @@
 //! `kubermatic`: KKP's configuration, a Seed's datacenters, the certificates; and the node settings of releases up to 2.12.
 
-use super::containerd::sandbox;
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map, metadata, texts};
-use super::mirrors::mirrors;
-use super::no_proxy::Dialect;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
-use super::settings::Setting;
-use super::site_proxy::ProxyAddress;
-use super::site_registry::SiteRegistry;
 use crate::model::{Consumer, ImageRef};
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map, metadata, texts};
+use crate::render::mirrors::mirrors;
+use crate::render::no_proxy::Dialect;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::sandbox::{SANDBOX, sandbox};
+use crate::render::settings::Setting;
+use crate::render::site_proxy::ProxyAddress;
+use crate::render::site_registry::SiteRegistry;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
@@ -53,7 +53,7 @@ impl Platform for Kubermatic {
             details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
                       them where the lock has its image.",
             inputs: &[],
-            settings: &[VERSION, SEED, DATACENTER],
+            settings: &[VERSION, SEED, DATACENTER, SANDBOX],
             consumer: Some(Consumer::Kubermatic),
             reads_lock: true,
             writes: Writes::Files { not_into: None },
@@ -257,12 +257,7 @@ fn seed(
         ("pauseImage", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
         ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
     ]);
-    let datacenters: Mapping = request
-        .settings
-        .need(DATACENTER.key)?
-        .split(',')
-        .map(|name| (name.trim().into(), map([("node", node.clone())])))
-        .collect();
+    let datacenters = each_datacenter(request, &node)?;
     let [http_proxy, list] = settings();
     let proxy_settings =
         if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
@@ -281,10 +276,16 @@ fn seed(
             map([
                 ("proxySettings", proxy_settings),
                 ("nodeportProxy", if is_empty { Value::Null } else { node_port_proxy }),
-                ("datacenters", Value::Mapping(datacenters)),
+                ("datacenters", datacenters),
             ]),
         ),
     ]))
+}
+
+/// The datacenters of the Seed, each with these node settings.
+fn each_datacenter(request: &Request<'_>, node: &Value) -> Result<Value, RenderError> {
+    let names = request.settings.need(DATACENTER.key)?.split(',');
+    Ok(Value::Mapping(names.map(|name| (name.trim().into(), map([("node", node.clone())]))).collect()))
 }
 
 /// The authorities of the registry and of the proxy.
@@ -324,11 +325,6 @@ fn datacenters(
         ("pause_image", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
         ("hyperkube_image", hyperkube),
     ]);
-    let datacenters: Mapping = request
-        .settings
-        .need(DATACENTER.key)?
-        .split(',')
-        .map(|name| (name.trim().into(), map([("node", node.clone())])))
-        .collect();
-    Ok(map([("datacenters", Value::Mapping(datacenters))]))
+    let datacenters = each_datacenter(request, &node)?;
+    Ok(map([("datacenters", datacenters)]))
 }

@@ -1,15 +1,16 @@
 //! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::mirrors::{Mirror, mirrors};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::quote::string;
-use super::request::Request;
-use super::settings::Setting;
-use super::site_registry::SiteRegistry;
 use super::systemd::{FORM, Form, drop_in};
-use crate::model::{Consumer, ImageRef};
+use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::mirrors::{Mirror, mirrors};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::quote::string;
+use crate::render::request::Request;
+use crate::render::sandbox::{SANDBOX, sandbox};
+use crate::render::settings::Setting;
+use crate::render::site_registry::SiteRegistry;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -33,13 +34,7 @@ impl Platform for Containerd {
                     default: Some("header"),
                     choices: &["header", "config"],
                 },
-                Setting {
-                    key: "sandbox",
-                    value_name: "IMAGE",
-                    help: "The locked image of pods' sandboxes, where several are called pause",
-                    default: None,
-                    choices: &[],
-                },
+                SANDBOX,
             ],
             consumer: Some(Consumer::Containerd),
             reads_lock: true,
@@ -201,40 +196,4 @@ fn config(
         );
     }
     Ok(RenderedFile::new(name, text).secret(account.is_some()))
-}
-
-/// The image of pods' sandboxes, by its name at the registry.
-pub(super) fn sandbox(request: &Request<'_>, notes: &mut Vec<String>) -> Result<Option<String>, RenderError> {
-    let at_registry = |image: &ImageRef| {
-        let place = request.mapping.image(image).into_iter().next()?;
-        let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
-        let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
-        Some(format!("{place}{}", tag.or_else(digest).unwrap_or_default()))
-    };
-    if let Some(named) = request.settings.get("sandbox") {
-        let wrong = |why: String| RenderError::Value { key: "sandbox".into(), value: named.into(), why };
-        let image: ImageRef =
-            named.parse().map_err(|error: crate::model::ReferenceError| wrong(error.to_string()))?;
-        let locked = request.images().find(|locked| **locked == image);
-        return Ok(at_registry(locked.ok_or_else(|| wrong("the lock has no such image".into()))?));
-    }
-    let is_pause = |image: &&ImageRef| image.repository.rsplit('/').next() == Some("pause");
-    match request.images().filter(is_pause).collect::<Vec<_>>()[..] {
-        [] => {
-            notes.push(
-                "the lock has no image called pause: pods' sandboxes need the one that containerd names"
-                    .into(),
-            );
-            Ok(None)
-        }
-        [image] => Ok(at_registry(image)),
-        ref several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            notes.push(format!(
-                "the configuration names no image for pods' sandboxes; choose one with --set sandbox=IMAGE: {}",
-                names.join(", ")
-            ));
-            Ok(None)
-        }
-    }
 }

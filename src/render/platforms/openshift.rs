@@ -1,12 +1,12 @@
 //! `openshift`: mirror sets by digest and by tag, and the trust in the registry.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::host_paths::host_paths;
-use super::kubernetes::{document, map, metadata, texts};
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::host_paths::host_paths;
+use crate::render::kubernetes::{document, map, metadata, texts};
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
 use serde_yaml::Value;
 
 pub(super) struct OpenShift;

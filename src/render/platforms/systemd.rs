@@ -1,13 +1,13 @@
 //! `systemd` and `kubelet`: drop-ins that give services of nodes the proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::no_proxy::Dialect;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::quote::systemd_environment;
-use super::request::Request;
-use super::settings::Setting;
-use super::site_proxy::ProxyAddress;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::no_proxy::Dialect;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::quote::systemd_environment;
+use crate::render::request::Request;
+use crate::render::settings::Setting;
+use crate::render::site_proxy::ProxyAddress;
 
 pub(super) struct DropIns(&'static Spec);
 

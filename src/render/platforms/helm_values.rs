@@ -1,11 +1,11 @@
 //! Helm: values that point charts at the site.
 
-use super::error::RenderError;
-use super::file::header;
-use super::overlay::{Overlay, overlay};
-use super::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
+use super::helm_overlay::{Overlay, overlay};
 use crate::model::Limits;
+use crate::render::error::RenderError;
+use crate::render::file::header;
+use crate::render::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
 use crate::report::{Item, Kind, Status, escape};
 use crate::rewrite::audit::{Coverage, FileFinding, Inventory};
 use crate::rewrite::{Chart, coalesce, values_of};

@@ -1,10 +1,10 @@
 //! `no-proxy`: what goes past the proxy, as one value.
 
-use super::error::RenderError;
-use super::no_proxy::Dialect;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
-use super::settings::Setting;
+use crate::render::error::RenderError;
+use crate::render::no_proxy::Dialect;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
 use serde_json::json;
 
 pub(super) struct NoProxyList;

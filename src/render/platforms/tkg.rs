@@ -1,15 +1,15 @@
 //! `tkg`: Tanzu Kubernetes Grid's clusters behind the proxy, with images from the site's registry.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::kubernetes::{document, map, metadata, node_file, secret, texts};
-use super::no_proxy::Dialect;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::quote::{shell, string};
-use super::request::Request;
-use super::settings::{CLUSTER, NAMESPACE, Setting};
 use super::systemd::{Form, drop_in};
 use crate::model::{Consumer, ImageRef};
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::kubernetes::{document, map, metadata, node_file, secret, texts};
+use crate::render::no_proxy::Dialect;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::quote::{shell, string};
+use crate::render::request::Request;
+use crate::render::settings::{CLUSTER, NAMESPACE, Setting};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Value;

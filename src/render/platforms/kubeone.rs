@@ -1,15 +1,15 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
-use super::error::RenderError;
-use super::file::RenderedFile;
-use super::host_paths::host_paths;
-use super::kubernetes::{document, map, optional, texts};
-use super::no_proxy::Dialect;
-use super::platform::{Output, Platform, Rendered, Spec, Writes};
-use super::request::Request;
-use super::settings::Setting;
-use super::site_registry::SiteRegistry;
 use crate::model::Consumer;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::host_paths::host_paths;
+use crate::render::kubernetes::{document, map, optional, texts};
+use crate::render::no_proxy::Dialect;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
+use crate::render::site_registry::SiteRegistry;
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct KubeOne;
@@ -67,7 +67,7 @@ impl Platform for KubeOne {
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
             secret |= proxy.has_account();
-            let url = |one: &Option<super::site_proxy::ProxyAddress>| {
+            let url = |one: &Option<crate::render::site_proxy::ProxyAddress>| {
                 one.as_ref().map_or(Value::Null, |address| address.url().into())
             };
             // KubeOne puts these before the list itself
