@@ -2,7 +2,7 @@
 //! can rename whatever they ask for.
 
 use super::request::Request;
-use crate::model::other_hosts;
+use crate::model::{ImageRef, other_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the repositories of an upstream host are.
@@ -23,20 +23,28 @@ impl HostPaths {
     }
 }
 
-/// The hosts of the lock, and the other names of those hosts.
+/// The hosts of the lock, and the other names of those hosts: a repository that is locked under both names goes where each
+/// name goes.
 pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
+    let mut add = |host: &str, image: &ImageRef| {
+        let Some(place) = request.mapping.image(image).into_iter().next() else { return };
+        let prefix = request.mapping.at(&request.mapping.of_host(host)).repository;
+        let usual = below(&prefix, &image.repository);
+        let paths =
+            hosts.entry(host.to_owned()).or_insert_with(|| HostPaths { prefix, ..HostPaths::default() });
+        if place.repository == usual {
+            paths.usual.insert(image.repository.clone());
+        } else {
+            paths.others.insert((image.repository.clone(), place.repository));
+        }
+    };
+    let named: BTreeSet<String> = request.images().map(ImageRef::name).collect();
     for image in request.images() {
-        let Some(place) = request.mapping.image(image).into_iter().next() else { continue };
-        let aliases = other_hosts(&image.registry).map(str::to_owned);
-        for host in std::iter::once(image.registry.clone()).chain(aliases) {
-            let prefix = request.mapping.at(&request.mapping.of_host(&host)).repository;
-            let usual = below(&prefix, &image.repository);
-            let paths = hosts.entry(host).or_insert_with(|| HostPaths { prefix, ..HostPaths::default() });
-            if place.repository == usual {
-                paths.usual.insert(image.repository.clone());
-            } else {
-                paths.others.insert((image.repository.clone(), place.repository.clone()));
+        add(&image.registry, image);
+        for host in other_hosts(&image.registry) {
+            if !named.contains(&format!("{host}/{}", image.repository)) {
+                add(host, image);
             }
         }
     }

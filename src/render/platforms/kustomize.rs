@@ -27,10 +27,14 @@ impl Platform for Kustomize {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        let place = |image: &ImageRef| request.mapping.image(image).into_iter().next();
+        let mut names: BTreeMap<String, String> =
+            request.images().filter_map(|image| Some((image.name(), place(image)?.to_string()))).collect();
+        // a name that is locked itself goes where it goes, whatever else may be called so
         for image in request.images() {
-            if let Some(place) = request.mapping.image(image).into_iter().next() {
-                names.extend(spellings(image).into_iter().map(|name| (name, place.to_string())));
+            let Some(place) = place(image) else { continue };
+            for name in spellings(image) {
+                names.entry(name).or_insert_with(|| place.to_string());
             }
         }
         let image = |(name, place): (String, String)| map([("name", name.into()), ("newName", place.into())]);
@@ -49,10 +53,10 @@ impl Platform for Kustomize {
     }
 }
 
-/// The ways in which manifests write the name of `image`: kustomize compares texts.
+/// The other ways in which manifests write the name of `image`: kustomize compares texts.
 fn spellings(image: &ImageRef) -> Vec<String> {
-    let mut names = vec![image.name()];
-    names.extend(other_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository)));
+    let others = other_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
+    let mut names: Vec<String> = others.collect();
     if image.registry == "docker.io" {
         names.extend([image.repository.clone(), format!("index.docker.io/{}", image.repository)]);
         if let Some(short) = image.repository.strip_prefix("library/") {

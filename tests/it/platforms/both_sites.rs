@@ -103,3 +103,24 @@ fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
         assert!(told.contains(words), "{told}");
     }
 }
+
+#[test]
+fn a_repository_locked_under_both_names_of_a_host_goes_where_each_name_goes() {
+    let site =
+        "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  paths: {k8s.gcr.io: kubernetes}\n";
+    let place = place(site, &["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]);
+    let render = |platform| place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
+    for platform in ["podman", "kustomize", "openshift"] {
+        render(platform);
+    }
+    let conf = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
+    assert!(!conf.contains("registry.k8s.io/pause") && conf.contains("172.20.0.2:5000/kubernetes"), "{conf}");
+    let sets = place.read("out/image-tag-mirror-set.yaml");
+    assert!(!sets.contains("registry.k8s.io/pause"), "{sets}");
+    let images = place.read("out/kustomization.yaml");
+    assert!(images.contains("- name: registry.k8s.io/pause\n  newName: 172.20.0.2:5000/pause\n"), "{images}");
+    assert!(
+        images.contains("- name: k8s.gcr.io/pause\n  newName: 172.20.0.2:5000/kubernetes/pause\n"),
+        "{images}"
+    );
+}
