@@ -35,12 +35,11 @@ impl Transfer {
     /// Which side failed, after all attempts.
     pub(crate) async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
         let opener = Opener::new(self.source.clone(), part, &self.limits, self.progress.clone());
-        let opener = Arc::new(opener);
-        let brought = self.bring_by(part, &opener).await;
+        let mut counted = Counted { opener: Arc::new(opener), is_settled: false };
+        let brought = self.bring_by(part, &counted.opener).await;
         if brought.is_ok() {
-            opener.settled();
-        } else {
-            opener.given_up();
+            counted.opener.settled();
+            counted.is_settled = true;
         }
         brought
     }
@@ -63,6 +62,21 @@ impl Transfer {
                 Some(pause) => wait(pause).await,
                 None => return Err(failed.error),
             }
+        }
+    }
+}
+
+/// What a transfer counted of its part. One that ends without the part, by an error or because its image ended first, leaves
+/// all of it to do.
+struct Counted {
+    opener: Arc<Opener>,
+    is_settled: bool,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.opener.given_up();
         }
     }
 }
