@@ -86,7 +86,7 @@ impl TransferError {
     pub(crate) fn is_full(&self) -> bool {
         let cause =
             std::error::Error::source(&*self.why).and_then(|cause| cause.downcast_ref::<WriteError>());
-        cause.is_some_and(|cause| matches!(cause, WriteError::Io { source, .. } if is_full(source)))
+        cause.is_some_and(WriteError::is_full_disk)
     }
 
     /// An error of the source.

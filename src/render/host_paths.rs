@@ -51,6 +51,19 @@ pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
     hosts
 }
 
+/// Every host and every repository that stands elsewhere, each with its place at the registry.
+pub(super) fn places(request: &Request<'_>) -> Vec<(String, String)> {
+    let own = &request.mapping.target().registry;
+    let place = |path: &str| if path.is_empty() { own.clone() } else { format!("{own}/{path}") };
+    let mut places = Vec::new();
+    for (host, paths) in host_paths(request) {
+        places.push((host.clone(), place(&paths.prefix)));
+        let others = paths.others.iter();
+        places.extend(others.map(|(repository, path)| (format!("{host}/{repository}"), place(path))));
+    }
+    places
+}
+
 /// `repository` below `prefix`, which may be empty.
 pub(super) fn below(prefix: &str, repository: &str) -> String {
     if prefix.is_empty() { repository.to_owned() } else { format!("{prefix}/{repository}") }

@@ -8,6 +8,12 @@ pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::Mapping(given.map(|(key, value)| (key.into(), value)).collect::<Mapping>())
 }
 
+/// The same, or none where it has no entry.
+pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    let map = map(entries);
+    if map.as_mapping().is_some_and(Mapping::is_empty) { Value::Null } else { map }
+}
+
 /// The value, or none, which [`map`] leaves out.
 pub(super) fn optional(value: Option<impl Into<Value>>) -> Value {
     value.map_or(Value::Null, Into::into)

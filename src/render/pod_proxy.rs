@@ -16,11 +16,11 @@ pub(super) struct PodProxy {
 }
 
 impl PodProxy {
-    /// The site's proxy, where it has one. A URL that the site lacks is the other one.
+    /// The site's proxy, where it has one, with names in this dialect. A URL that the site lacks is the other one.
     ///
     /// # Errors
     /// When the proxy's account cannot be read.
-    pub(super) fn of(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
+    pub(super) fn of(request: &Request<'_>, dialect: Dialect) -> Result<Option<PodProxy>, RenderError> {
         let Some(proxy) = request.proxy()? else { return Ok(None) };
         let (Some(http), Some(https)) =
             (proxy.http.as_ref().or(proxy.https.as_ref()), proxy.https.as_ref().or(proxy.http.as_ref()))
@@ -30,7 +30,7 @@ impl PodProxy {
         Ok(Some(PodProxy {
             http: http.url(),
             https: https.url(),
-            no_proxy: request.no_proxy().list(Dialect::Bare),
+            no_proxy: request.no_proxy().list(dialect),
             has_account: proxy.has_account(),
         }))
     }

@@ -1,10 +1,5 @@
 //! Values as the formats of nodes write them.
 
-/// A value as one word of a shell.
-pub(crate) fn shell(value: &str) -> String {
-    format!("'{}'", value.replace('\'', r"'\''"))
-}
-
 /// `Environment=` of a systemd unit. A `%` would begin a specifier, and systemd drops the variable then.
 pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%");
@@ -22,7 +17,6 @@ mod tests {
 
     #[test]
     fn each_format_escapes_what_it_would_read_otherwise() {
-        assert_eq!(shell("a'b $c"), r"'a'\''b $c'");
         assert_eq!(systemd_environment("A", r#"p%40s"\x"#), "Environment=\"A=p%%40s\\\"\\\\x\"\n");
         assert_eq!(string("a\"b\\c"), r#""a\"b\\c""#);
     }

@@ -3,6 +3,7 @@
 use super::error::RenderError;
 use crate::config::Cluster;
 use crate::document::nearest;
+use crate::report::shell_word;
 use std::collections::BTreeMap;
 
 /// A setting of a platform.
@@ -91,14 +92,9 @@ impl Settings {
 
     /// The settings that were given, as they stand on a command line.
     pub(super) fn written(&self) -> String {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
-        let quoted = |value: &str| match value.chars().all(plain) {
-            true => value.to_owned(),
-            false => super::quote::shell(value),
-        };
         self.given
             .iter()
-            .map(|(key, value)| format!(" --set {}", quoted(&format!("{key}={value}"))))
+            .map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))))
             .collect()
     }
 

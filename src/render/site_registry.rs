@@ -6,6 +6,9 @@ use super::pem::{read, read_certificates};
 use crate::config::Site;
 use crate::model::Target;
 use crate::registry::site_account;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
 use std::net::IpAddr;
 
 /// The site's registry as nodes see it.
@@ -109,6 +112,13 @@ impl<'s> SiteRegistry<'s> {
             files.push(file("client.key", key).secret(true));
         }
         files
+    }
+
+    /// An auth file of docker and podman that has `account` for it.
+    pub(crate) fn auth_file(&self, (user, password): &Account) -> String {
+        let auth = STANDARD.encode(format!("{user}:{password}"));
+        let host = self.target.registry.as_str();
+        format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
     }
 
     /// Whether the site names an account for it.

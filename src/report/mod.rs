@@ -5,6 +5,7 @@ mod item;
 mod progress;
 #[cfg(feature = "cli")]
 mod schema;
+mod shell;
 mod summary;
 
 pub(crate) use escape::escape;
@@ -12,5 +13,6 @@ pub use item::{Item, Kind, Status};
 pub use progress::{Progress, Silent};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;
+pub(crate) use shell::{shell_quoted, shell_word};
 pub use summary::Report;
 pub(crate) use summary::{ErrorInfo, HostUse, RunStatus, Side, Totals};

@@ -2,6 +2,7 @@
 
 use super::volume_set::VolumeSet;
 use crate::content::folder_of;
+use crate::report::shell_word;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -59,21 +60,5 @@ impl Bad<'_> {
 
 /// A path as a shell takes it.
 fn word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if text.chars().all(is_plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_one_word_of_a_shell() {
-        for (path, expected) in
-            [("/mnt/1/V.0001", "/mnt/1/V.0001"), ("my disc/V", "'my disc/V'"), ("it's", r"'it'\''s'")]
-        {
-            assert_eq!(word(Path::new(path)), expected);
-        }
-    }
+    shell_word(&path.to_string_lossy())
 }

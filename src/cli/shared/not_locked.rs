@@ -1,5 +1,6 @@
 //! What a rewrite does not know: how many references the lock lacks, and the command that lists them.
 
+use crate::report::shell_word;
 use crate::rewrite::audit::{Coverage, FileFinding};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ impl NotLocked {
     /// Those of `found`, which the command of these `words` finds.
     pub(crate) fn of(found: &[FileFinding], words: &[String]) -> NotLocked {
         let missing = found.iter().filter(|one| matches!(one.finding.coverage, Coverage::Missing { .. }));
-        let words: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
+        let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
         NotLocked { count: missing.count(), audit: words.join(" ") }
     }
 
@@ -33,26 +34,5 @@ impl NotLocked {
     /// The member of the JSON document.
     pub(crate) fn member(&self) -> Value {
         json!({"count": self.count, "audit": self.audit})
-    }
-}
-
-/// `word` as a shell takes it.
-pub(crate) fn for_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_read_it_otherwise() {
-        assert_eq!(for_shell("a/b-1.yaml"), "a/b-1.yaml");
-        assert_eq!(for_shell("my file's"), r"'my file'\''s'");
-        assert_eq!(for_shell(""), "''");
     }
 }

@@ -1,13 +1,12 @@
 //! `landfall init`: the first manifest and the first site of somebody who has none.
 
 use crate::cli::shared::drafted::{Asked, Drafted, drafted, name};
-use crate::cli::shared::not_locked::for_shell;
+use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::config::first_site;
-use crate::content::create;
 use crate::manifest::{MORE, from_list, of_nothing, platforms_line};
 use crate::model::{Platform, Target};
-use crate::report::{Report, Side, escape};
+use crate::report::{Report, escape, shell_word};
 use crate::rewrite::audit::Helm;
 use clap::Args;
 use serde_json::json;
@@ -53,15 +52,10 @@ struct First {
 impl Init {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let files = [MANIFEST, SITE].map(|name| self.out.join(name));
-        if let Some(file) = files.iter().find(|file| file.symlink_metadata().is_ok()) {
-            let file = file.display();
-            return Err(Failure::usage(format!(
-                "there is a {file} already, and it stays; name another folder with -o DIR, or move it away"
-            )));
-        }
+        refuse_present(&files)?;
         let First { manifest, site, mut lines, mut report, exit } = self.first(context)?;
         let [manifest_file, site_file] = &files;
-        let next = format!("landfall lock -f {}", for_shell(&manifest_file.display().to_string()));
+        let next = format!("landfall lock -f {}", shell_word(&manifest_file.display().to_string()));
         report.extra.insert("manifest".into(), json!(manifest));
         report.extra.insert("site".into(), json!(site));
         report.extra.insert("next".into(), json!(next));
@@ -70,7 +64,11 @@ impl Init {
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
             return Ok(Outcome { report, text, exit });
         }
-        write(&self.out, [(manifest_file, &manifest), (site_file, &site)])?;
+        let new = [(manifest_file.clone(), manifest.as_str()), (site_file.clone(), site.as_str())];
+        // the manifest is read as `lock` will read it
+        write_new(&self.out, &new, || {
+            input_file::manifests(std::slice::from_ref(manifest_file), &[]).map(drop)
+        })?;
         lines.push(format!("wrote {} and {}", manifest_file.display(), site_file.display()));
         lines.push(format!("next: {next}"));
         let text = lines.iter().map(|line| escape(line) + "\n").collect();
@@ -116,35 +114,6 @@ impl Init {
         }
         Ok(First { manifest: text + MORE, site, lines, report, exit })
     }
-}
-
-/// Writes the files, and reads the manifest as `lock` will.
-///
-/// # Errors
-/// When one cannot be written, or the list of the manifest has a fault; then none of them stays.
-fn write(folder: &Path, files: [(&PathBuf, &String); 2]) -> Result<(), Failure> {
-    let cannot = |file: &Path, error: &dyn std::fmt::Display| {
-        let message = format!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Failed, message).on(Side::Destination)
-    };
-    let is_new = !folder.exists();
-    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
-    let mut written = Vec::new();
-    let mut attempt = || {
-        for (file, text) in files {
-            create(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
-            written.push(file);
-        }
-        input_file::manifests(std::slice::from_ref(files[0].0), &[]).map(drop)
-    };
-    let result = attempt();
-    if result.is_err() {
-        written.iter().for_each(|file| drop(fs::remove_file(file)));
-        if is_new {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-    result
 }
 
 /// The way to `file` from `folder`, which need not be there yet.

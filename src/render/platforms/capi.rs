@@ -7,6 +7,7 @@ use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{document, map, metadata, secret, texts};
+use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::request::Request;
@@ -58,7 +59,7 @@ impl Platform for Capi {
             workers.extend(drop_in(service, Form::GiantSwarm, request)?);
         }
         let mut control_plane = workers.clone();
-        if let Some(proxy) = PodProxy::of(request)? {
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
         }
         let name = format!("{cluster}-landfall");

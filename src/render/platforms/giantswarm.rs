@@ -5,6 +5,7 @@ use super::systemd::{Form, drop_in};
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{document, map, metadata, secret};
+use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::quote::string;
@@ -39,7 +40,7 @@ impl Platform for GiantSwarm {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let Some(proxy) = PodProxy::of(request)? else {
+        let Some(proxy) = PodProxy::of(request, Dialect::Bare)? else {
             return Err(RenderError::Site(
                 "the site has no proxy; add proxy.http and proxy.https to it".into(),
             ));

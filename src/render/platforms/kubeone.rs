@@ -9,6 +9,7 @@ use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
+use crate::render::site_proxy::ProxyAddress;
 use crate::render::site_registry::SiteRegistry;
 use serde_yaml::{Mapping, Value};
 
@@ -67,9 +68,7 @@ impl Platform for KubeOne {
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
             secret |= proxy.has_account();
-            let url = |one: &Option<crate::render::site_proxy::ProxyAddress>| {
-                one.as_ref().map_or(Value::Null, |address| address.url().into())
-            };
+            let url = |one: &Option<ProxyAddress>| optional(one.as_ref().map(ProxyAddress::url));
             // KubeOne puts these before the list itself
             let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
             proxy_value = map([

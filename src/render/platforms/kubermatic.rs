@@ -3,7 +3,7 @@
 use crate::model::{Consumer, ImageRef};
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
-use crate::render::kubernetes::{document, map, metadata, texts};
+use crate::render::kubernetes::{document, map, metadata, optional, some_map, texts};
 use crate::render::mirrors::mirrors;
 use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
@@ -12,8 +12,6 @@ use crate::render::sandbox::{SANDBOX, sandbox};
 use crate::render::settings::Setting;
 use crate::render::site_proxy::ProxyAddress;
 use crate::render::site_registry::SiteRegistry;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct Kubermatic;
@@ -111,7 +109,7 @@ impl Proxy {
             notes.push("a Seed has one proxy for both schemes: it has the one of https".into());
         }
         let has_account = proxy.has_account();
-        let [http, https] = [http, https].map(|url| url.map_or(Value::Null, Value::from));
+        let [http, https] = [http, https].map(optional);
         Ok(Some(Proxy { http, https, one, has_account }))
     }
 }
@@ -121,7 +119,7 @@ fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value {
     let find = |name: &&str| request.images().find(|image| image.name() == **name);
     let found = repositories.iter().find_map(find);
     let place = found.and_then(|image| request.mapping.image(image).into_iter().next());
-    place.map_or(Value::Null, |place| place.to_string().into())
+    optional(place.map(|place| place.to_string()))
 }
 
 /// `key` with that name, where the lock has the image.
@@ -142,11 +140,7 @@ fn configuration(
 ) -> Value {
     let target = request.mapping.target().to_string();
     let kubermatic = || repository(request, &KUBERMATIC);
-    let pull_secret = account.map_or(Value::Null, |(user, password)| {
-        let auth = STANDARD.encode(format!("{user}:{password}"));
-        let auths = serde_json::json!({"auths": {registry.target.registry.as_str(): {"auth": auth}}});
-        format!("{auths:#}\n").into()
-    });
+    let pull_secret = optional(account.map(|account| registry.auth_file(account)));
     let charts = request.images().any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
     let charts = charts.then(|| charts_at(request)).flatten();
     let user_cluster = map([
@@ -254,19 +248,18 @@ fn seed(
         ("httpProxy", http_proxy),
         ("noProxy", list),
         ("insecureRegistries", if insecure { texts([own.as_str()]) } else { Value::Null }),
-        ("pauseImage", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
+        ("pauseImage", optional(sandbox(request, notes)?)),
         ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
     ]);
     let datacenters = each_datacenter(request, &node)?;
     let [http_proxy, list] = settings();
     let proxy_settings =
         if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
-    let node_port_proxy = map([
+    let node_port_proxy = some_map([
         ("envoy", repository(request, &["docker.io/envoyproxy/envoy"])),
         ("envoyManager", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
         ("updater", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
     ]);
-    let is_empty = node_port_proxy.as_mapping().is_some_and(Mapping::is_empty);
     Ok(map([
         ("apiVersion", "kubermatic.k8c.io/v1".into()),
         ("kind", "Seed".into()),
@@ -275,7 +268,7 @@ fn seed(
             "spec",
             map([
                 ("proxySettings", proxy_settings),
-                ("nodeportProxy", if is_empty { Value::Null } else { node_port_proxy }),
+                ("nodeportProxy", node_port_proxy),
                 ("datacenters", datacenters),
             ]),
         ),
@@ -319,10 +312,10 @@ fn datacenters(
         ],
     );
     let node = map([
-        ("http_proxy", proxy.map_or(Value::Null, |proxy| proxy.one.as_str().into())),
-        ("no_proxy", proxy.map_or(Value::Null, |_| request.no_proxy().list(Dialect::Dotted).into())),
+        ("http_proxy", optional(proxy.map(|proxy| proxy.one.as_str()))),
+        ("no_proxy", optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted)))),
         ("insecure_registries", texts([registry.target.registry.as_str()])),
-        ("pause_image", sandbox(request, notes)?.map_or(Value::Null, Value::from)),
+        ("pause_image", optional(sandbox(request, notes)?)),
         ("hyperkube_image", hyperkube),
     ]);
     let datacenters = each_datacenter(request, &node)?;

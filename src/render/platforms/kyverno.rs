@@ -5,6 +5,7 @@ use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::host_paths::{below, host_paths};
 use crate::render::kubernetes::{document, map, texts};
+use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::request::Request;
@@ -30,7 +31,7 @@ impl Platform for Kyverno {
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let mut files = vec![RenderedFile::new("replace-registries.yaml", document(&replace(request)))];
-        if let Some(proxy) = PodProxy::of(request)? {
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }

@@ -3,7 +3,7 @@
 use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
-use crate::render::host_paths::host_paths;
+use crate::render::host_paths::places;
 use crate::render::kubernetes::{document, map, metadata, texts};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
@@ -29,14 +29,7 @@ impl Platform for OpenShift {
         let registry = request.registry()?;
         let own = &registry.target.registry;
         let policy = if request.upstream_fallback() { "AllowContactingSource" } else { "NeverContactSource" };
-        let mut sources: Vec<(String, String)> = Vec::new();
-        for (host, paths) in host_paths(request) {
-            let place = |path: &str| if path.is_empty() { own.clone() } else { format!("{own}/{path}") };
-            sources.push((host.clone(), place(&paths.prefix)));
-            sources.extend(
-                paths.others.iter().map(|(repository, path)| (format!("{host}/{repository}"), place(path))),
-            );
-        }
+        let sources = places(request);
         let set = |kind: &str, key: &str| {
             let mirror = |(source, place): &(String, String)| {
                 map([

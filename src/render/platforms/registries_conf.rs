@@ -4,16 +4,13 @@ use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
-use crate::render::host_paths::host_paths;
+use crate::render::host_paths::places;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::quote::string;
 use crate::render::request::Request;
 use crate::render::sandbox::pauses;
 use crate::render::settings::Setting;
 use crate::render::site_registry::SiteRegistry;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
 
 /// A client that reads registries.conf.
 pub(super) struct RegistriesConf(&'static Spec);
@@ -65,10 +62,8 @@ impl Platform for RegistriesConf {
             registries_conf(request, &registry),
         )];
         files.extend(registry.trust(&format!("etc/containers/certs.d/{}", registry.target.registry)));
-        if let Some((user, password)) = registry.account(&request.mapping.target().prefix)? {
-            let auth = STANDARD.encode(format!("{user}:{password}"));
-            let host = registry.target.registry.as_str();
-            let text = format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}));
+        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+            let text = registry.auth_file(&account);
             let path = if is_crio { "etc/crio/landfall-auth.json" } else { "auth.json" };
             files.push(RenderedFile { comments: false, ..RenderedFile::new(path, text).secret(true) });
         }
@@ -92,22 +87,16 @@ fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String
     if insecure {
         text += &format!("\n[[registry]]\nlocation = {}\ninsecure = true\n", string(own));
     }
-    for (host, paths) in host_paths(request) {
-        let whole = (host.clone(), paths.prefix.clone());
-        let single =
-            paths.others.iter().map(|(repository, path)| (format!("{host}/{repository}"), path.clone()));
-        for (prefix, path) in std::iter::once(whole).chain(single) {
-            let place = if path.is_empty() { own.clone() } else { format!("{own}/{path}") };
-            let [prefix_text, place] = [&prefix, &place].map(|text| string(text));
-            text += &format!("\n[[registry]]\nprefix = {prefix_text}\n");
-            // the location is asked after all mirrors: without a mirror nobody asks upstream
-            text += &match request.upstream_fallback() {
-                false => format!("location = {place}\n"),
-                true => format!("location = {prefix_text}\n\n[[registry.mirror]]\nlocation = {place}\n"),
-            };
-            if insecure {
-                text += "insecure = true\n";
-            }
+    for (prefix, place) in places(request) {
+        let [prefix, place] = [prefix, place].map(|text| string(&text));
+        text += &format!("\n[[registry]]\nprefix = {prefix}\n");
+        // the location is asked after all mirrors: without a mirror nobody asks upstream
+        text += &match request.upstream_fallback() {
+            false => format!("location = {place}\n"),
+            true => format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {place}\n"),
+        };
+        if insecure {
+            text += "insecure = true\n";
         }
     }
     text

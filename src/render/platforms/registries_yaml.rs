@@ -4,7 +4,8 @@ use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::host_paths::{HostPaths, below, host_paths};
-use crate::render::kubernetes::{document, map, texts};
+use crate::render::kubernetes::{document, map, some_map, texts};
+use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::quote::string;
@@ -59,7 +60,7 @@ impl Platform for RegistriesYaml {
             let text = "disable-default-registry-endpoint: true\n";
             files.push(RenderedFile::new(format!("{folder}/config.yaml.d/50-landfall.yaml"), text));
         }
-        if let Some(proxy) = PodProxy::of(request)? {
+        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             let services = if name == "k3s" { ["k3s", "k3s-agent"] } else { ["rke2-server", "rke2-agent"] };
             let line = |(name, value): &(&str, String)| format!("{name}={}\n", string(value));
             let text: String = proxy.variables().iter().map(line).collect();
@@ -118,7 +119,7 @@ fn configs(
         true => format!("/{folder}/certs.d/{name}").into(),
         false => Value::Null,
     };
-    let tls = map([
+    let tls = some_map([
         ("ca_file", file("ca.crt", registry.ca.is_some())),
         ("cert_file", file("client.cert", registry.client.is_some())),
         ("key_file", file("client.key", registry.client.is_some())),
@@ -129,9 +130,6 @@ fn configs(
     let auth = account.map_or(Value::Null, |(user, password)| {
         map([("username", user.into()), ("password", password.into())])
     });
-    let tls = if tls.as_mapping().is_some_and(Mapping::is_empty) { Value::Null } else { tls };
-    let config = map([("auth", auth), ("tls", tls)]);
-    let empty = config.as_mapping().is_some_and(Mapping::is_empty);
-    let all = if empty { Value::Null } else { map([(registry.target.registry.as_str(), config)]) };
-    Ok((all, secret))
+    let config = some_map([("auth", auth), ("tls", tls)]);
+    Ok((some_map([(registry.target.registry.as_str(), config)]), secret))
 }

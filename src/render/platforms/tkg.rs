@@ -7,9 +7,11 @@ use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{document, map, metadata, node_file, secret, texts};
 use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::render::quote::{shell, string};
+use crate::render::pod_proxy::PodProxy;
+use crate::render::quote::string;
 use crate::render::request::Request;
 use crate::render::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::report::shell_quoted;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Value;
@@ -47,7 +49,7 @@ impl Platform for Tkg {
             namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
         };
         let repository = Repository::of(request)?;
-        let proxy = Proxy::of(request)?;
+        let proxy = proxy(request)?;
         let variables = variables(&repository, proxy.as_ref());
         let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
         let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
@@ -117,30 +119,20 @@ impl Repository {
     }
 }
 
-/// The proxy as TKG is told of it.
-struct Proxy {
-    http: String,
-    https: String,
-    no_proxy: String,
-    has_account: bool,
-}
-
-impl Proxy {
-    fn of(request: &Request<'_>) -> Result<Option<Proxy>, RenderError> {
-        let Some(proxy) = request.proxy()? else { return Ok(None) };
-        let (Some(http), Some(https)) = (&proxy.http, &proxy.https) else {
-            return Err(RenderError::Site(
-                "TKG wants both proxies or none; add the other to proxy.http and proxy.https".into(),
-            ));
-        };
-        let no_proxy = request.no_proxy().list(Dialect::Dotted);
-        if no_proxy.contains('*') {
-            return Err(RenderError::Site(
-                "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into(),
-            ));
+/// The proxy as TKG takes it.
+fn proxy(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
+    let written = request.site.and_then(|site| site.proxy.as_ref());
+    if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
+        return Err(RenderError::Site(
+            "TKG wants both proxies or none; add the other to proxy.http and proxy.https".into(),
+        ));
+    }
+    let proxy = PodProxy::of(request, Dialect::Dotted)?;
+    match proxy.as_ref().is_some_and(|proxy| proxy.no_proxy.contains('*')) {
+        true => {
+            Err(RenderError::Site("TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into()))
         }
-        let (http, https) = (http.url(), https.url());
-        Ok(Some(Proxy { http, https, no_proxy, has_account: proxy.has_account() }))
+        false => Ok(proxy),
     }
 }
 
@@ -148,7 +140,7 @@ impl Proxy {
 type Variable = (&'static str, Value);
 
 /// The variables of a cluster's configuration that follow from the site.
-fn variables(repository: &Repository, proxy: Option<&Proxy>) -> Vec<Variable> {
+fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable> {
     let mut variables: Vec<Variable> = vec![
         ("TKG_CUSTOM_IMAGE_REPOSITORY", repository.name.as_str().into()),
         ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", repository.skip_verify.into()),
@@ -188,7 +180,7 @@ fn config_values(names: &Names<'_>, variables: &[Variable]) -> Value {
 const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
 
 /// The values of vSphere's cloud provider (`cpi`) or storage (`csi`).
-fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &Proxy) -> Value {
+fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
     let addon = format!("vsphere-{part}");
     let metadata = map([
         ("annotations", map([("tkg.tanzu.vmware.com/addon-type", format!("{kind}/{addon}").into())])),
@@ -219,7 +211,7 @@ fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &Proxy) -> Value {
 }
 
 /// The values of kapp-controller, which spells them its own way.
-fn kapp_controller(names: &Names<'_>, proxy: &Proxy) -> Value {
+fn kapp_controller(names: &Names<'_>, proxy: &PodProxy) -> Value {
     let config = map([
         ("httpProxy", proxy.http.as_str().into()),
         ("httpsProxy", proxy.https.as_str().into()),
@@ -248,7 +240,7 @@ impl Machines {
     fn of(
         request: &Request<'_>,
         repository: &Repository,
-        proxy: Option<&Proxy>,
+        proxy: Option<&PodProxy>,
     ) -> Result<Machines, RenderError> {
         let mut files = Vec::new();
         for service in ["containerd", "kubelet"] {
@@ -272,11 +264,11 @@ impl Machines {
         if let Some(proxy) = proxy {
             let variables =
                 [("HTTP_PROXY", &proxy.http), ("HTTPS_PROXY", &proxy.https), ("NO_PROXY", &proxy.no_proxy)];
-            commands.extend(variables.map(|(name, value)| format!("export {name}={}", shell(value))));
+            commands.extend(variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))));
         }
         // every version's line keeps its tag
         let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
-        commands.push(format!("sed -i {} /etc/containerd/config.toml", shell(&pause)));
+        commands.push(format!("sed -i {} /etc/containerd/config.toml", shell_quoted(&pause)));
         commands.push("systemctl restart containerd".to_owned());
         Ok(Machines { files: files.into(), commands })
     }

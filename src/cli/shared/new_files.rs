@@ -1,0 +1,57 @@
+//! Files that a verb writes where none is: all of them, or none.
+
+use super::{Exit, Failure};
+use crate::content::create;
+use crate::report::Side;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files, each with its content.
+pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
+
+/// Whether there is room for all of them.
+///
+/// # Errors
+/// When one is there already (exit 2).
+pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), Failure> {
+    match files.iter().map(AsRef::as_ref).find(|file| file.symlink_metadata().is_ok()) {
+        None => Ok(()),
+        Some(file) => Err(Failure::usage(format!(
+            "there is a {} already, and it stays; name another folder with -o DIR, or move it away",
+            file.display()
+        ))),
+    }
+}
+
+/// Writes the files, which are in `folder`, and runs `check` over them.
+///
+/// # Errors
+/// When one cannot be written, or `check` has a fault; then none of them stays.
+pub(crate) fn write_new(
+    folder: &Path,
+    files: &NewFiles<'_>,
+    check: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let cannot = |file: &Path, error: &dyn std::fmt::Display| {
+        let message = format!("cannot write {}: {error}", file.display());
+        Failure::new(Exit::Failed, message).on(Side::Destination)
+    };
+    let is_new = !folder.exists();
+    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    let mut written = Vec::new();
+    let attempt = || {
+        for (file, text) in files {
+            create(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
+            written.push(file);
+        }
+        check()
+    };
+    let result = attempt();
+    if result.is_err() {
+        written.iter().for_each(|file| drop(fs::remove_file(file)));
+        if is_new {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+    result
+}
