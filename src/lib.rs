@@ -65,6 +65,8 @@ mod registry;
 mod render;
 mod report;
 mod rewrite;
+#[cfg(feature = "cli")]
+mod sbom;
 #[cfg(feature = "serve")]
 mod serve;
 mod sign;

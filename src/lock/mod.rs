@@ -1,10 +1,13 @@
 //! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
+mod change;
 mod diff;
 mod memory;
 mod run;
+mod versions;
 
-pub(crate) use diff::{Change, EndpointChange, diff, diff_endpoints};
+pub(crate) use change::Change;
+pub(crate) use diff::{EndpointChange, Side, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

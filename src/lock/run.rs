@@ -1,6 +1,7 @@
 //! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
-use super::diff::{Change, EndpointChange, diff, diff_endpoints};
+use super::change::Change;
+use super::diff::{EndpointChange, diff, diff_endpoints};
 use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
@@ -131,9 +132,7 @@ impl<'a> Sorting<'a> {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
                 let reason = Some("upstream does not have it any more; the old pin is kept".to_owned());
                 self.items.push(item(Status::Failed, from.clone(), reason));
-                let (new_referrers, gone_referrers) = (Vec::new(), Vec::new());
-                let change = "gone";
-                self.gone.push(Change { kind, name, change, from, to: None, new_referrers, gone_referrers });
+                self.gone.push(Change { from, ..Change::of(kind, &name, "gone") });
                 Some(old)
             }
             Found::Lost(Some(old), cause) => {

@@ -16,6 +16,7 @@ mod platform;
 mod reference;
 mod referrer;
 mod size;
+mod version_order;
 
 pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
@@ -36,5 +37,8 @@ pub(crate) use media_type::MediaType;
 pub(crate) use platform::Platform;
 pub use reference::ImageRef;
 pub(crate) use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
-pub(crate) use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};
+pub(crate) use referrer::{
+    Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
+};
 pub(crate) use size::{human_size, parse_size};
+pub(crate) use version_order::VersionOrder;

@@ -2,6 +2,12 @@
 
 mod escape;
 mod item;
+#[cfg(feature = "cli")]
+mod markdown;
+#[cfg(feature = "cli")]
+mod notice;
+#[cfg(feature = "cli")]
+pub(crate) mod page;
 mod progress;
 #[cfg(feature = "cli")]
 mod schema;
@@ -10,6 +16,10 @@ mod summary;
 
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
+#[cfg(feature = "cli")]
+pub(crate) use markdown::{Markdown, block, code, text};
+#[cfg(feature = "cli")]
+pub(crate) use notice::{Notice, NoticeKind};
 pub use progress::{Progress, Silent};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;

@@ -100,6 +100,19 @@ pub enum RunStatus {
     Refused,
 }
 
+impl RunStatus {
+    /// As the JSON document has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            RunStatus::Done => "done",
+            RunStatus::Partial => "partial",
+            RunStatus::Failed => "failed",
+            RunStatus::Refused => "refused",
+        }
+    }
+}
+
 /// The result of one command.
 #[derive(Debug, Clone, Default)]
 pub struct Report {

@@ -1,12 +1,15 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
+pub(super) mod age;
 pub(super) mod bases;
+pub(super) mod comparison;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod drafted;
 pub(super) mod exit;
 pub(super) mod exported;
 pub(super) mod exported_from;
+pub(super) mod image_facts;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
@@ -18,9 +21,12 @@ pub(super) mod open_bundle;
 pub(super) mod options;
 pub(super) mod packed;
 pub(super) mod progress;
+pub(super) mod pruning;
+pub(super) mod referring;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod room;
+pub(super) mod shown;
 pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod taken;

@@ -2,6 +2,7 @@
 
 use super::export_files::Files;
 use super::export_images::Images;
+use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
 
@@ -16,6 +17,7 @@ pub(crate) struct Export {
 enum What {
     Images(Images),
     Files(Files),
+    Referrers(Referrers),
 }
 
 impl Export {
@@ -23,6 +25,7 @@ impl Export {
         match self.what {
             What::Images(images) => images.run(context),
             What::Files(files) => files.run(context),
+            What::Referrers(referrers) => referrers.run(context),
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{create, replace};
 use crate::item::Pins;
-use crate::lock::Locked;
+use crate::lock::{Change, Locked};
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Digest, Platform};
-use crate::report::Report;
+use crate::report::{Notice, NoticeKind, Report};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -56,7 +56,9 @@ impl LockVerb {
             let store = Disk::open(&context.store_dir()?)?;
             let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
             client.remember_hosts(&store, "lock");
-            let report = client.report(locked.items.clone());
+            let mut report = client.report(locked.items.clone());
+            report.notice(notices(&locked.changes));
+            context.shown.lock(&locked.lock, Some(&store));
             self.finish(locked, old.as_ref(), report, context)
         })
     }
@@ -139,4 +141,21 @@ fn write(path: &Path, text: &str, old: Option<&Old>, context: &Context) -> Resul
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
     lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
     Ok(())
+}
+
+/// What upstream says by the way: tags that moved, and items that it has no more.
+fn notices(changes: &[Change]) -> Vec<Notice> {
+    let short = |digest: &Option<Digest>| digest.as_ref().map(|one| one.short(12)).unwrap_or_default();
+    let notice = |change: &Change| {
+        let (kind, message) = match change.change {
+            "gone" => (NoticeKind::Gone, "upstream does not have it any more".to_owned()),
+            "moved" => (
+                NoticeKind::Moved,
+                format!("it stood at {} and stands at {} now", short(&change.from), short(&change.to)),
+            ),
+            _ => return None,
+        };
+        Some(Notice { kind, name: change.name.clone(), message })
+    };
+    changes.iter().filter_map(notice).collect()
 }
