@@ -13,7 +13,7 @@ fn sound(page: &str) {
     assert!(page.ends_with("</body>\n</html>\n"));
     assert!(page.contains("default-src 'none'") && page.contains("prefers-color-scheme:dark"));
     assert_eq!(page.matches("<script").count(), 1);
-    for element in ["table", "tr", "td", "h2", "g", "svg", "ul", "li", "dl", "p", "title"] {
+    for element in ["table", "tr", "td", "h2", "nav", "a", "g", "svg", "ul", "li", "dl", "p", "title"] {
         let open =
             page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
         assert_eq!(open, page.matches(&format!("</{element}>")).count(), "{element}");
@@ -40,7 +40,7 @@ fn every_verb_that_moves_something_writes_a_page() {
     let locked = page(0, "lock -f m.yaml --lock l --plain-http UP");
     assert!(locked.contains("Hosts contacted") && locked.contains("shared by several"), "{locked}");
     let pulled = page(0, "pull --lock l --plain-http UP");
-    for part in ["<h2>Timings</h2>", "Shared layers", "team/app:v1", "<svg id=\"map\"", "moved in "] {
+    for part in [">Timings</h2>", "Shared layers", "team/app:v1", "<svg id=\"map\"", "moved in "] {
         assert!(pulled.contains(part), "{part}");
     }
     page(0, "pack --lock l -o b");
@@ -73,10 +73,10 @@ fn a_bundle_is_one_page_and_the_same_bundle_the_same() {
     }
     assert_eq!(place.ok(&["report", "b"]), page);
     let since = place.ok(&["report", "b", "--since", "l"]);
-    assert!(!since.contains("<h2>Changes</h2>"), "nothing changed");
+    assert!(!since.contains(">Changes</h2>"), "nothing changed");
     place.write("none.lock", "version: 1\n...\n");
     let since = place.ok(&["report", "b", "--since", "none.lock"]);
-    assert!(since.contains("<h2>Changes</h2>") && since.contains(">added<"), "{since}");
+    assert!(since.contains(">Changes</h2>") && since.contains(">added<"), "{since}");
 }
 
 #[test]

@@ -78,6 +78,7 @@ impl Shown {
         let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
         render(&Page {
             command: command.to_owned(),
+            bundle: self.started.is_none().then(|| name_of_bundle(report)),
             status,
             error: error.cloned(),
             report: report.clone(),
@@ -132,6 +133,18 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
         None => {
             let host = name.split_once("://").map_or(name, |(_, rest)| rest);
             host.split('/').next().unwrap_or(host).to_owned()
+        }
+    }
+}
+
+/// What the bundle of a report is called: its series and number, or else its file.
+fn name_of_bundle(report: &Report) -> String {
+    let bundle = report.extra.get("bundle").unwrap_or(&serde_json::Value::Null);
+    match (bundle["series"].as_str(), bundle["serial"].as_u64()) {
+        (Some(series), Some(number)) => format!("{series} {number}"),
+        _ => {
+            let path = Path::new(bundle["path"].as_str().unwrap_or_default());
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         }
     }
 }

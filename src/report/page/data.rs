@@ -8,6 +8,8 @@ use std::collections::HashMap;
 pub(crate) struct Page {
     /// The command that was run.
     pub(crate) command: String,
+    /// The name of the bundle, where the page is about one and no command.
+    pub(crate) bundle: Option<String>,
     /// How it ended.
     pub(crate) status: RunStatus,
     /// What ended it.

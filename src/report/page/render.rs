@@ -2,7 +2,7 @@
 
 use super::data::{Page, Sharing};
 use super::picture::picture;
-use super::sections::{hosts, items, licences, lists, losses, shared, timings};
+use super::sections::{Section, hosts, items, licences, lists, losses, shared, timings};
 use crate::model::{Digest, human_size, unhex};
 use crate::report::markdown::html;
 use base64::Engine as _;
@@ -16,8 +16,11 @@ const SCRIPT: &str = include_str!("script.js");
 pub(crate) fn render(page: &Page) -> String {
     let sharing = Sharing::of(&page.carried);
     let status = page.status.word();
-    let title = format!("landfall {}: {status}", page.command);
-    let picture = picture(&page.carried, &sharing);
+    let heading = match &page.bundle {
+        Some(name) => format!("Bundle {name}"),
+        None => format!("landfall {}", page.command),
+    };
+    let title = format!("{heading}: {status}");
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" \
@@ -29,8 +32,8 @@ pub(crate) fn render(page: &Page) -> String {
     );
     let _ = writeln!(
         out,
-        "<h1>landfall {} <span class=\"{status}\">{status}</span></h1>\n<p class=\"soft\">landfall {}</p>",
-        html(&page.command),
+        "<h1>{} <span class=\"{status}\">{status}</span></h1>\n<p class=\"soft\">landfall {}</p>",
+        html(&heading),
         env!("CARGO_PKG_VERSION")
     );
     out += &sums(page, &sharing);
@@ -45,21 +48,38 @@ pub(crate) fn render(page: &Page) -> String {
         }
         out += "</dl>\n";
     }
-    out += &losses(&page.report.items);
-    out += &lists(page);
-    if !picture.is_empty() {
-        out += "<h2>Sizes</h2>\n<p class=\"soft\">Each item by the bytes that it alone brings; what several have stands by \
-                itself. <span id=\"zoom-help\" class=\"help\" hidden>A click or Enter enlarges a group, and once more or \
-                Escape goes back.</span></p>\n";
-        out += &picture;
+    let sections = sections(page, &sharing);
+    out += "<nav>";
+    for (at, section) in sections.iter().enumerate() {
+        let rows = if section.rows > 0 { format!(" {}", section.rows) } else { String::new() };
+        let _ = write!(out, "<a href=\"#part-{at}\">{}</a>{rows} ", html(&section.heading));
     }
-    out += &items(page, &sharing);
-    out += &shared(&page.carried, &sharing);
-    out += &licences(&page.carried);
-    out += &hosts(page);
-    out += &timings(&page.phases);
+    out += "</nav>\n";
+    for (at, section) in sections.iter().enumerate() {
+        let _ = write!(out, "<h2 id=\"part-{at}\">{}</h2>\n{}", html(&section.heading), section.body);
+    }
     let _ = write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
     out
+}
+
+/// What the page has below its sums, what needs attention first.
+fn sections(page: &Page, sharing: &Sharing<'_>) -> Vec<Section> {
+    let picture = picture(&page.carried, sharing);
+    let about = "<p class=\"soft\">Each item by the bytes that it alone brings; what several have stands by itself. <span \
+                 id=\"zoom-help\" class=\"help\" hidden>A click or Enter enlarges a group, and once more or Escape goes \
+                 back.</span></p>\n";
+    let body = if picture.is_empty() { String::new() } else { about.to_owned() + &picture };
+    let mut sections = vec![losses(&page.report.items), Section { heading: "Sizes".into(), rows: 0, body }];
+    sections.extend(lists(page));
+    sections.extend([
+        items(page, sharing),
+        shared(&page.carried, sharing),
+        licences(&page.carried),
+        hosts(page),
+        timings(&page.phases),
+    ]);
+    sections.retain(|section| !section.body.is_empty());
+    sections
 }
 
 /// The sums at the top.
@@ -149,6 +169,7 @@ mod tests {
         let error = ErrorInfo { side: Some(Side::Source), item: Some(name(0)), message: name(0) };
         Page {
             command: "push".into(),
+            bundle: None,
             status: RunStatus::Partial,
             error: Some(error),
             report,

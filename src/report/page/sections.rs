@@ -21,12 +21,23 @@ enum Cell {
 }
 use Cell::{Code, Number, Text};
 
-/// A table below its heading; nothing without rows. Columns that begin with `#` hold numbers.
-fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> String {
+/// A part of the page, with its heading.
+pub(super) struct Section {
+    /// Its heading.
+    pub(super) heading: String,
+    /// How many rows it has.
+    pub(super) rows: usize,
+    /// What stands below the heading; nothing, where the section is left out.
+    pub(super) body: String,
+}
+
+/// A table. Columns that begin with `#` hold numbers.
+fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
+    let mut section = Section { heading: heading.to_owned(), rows: rows.len(), body: String::new() };
     if rows.is_empty() {
-        return String::new();
+        return section;
     }
-    let mut out = format!("<h2>{}</h2>\n<div class=\"scroll\"><table><thead><tr>", html(heading));
+    let mut out = "<div class=\"scroll\"><table><thead><tr>".to_owned();
     for column in columns {
         let _ = match column.strip_prefix('#') {
             Some(column) => write!(out, "<th class=\"num\">{}</th>", html(column)),
@@ -49,7 +60,8 @@ fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> String {
         }
         out += "</tr>\n";
     }
-    out + "</tbody></table></div>\n"
+    section.body = out + "</tbody></table></div>\n";
+    section
 }
 
 fn word(status: Status) -> &'static str {
@@ -63,7 +75,7 @@ fn word(status: Status) -> &'static str {
 }
 
 /// What failed, is missing, or was left out.
-pub(super) fn losses(items: &[Item]) -> String {
+pub(super) fn losses(items: &[Item]) -> Section {
     let lost = items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present));
     let row = |item: &Item| {
         let reason = item.reason.clone().unwrap_or_default();
@@ -73,7 +85,7 @@ pub(super) fn losses(items: &[Item]) -> String {
 }
 
 /// Every item with its content.
-pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> String {
+pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> Section {
     let content: HashMap<(Kind, &str), &Carried> =
         page.carried.iter().map(|one| ((one.kind, one.name.as_str()), one)).collect();
     let row = |item: &Item| {
@@ -107,7 +119,7 @@ fn counts(attached: &[(String, usize)]) -> String {
 }
 
 /// Blobs that several items have.
-pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> String {
+pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
     const SHOWN: usize = 50;
     let all = sharing.shared();
     let row = |(digest, size, users): &(&crate::model::Digest, u64, &[usize])| {
@@ -134,7 +146,7 @@ pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> String {
 }
 
 /// Licences, and how many items say that they have them.
-pub(super) fn licences(carried: &[Carried]) -> String {
+pub(super) fn licences(carried: &[Carried]) -> Section {
     let mut licences: BTreeMap<&str, usize> = BTreeMap::new();
     for one in carried.iter().filter_map(|one| one.licences.as_deref()) {
         *licences.entry(one).or_default() += 1;
@@ -151,7 +163,7 @@ pub(super) fn licences(carried: &[Carried]) -> String {
 }
 
 /// Hosts contacted.
-pub(super) fn hosts(page: &Page) -> String {
+pub(super) fn hosts(page: &Page) -> Section {
     let row = |host: &crate::report::HostUse| {
         vec![
             Code(format!("{}://{}:{}", host.scheme, host.host, host.port)),
@@ -167,7 +179,7 @@ pub(super) fn hosts(page: &Page) -> String {
 }
 
 /// The phases of the run.
-pub(super) fn timings(phases: &[Phase]) -> String {
+pub(super) fn timings(phases: &[Phase]) -> Section {
     let row = |phase: &Phase| {
         let rate = match phase.bytes {
             0 => String::new(),
@@ -229,25 +241,25 @@ const LISTS: [(&str, &str, &[(&str, &str)]); 9] = [
 ];
 
 /// The lists of the report, as far as it has them.
-pub(super) fn lists(page: &Page) -> String {
+pub(super) fn lists(page: &Page) -> Vec<Section> {
     let extra = &page.report.extra;
-    let mut out = String::new();
+    let mut out = Vec::new();
     for (member, heading, columns) in LISTS {
         let rows = extra.get(member).and_then(Value::as_array).into_iter().flatten();
         let rows = rows.filter(|row| row["state"] != "there" && row["replacedBy"].is_null());
-        out += &listed(heading, columns, rows.collect());
+        out.push(listed(heading, columns, rows.collect()));
     }
     if let Some(pruned) = extra.get("pruned") {
         let heading = if pruned["deleted"] == true { "Pruned" } else { "Would be pruned" };
         let columns = [("repository", "repository"), ("digest", "digest"), ("tags", "tags")];
         let rows = pruned["manifests"].as_array().into_iter().flatten().collect();
-        out += &listed(heading, &columns, rows);
+        out.push(listed(heading, &columns, rows));
     }
     out
 }
 
 /// A table of those columns that some row has.
-fn listed(heading: &str, columns: &[(&str, &str)], rows: Vec<&Value>) -> String {
+fn listed(heading: &str, columns: &[(&str, &str)], rows: Vec<&Value>) -> Section {
     let has = |member: &str| rows.iter().any(|row| !row[member].is_null());
     let columns: Vec<_> = columns.iter().filter(|(member, _)| has(member)).collect();
     let cells = |row: &&Value| -> Vec<Cell> {
