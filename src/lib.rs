@@ -69,6 +69,7 @@ mod rewrite;
 mod serve;
 mod sign;
 mod store;
+mod update;
 mod upstream;
 
 pub use bundle::{

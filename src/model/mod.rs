@@ -16,6 +16,9 @@ mod platform;
 mod reference;
 mod referrer;
 mod size;
+mod update_policy;
+mod version;
+mod version_range;
 
 pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
@@ -38,3 +41,4 @@ pub use reference::ImageRef;
 pub(crate) use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
 pub(crate) use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};
 pub(crate) use size::{human_size, parse_size};
+pub(crate) use update_policy::{PolicyError, UpdatePolicy};

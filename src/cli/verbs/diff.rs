@@ -67,7 +67,7 @@ impl Diff {
             .extra
             .insert("new".into(), json!({"lock": to, "blobs": count, "bytes": bytes, "all_bytes": all}));
         report.extra.insert("old".into(), json!({"lock": from}));
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 }
 

@@ -39,7 +39,7 @@ impl Gc {
         report.extra.insert("kept".into(), json!({"blobs": swept.kept, "bytes": swept.kept_bytes}));
         let strange: Vec<_> = swept.strange.iter().map(|path| path.display().to_string()).collect();
         report.extra.insert("strange".into(), json!(strange));
-        Ok(Outcome { report, text: escape(&self.text(&swept)), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&self.text(&swept)), Exit::Done))
     }
 
     fn text(&self, swept: &Swept) -> String {

@@ -122,7 +122,7 @@ impl Ls {
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 }
 

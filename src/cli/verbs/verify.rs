@@ -113,7 +113,7 @@ impl Verify {
             human_size(unique_bytes(&entries)),
             lines(&told),
         );
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 
     /// What a delta leaves out, and where that is.
