@@ -1,5 +1,6 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
+use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
 use crate::cli::shared::{Context, Failure, Outcome};
@@ -16,6 +17,7 @@ pub(crate) struct Export {
 enum What {
     Images(Images),
     Files(Files),
+    Charts(Charts),
 }
 
 impl Export {
@@ -23,6 +25,7 @@ impl Export {
         match self.what {
             What::Images(images) => images.run(context),
             What::Files(files) => files.run(context),
+            What::Charts(charts) => charts.run(context),
         }
     }
 }
