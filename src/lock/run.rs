@@ -145,7 +145,8 @@ async fn find<K: ItemKind + Sync>(
             found => found,
         }
     });
-    finding.buffered(resolver.limits().jobs).collect().await
+    // more than transfers: one has few requests under way at a time
+    finding.buffered(2 * resolver.limits().jobs).collect().await
 }
 
 /// Sorts the results into lock, losses and report.
