@@ -145,8 +145,7 @@ async fn find<K: ItemKind + Sync>(
             found => found,
         }
     });
-    // more than transfers: one has few requests under way at a time
-    finding.buffered(2 * resolver.limits().jobs).collect().await
+    finding.buffered(resolver.limits().jobs).collect().await
 }
 
 /// Sorts the results into lock, losses and report.
