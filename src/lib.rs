@@ -71,6 +71,7 @@ mod sbom;
 mod serve;
 mod sign;
 mod store;
+mod update;
 mod upstream;
 
 pub use bundle::{

@@ -28,13 +28,13 @@ pub use file::file_repository;
 pub use file::{File, Sidecar};
 pub use image::{Image, LockedManifest, Referrer, Trimmed};
 pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
-pub(crate) use image::{listed, platforms};
+pub(crate) use image::{listed, platforms, tag_of};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;
-pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
 #[cfg(test)]
 pub(crate) use note::Note;
-pub(crate) use resolver::Resolver;
+pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, exclusion, has_files, kind_named, locked_name};
 pub(crate) use text::quoted;

@@ -1,12 +1,13 @@
 //! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
 
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
-use crate::http::{Error, ErrorKind};
+use crate::http::{BodyFailure, Error, ErrorKind};
 use crate::model::{Descriptor, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
-use crate::upstream::Upstreams;
+use crate::upstream::{Upstreams, expect_file, get};
+use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -179,6 +180,27 @@ impl Resolver {
             Ok(session.tags(&name.repository, pages).await?.map(Arc::new))
         };
         listing.get_or_try_init(list).await.cloned()
+    }
+
+    /// The tags of an image's repository as this run has listed them; `None` where it has not.
+    pub(crate) fn listed_tags(&self, name: &ImageRef) -> Option<Arc<BTreeSet<String>>> {
+        let listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        listings.get(&(name.registry.clone(), name.repository.clone()))?.get()?.clone()
+    }
+
+    /// The content of a document at a URL, of at most so many bytes.
+    pub(crate) async fn document(&self, url: &str, most: usize) -> Result<Bytes, Error> {
+        let mut attempts = self.sessions.transport().retries().bodies();
+        loop {
+            let response = expect_file(get(&self.sessions, url, None).await?, url).await?;
+            if let Some(error) = response.compressed("the file") {
+                return Err(error);
+            }
+            match response.bytes(most).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
+            }
+        }
     }
 
     /// The content of a small blob, such as a config: checked, and kept for `pull`.

@@ -7,7 +7,7 @@ mod run;
 mod versions;
 
 pub(crate) use change::Change;
-pub(crate) use diff::{EndpointChange, Side, diff_endpoints, diff_sides};
+pub(crate) use diff::{EndpointChange, Side, diff, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

@@ -1,7 +1,7 @@
 //! Which removed and added items of a difference are one thing in two versions.
 
 use super::change::Change;
-use crate::model::{ImageRef, VersionOrder};
+use crate::model::{ImageRef, Version};
 use crate::report::Kind;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ type Place = (Kind, String, String);
 
 /// Marks those that are removed and added as versions of one thing: the newest with the newest, as long as there are both.
 pub(super) fn pair(changes: &mut [Change]) {
-    let mut places: BTreeMap<Place, [Vec<(VersionOrder, usize)>; 2]> = BTreeMap::new();
+    let mut places: BTreeMap<Place, [Vec<(Version, usize)>; 2]> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
         let side = match change.change {
             "removed" => 0,
@@ -42,13 +42,13 @@ pub(super) fn pair(changes: &mut [Change]) {
 
 /// Where an item is from, without its version; and the version. The version of what is no image stands somewhere in its
 /// name.
-fn placed(kind: Kind, name: &str) -> Option<(Place, VersionOrder)> {
+fn placed(kind: Kind, name: &str) -> Option<(Place, Version)> {
     let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == Kind::Image);
     let (source, version) = match &image {
         Some(image) => (image.name(), image.tag.as_deref()?),
         None => (String::new(), name),
     };
-    let version = VersionOrder::parse(version)?;
+    let version = Version::parse(version)?;
     Some(((kind, source, version.shape().to_owned()), version))
 }
 

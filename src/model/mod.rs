@@ -16,7 +16,9 @@ mod platform;
 mod reference;
 mod referrer;
 mod size;
-mod version_order;
+mod update_policy;
+mod version;
+mod version_range;
 
 pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
@@ -41,4 +43,5 @@ pub(crate) use referrer::{
     Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
 };
 pub(crate) use size::{human_size, parse_size};
-pub(crate) use version_order::VersionOrder;
+pub(crate) use update_policy::{PolicyError, UpdatePolicy};
+pub(crate) use version::Version;

@@ -1,5 +1,6 @@
 //! What a command did: items, totals and hosts as one document; and progress as a small trait.
 
+mod annotation;
 mod escape;
 mod item;
 #[cfg(feature = "cli")]
@@ -14,6 +15,7 @@ mod schema;
 mod shell;
 mod summary;
 
+pub(crate) use annotation::{Annotation, Level};
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
 #[cfg(feature = "cli")]

@@ -1,5 +1,6 @@
 //! The report of a command: items, sums, hosts, the error; and its JSON document.
 
+use super::annotation::Annotation;
 use super::{Item, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -126,6 +127,8 @@ pub struct Report {
     pub hosts: Vec<HostUse>,
     /// Members of this command alone, such as `bundle` or `changes`.
     pub extra: serde_json::Map<String, serde_json::Value>,
+    /// What a CI shows besides items that failed or are missing.
+    pub annotations: Vec<Annotation>,
 }
 
 impl Report {

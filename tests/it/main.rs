@@ -51,5 +51,6 @@ mod straight;
 mod structure;
 mod support;
 mod terminal;
+mod update;
 mod volumes;
 mod wire;

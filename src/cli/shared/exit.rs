@@ -2,7 +2,7 @@
 
 use crate::bundle;
 use crate::cli::shared::shown::{Shown, is_page};
-use crate::cli::shared::{Global, OutputMode};
+use crate::cli::shared::{Global, OutputMode, github};
 use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::{WriteError, write_whole};
@@ -326,6 +326,12 @@ fn is_setting(error: &crate::http::Error) -> bool {
     fault.is_some_and(|fault| fault.is_setting())
 }
 
+/// A result without Markdown of its own, or an error.
+fn plain_markdown(command: &str, status: RunStatus, text: &str, error: Option<&ErrorInfo>) -> String {
+    let told = error.map(|error| escape(&error.message));
+    format!("**landfall {command}: {}**\n\n{}", status.word(), block(told.as_deref().unwrap_or(text)))
+}
+
 /// Prints what there is to print and gives the process's exit code.
 pub(crate) fn finish(
     command: &str,
@@ -364,12 +370,17 @@ pub(crate) fn finish(
     let printed = match global.output {
         OutputMode::Text => text,
         OutputMode::Json => document(),
-        OutputMode::Markdown => markdown.unwrap_or_else(|| match &error {
-            Some(error) => {
-                format!("**landfall {command}: {}**\n\n{}", status.word(), block(&escape(&error.message)))
+        OutputMode::Markdown => {
+            markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()))
+        }
+        OutputMode::Github => {
+            let summary = markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()));
+            let told = github::append_summary(&summary);
+            if let Err(message) = told {
+                let _ = writeln!(std::io::stderr().lock(), "landfall: {message}");
             }
-            None => format!("**landfall {command}: {}**\n\n{}", status.word(), block(&text)),
-        }),
+            text + &github::annotations(command, &report, error.as_ref())
+        }
     };
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(printed.as_bytes()).and_then(|()| stdout.flush()) {

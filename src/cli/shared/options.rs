@@ -50,6 +50,8 @@ pub(crate) enum OutputMode {
     Json,
     /// Markdown, as for a pull request.
     Markdown,
+    /// Text with GitHub's annotations; the Markdown goes to the summary of the step.
+    Github,
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

@@ -1,18 +1,18 @@
 //! `landfall lock`.
 
+use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::{create, replace};
 use crate::item::Pins;
 use crate::lock::{Change, Locked};
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
 use crate::report::{Notice, NoticeKind, Report};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Resolve everything that manifests ask for to digests, and write the lock
 #[derive(Args)]
@@ -85,7 +85,7 @@ impl LockVerb {
         }
         let writes = !self.check && !self.dry_run && !is_vain;
         if writes {
-            write(&self.lock, &lock.to_text(), old, context)?;
+            Old::replace(old, &self.lock, lock, context)?;
         }
         let moved = locked.changes.len() + locked.endpoints.len();
         let verb = match (self.check, moved) {
@@ -112,35 +112,6 @@ impl LockVerb {
         }
         Ok(outcome)
     }
-}
-
-/// What stands at the path of the lock before anything is resolved.
-struct Old {
-    lock: Lock,
-    /// The digest of the file: what somebody else writes meanwhile is not overwritten.
-    file: Digest,
-}
-
-impl Old {
-    fn load(path: &Path) -> Result<Option<Old>, Failure> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        let file = Digest::sha256(&std::fs::read(path).unwrap_or_default());
-        Ok(Some(Old { lock: input_file::lock(path)?, file }))
-    }
-}
-
-fn write(path: &Path, text: &str, old: Option<&Old>, context: &Context) -> Result<(), Failure> {
-    let written = match old {
-        Some(old) if old.lock.to_text() == text => return Ok(()),
-        Some(old) => replace(path, |now| Digest::sha256(now) == old.file, text.as_bytes()),
-        None => create(path, text.as_bytes()).map(|()| Vec::new()),
-    };
-    let lost = written
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
-    lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
-    Ok(())
 }
 
 /// What upstream says by the way: tags that moved, and items that it has no more.

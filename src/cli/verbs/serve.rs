@@ -276,7 +276,7 @@ fn announce(serving: &Serving, output: OutputMode) {
     let line = format!("serving on {} ({holds})\n", serving.url);
     // nobody may be there to read it; that is no reason not to serve
     let _ = match output {
-        OutputMode::Text => {
+        OutputMode::Text | OutputMode::Github => {
             let mut stdout = std::io::stdout().lock();
             stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush())
         }

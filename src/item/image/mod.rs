@@ -19,4 +19,4 @@ pub use locked::Referrer;
 pub use locked::{Image, LockedManifest, Trimmed};
 pub(crate) use manifests::ReadError;
 pub(crate) use selection::{OneManifest, Selection, SelectionError};
-pub(crate) use written::{listed, platforms};
+pub(crate) use written::{listed, platforms, tag_of};

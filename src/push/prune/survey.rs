@@ -2,7 +2,7 @@
 
 use super::needed::Needed;
 use crate::http::{Error, ErrorKind};
-use crate::model::{Digest, Limits, Manifest, VersionOrder, media_type, tagged_subject};
+use crate::model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
 use crate::push::receipt::PrunedManifest;
 use crate::registry::Session;
 use futures_util::StreamExt;
@@ -74,9 +74,9 @@ pub(super) async fn survey(
 
 /// The `count` newest tags of each shape, by the numbers in them.
 fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a str> {
-    let mut shapes: BTreeMap<String, Vec<(VersionOrder, &str)>> = BTreeMap::new();
+    let mut shapes: BTreeMap<String, Vec<(Version, &str)>> = BTreeMap::new();
     for tag in tags.filter(|tag| tagged_subject(tag).is_none()) {
-        if let Some(version) = VersionOrder::parse(tag) {
+        if let Some(version) = Version::parse(tag) {
             shapes.entry(version.shape().to_owned()).or_default().push((version, tag));
         }
     }
