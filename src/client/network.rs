@@ -4,7 +4,7 @@ use super::ClientError;
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError};
 use crate::item::{Pins, Resolver};
-use crate::lock::{Locked, diff, lock, recall, remember};
+use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::{self, Wanted};
@@ -68,7 +68,8 @@ impl Client {
     /// Resolves what manifests want to digests. The pins of `old` stay where `pins` says so; manifests that come are
     /// kept in `store`. What cannot be resolved is recorded in the lock.
     pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .finding_images(Arc::new(ChartImages(self.limits)));
         lock(wanted, old, pins, &resolver).await
     }
 

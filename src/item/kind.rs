@@ -1,9 +1,11 @@
 //! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
 
+use super::chart::{ChartArchive, OpenReference};
 use super::entry_reader::{Checked, EntryReader};
 use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
+use super::table::Wishes;
 use crate::content::{BlobRead, Entry};
 use crate::document::{Location, Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
@@ -65,6 +67,16 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     /// The files that are found by URL and can be exported, the item's own first.
     fn files(&self) -> Vec<FileForm<'_>> {
         Vec::new()
+    }
+
+    /// It as an archive that an HTTP repository of charts offers, where it is a chart.
+    fn chart(&self) -> Option<ChartArchive> {
+        None
+    }
+
+    /// What it names that may be an image, and is not decided.
+    fn open(&self) -> &[OpenReference] {
+        &[]
     }
 
     /// The platforms that it is for; `None` where that has no meaning.
@@ -169,6 +181,14 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// # Errors
     /// When they contradict each other.
     fn join(first: &mut Self::Wish, second: &Self::Wish) -> Result<(), Contradiction>;
+
+    /// Whether `wish` may ask for images that nobody knows before it is locked.
+    fn may_ask(_wish: &Self::Wish) -> bool {
+        false
+    }
+
+    /// Adds to `more` what `item`, locked for `wish`, asks for besides itself.
+    fn asks(_wish: &Self::Wish, _item: &Self, _more: &mut Wishes) {}
 
     /// Finds out what `wish` is exactly; `old` is what the last lock has of it.
     fn resolve(

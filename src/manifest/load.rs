@@ -66,7 +66,7 @@ const KIND: &str = "Manifest";
 /// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 /// Keys of manifests for later releases.
-const LATER: [&str; 2] = ["charts", "packages"];
+const LATER: [&str; 1] = ["packages"];
 
 /// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images of another tool, in one
 /// of the formats of `lists:`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
@@ -233,7 +233,7 @@ fn read(
     let before = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
     if before && faults.is_empty() && items.is_empty() {
-        let help = Some("write `images:`, `files:` or `lists:`".into());
+        let help = Some("write `images:`, `files:`, `charts:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
     }
     Ok(Some(Read { path: path.into(), text: text.clone(), document, items }))

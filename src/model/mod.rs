@@ -1,6 +1,7 @@
 //! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
+mod chart_version;
 mod consumer;
 mod date;
 mod descriptor;
@@ -20,6 +21,7 @@ mod update_policy;
 mod version;
 mod version_range;
 
+pub(crate) use chart_version::{ChartVersion, VersionRange};
 pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
 pub use descriptor::Descriptor;

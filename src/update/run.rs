@@ -148,7 +148,7 @@ impl Run<'_> {
             return known.clone();
         }
         let resolver = self.asker.resolver;
-        let fetched = match resolver.document(url, resolver.limits().document_bytes).await {
+        let fetched = match resolver.small_file(url, resolver.limits().document_bytes, None).await {
             Ok(bytes) => {
                 String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("the list is no UTF-8 text"))
             }

@@ -38,12 +38,12 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
     let limits = resolver.limits();
     match from {
         VersionsFrom::Text(url) => {
-            let bytes = resolver.document(url, limits.document_bytes).await?;
+            let bytes = resolver.small_file(url, limits.document_bytes, None).await?;
             let text = String::from_utf8_lossy(&bytes);
             Ok(text.lines().map(|line| line.trim().to_owned()).collect())
         }
         VersionsFrom::Json(json) => {
-            let bytes = resolver.document(&json.url, limits.archive_bytes as usize).await?;
+            let bytes = resolver.small_file(&json.url, limits.archive_bytes as usize, None).await?;
             let document = serde_json::from_slice(&bytes)
                 .map_err(|error| Cause::from(format!("{} is no JSON: {error}", json.url)))?;
             let found = texts_at(&document, &json.path).map_err(|error| Cause::from(error.to_string()))?;
@@ -54,7 +54,7 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
         }
         VersionsFrom::Chart(chart) => {
             let url = format!("{}/index.yaml", chart.repo.trim_end_matches('/'));
-            let bytes = resolver.document(&url, limits.archive_bytes as usize).await?;
+            let bytes = resolver.small_file(&url, limits.archive_bytes as usize, None).await?;
             let index: Index = serde_yaml::from_slice(&bytes)
                 .map_err(|error| Cause::from(format!("{url} is no index of charts: {error}")))?;
             let releases = index.entries.get(&chart.chart);

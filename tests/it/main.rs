@@ -5,6 +5,8 @@
 
 mod audit;
 mod bundle;
+mod charts;
+mod charts_found;
 mod deliver;
 mod delta;
 mod diff;

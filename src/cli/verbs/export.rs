@@ -1,5 +1,6 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
+use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
 use super::export_referrers::Referrers;
@@ -18,6 +19,7 @@ enum What {
     Images(Images),
     Files(Files),
     Referrers(Referrers),
+    Charts(Charts),
 }
 
 impl Export {
@@ -26,6 +28,7 @@ impl Export {
             What::Images(images) => images.run(context),
             What::Files(files) => files.run(context),
             What::Referrers(referrers) => referrers.run(context),
+            What::Charts(charts) => charts.run(context),
         }
     }
 }

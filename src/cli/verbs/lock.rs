@@ -4,11 +4,11 @@ use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::item::Pins;
+use crate::item::{OpenReference, Pins};
 use crate::lock::{Change, Locked};
 use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
-use crate::report::{Notice, NoticeKind, Report};
+use crate::report::{Notice, NoticeKind, Report, Status};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -78,6 +78,21 @@ impl LockVerb {
         for line in lines {
             let _ = writeln!(text, "{line}");
         }
+        let open: Vec<_> = lock
+            .items()
+            .flat_map(|item| item.open().iter().map(move |open| (item.name(), open)))
+            .map(|(item, open)| (item.into_owned(), open.clone()))
+            .collect();
+        let is_new =
+            |name: &str| report.items.iter().any(|item| item.status == Status::Done && item.name == name);
+        for (item, OpenReference { reference, at, why }) in open.iter().filter(|(item, _)| is_new(item)) {
+            let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
+        }
+        let told = open.iter().map(|(item, open)| {
+            serde_json::json!({"item": item, "reference": open.reference, "at": open.at, "why": open.why})
+        });
+        let told: Vec<_> = told.collect();
+        report.extra.insert("open".into(), told.into());
         text += &loss_lines(&report.items);
         let is_vain = report.has_losses() && !report.has_successes();
         if !is_vain || self.check {

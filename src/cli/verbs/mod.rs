@@ -7,6 +7,7 @@ pub(super) mod discover;
 pub(super) mod doctor;
 pub(super) mod egress;
 pub(super) mod export;
+mod export_charts;
 mod export_files;
 mod export_images;
 mod export_referrers;

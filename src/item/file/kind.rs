@@ -172,7 +172,7 @@ impl ItemKind for File {
 }
 
 /// Whether it is an http or https URL with a host that can be the name of a folder.
-fn is_file_url(text: &str) -> bool {
+pub(in crate::item) fn is_file_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
             && url

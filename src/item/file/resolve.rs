@@ -51,8 +51,8 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 
 async fn sidecar(resolver: &Resolver, url: &str) -> Result<Bytes, Cause> {
     let most = resolver.limits().document_bytes;
-    let bytes =
-        resolver.document(url, most).await.map_err(|error| Cause::from(error).of("its checksum file"))?;
+    let bytes = resolver.small_file(url, most, None).await;
+    let bytes = bytes.map_err(|error| Cause::from(error).of("its checksum file"))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
