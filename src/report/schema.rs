@@ -169,8 +169,8 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "notices",
         "array",
-        &["lock", "report"],
-        "what upstream says about itself: `kind` (`gone`, `moved`, `old`), `name`, `message`",
+        &["lock", "report", "update", "refresh"],
+        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, `message`",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),

@@ -109,6 +109,7 @@ impl Refresh {
             self.update.write_lock((client, context), &updated, old.as_ref(), store).await?;
         let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
         files.extend(is_new.then(|| self.update.lock.clone()));
+        context.shown.lock(&locked.lock, Some(store));
         let mut done = Done { updated, locked, pulled: None, files, packed: None };
         if done.locked.lock.items().next().is_none() || self.is_carried(&done.locked.lock, has) {
             return Ok(done);

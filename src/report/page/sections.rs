@@ -193,13 +193,18 @@ pub(super) fn timings(phases: &[Phase]) -> Section {
 }
 
 /// The members of a report that are lists of rows, each with its heading and columns: a name, and what is shown of it.
-const LISTS: [(&str, &str, &[(&str, &str)]); 9] = [
+const LISTS: [(&str, &str, &[(&str, &str)]); 10] = [
     (
         "notices",
         "What upstream says about itself",
         &[("kind", "kind"), ("name", "name"), ("message", "message")],
     ),
     ("problems", "In the way", &[("kind", "kind"), ("at", "at"), ("message", "message")]),
+    (
+        "updates",
+        "Newer versions",
+        &[("name", "name"), ("from", "from"), ("to", "to"), ("policy", "policy"), ("at", "at")],
+    ),
     (
         "changes",
         "Changes",
