@@ -42,15 +42,38 @@ pub(crate) const MEMBERS: &[Member] = &[
         &[],
         "what ended the command: `message`, and `side` and `item` where they are known",
     ),
-    member("lock", "string", &["lock", "push", "mirror", "ls"], "the fingerprint of the lock"),
+    member(
+        "lock",
+        "string",
+        &["lock", "push", "mirror", "ls", "update", "refresh"],
+        "the fingerprint of the lock",
+    ),
     member(
         "bundle",
         "object",
-        &["pull", "pack", "sign", "verify", "push", "ls"],
+        &["pull", "pack", "sign", "verify", "push", "ls", "refresh"],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
-    member("changes", "array", &["lock", "diff", "rewrite"], "what differs, or what was rewritten"),
+    member(
+        "changes",
+        "array",
+        &["lock", "diff", "rewrite", "update", "refresh"],
+        "what differs, or what was rewritten",
+    ),
+    member(
+        "updates",
+        "array",
+        &["update", "refresh"],
+        "versions that moved or are held back: `name`, `at`, `policy`, `from`, `to`, `items`, and `held` with `version` and \
+         `why`",
+    ),
+    member(
+        "noticed",
+        "array",
+        &["update", "refresh"],
+        "what upstream says of the rest: `kind`, `name`, `what` (`moved` or `gone`), `from`, `to`, `taken`",
+    ),
     member(
         "needed_bytes",
         "integer",
@@ -85,7 +108,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "endpointChanges",
         "array",
-        &["lock", "diff"],
+        &["lock", "diff", "refresh"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
     member("archive", "object", &["export"], "the archive of images that was written"),

@@ -11,7 +11,7 @@ use crate::manifest::{
     Edited, Error, Slot, Versions, Wanted, list_sources, load_edited, manifest_files, set_digest,
     set_version, slots, text_of,
 };
-use crate::model::{Digest, Platform};
+use crate::model::{Digest, ImageRef, Platform};
 use crate::report::{Item, Kind, Status};
 use futures_util::{StreamExt, stream};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ pub(crate) async fn update(asked: &Asked<'_>, resolver: &Resolver) -> Result<Upd
     let has_lists = !lists.is_empty();
     let files = manifest_files(asked.paths)?.into_iter().chain(lists.into_iter().map(|list| list.path));
     let before = files.map(|path| (path.clone(), digest_of(&path))).collect();
-    let updated = Updated { wanted, before, ..Updated::default() };
+    let updated = Updated { before, wanted, ..Updated::default() };
     let mut run = Run { asked, asker: Asker::new(resolver), lists: BTreeMap::new(), has_lists, updated };
     resolver.progress().begin("update", wishes(&run.updated.wanted).len() as u64, 0);
     run.replace_lists().await?;
@@ -303,7 +303,7 @@ impl Run<'_> {
             wanted.missing.iter().map(|lost| (lost.kind, lost.name.as_str())).collect();
         let mut rest = wishes(&wanted);
         rest.retain(|wish| {
-            let without_tag = wish.tagged.as_ref().map_or_else(|| wish.name.clone(), |image| image.name());
+            let without_tag = wish.tagged.as_ref().map_or_else(|| wish.name.clone(), ImageRef::name);
             !accepted.contains(&(wish.kind, wish.name.as_str()))
                 && self.asker.answer(wish).is_none()
                 && self.is_asked(&[&wish.name, &without_tag])

@@ -201,7 +201,7 @@ impl Refresh {
         if nothing_new {
             text += "unchanged\n";
         }
-        let markdown = self.markdown(&updated, &locked, &report, nothing_new);
+        let markdown = Self::markdown(&updated, &locked, &report, nothing_new);
         let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };
         if outcome.exit == Exit::Failed && packed.is_some_and(|packed| packed.member.is_some()) {
             outcome.exit = Exit::Partial;
@@ -209,7 +209,7 @@ impl Refresh {
         Ok(outcome)
     }
 
-    fn markdown(&self, updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
+    fn markdown(updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
         let counted = match (nothing_new, &counted(updated)[..]) {
             (true, "") => "unchanged".to_owned(),
             (false, "") => format!("{} in the lock", count_of(locked.changes.len(), "change")),
