@@ -91,7 +91,7 @@ impl Refresh {
             }
             let done = self.work((&client, context), &store, updated, old, &has, signer).await;
             client.remember_hosts(&store, "refresh");
-            self.finish(done?, &client, &store)
+            Self::finish(done?, &client, &store)
         })
     }
 
@@ -168,7 +168,7 @@ impl Refresh {
         work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
     }
 
-    fn finish(&self, done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
+    fn finish(done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
         let Done { updated, locked, pulled, files, packed } = done;
         let mut items = locked.items.clone();
         for pulled in pulled.into_iter().flatten().chain(packed.iter().flat_map(|packed| packed.lost.clone()))
