@@ -42,20 +42,38 @@ pub(crate) const MEMBERS: &[Member] = &[
         &[],
         "what ended the command: `message`, and `side` and `item` where they are known",
     ),
-    member("lock", "string", &["lock", "push", "mirror", "ls"], "the fingerprint of the lock"),
+    member(
+        "lock",
+        "string",
+        &["lock", "push", "mirror", "ls", "update", "refresh"],
+        "the fingerprint of the lock",
+    ),
     member(
         "bundle",
         "object",
-        &["pull", "pack", "sign", "verify", "push", "ls", "report", "sbom"],
+        &["pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom"],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
     member(
         "changes",
         "array",
-        &["lock", "diff", "report", "rewrite"],
+        &["lock", "diff", "report", "rewrite", "update", "refresh"],
         "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
          `up` or `down`; that one is `replacedBy` it",
+    ),
+    member(
+        "updates",
+        "array",
+        &["update", "refresh"],
+        "versions that moved or are held back: `name`, `at`, `policy`, `from`, `to`, `items`, and `held` with `version` and \
+         `why`",
+    ),
+    member(
+        "noticed",
+        "array",
+        &["update", "refresh"],
+        "what upstream says of the rest: `kind`, `name`, `what` (`moved` or `gone`), `from`, `to`, `taken`",
     ),
     member(
         "needed_bytes",
@@ -103,7 +121,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "endpointChanges",
         "array",
-        &["lock", "diff", "report"],
+        &["lock", "diff", "report", "refresh"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
     member("archive", "object", &["export"], "the archive of images that was written"),
