@@ -61,10 +61,40 @@ pub(crate) fn chart_images(
         if text.contains("kind: CustomResourceDefinition") {
             found.extend(of_schema(file, text, inventory));
         }
+        found.extend(of_flags(file, text, inventory));
         let of_text = audit_text(file, text, inventory).into_iter();
         found.extend(of_text.filter(|placed| !is_made_of(&placed.finding, &paths)));
     }
     Ok(images_alone(found))
+}
+
+/// The full names of images behind a flag or a key that speaks of an image, in a template, which may be no YAML:
+/// `--sidecar-image=quay.io/x/y:v1`.
+fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let ends = |c: char| c.is_whitespace() || "\"'`,[]{}()".contains(c);
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#')) {
+        for word in line.split(ends) {
+            let Some((flag, value)) = word.split_once('=') else { continue };
+            let is_flag = flag.starts_with('-') && flag.to_ascii_lowercase().contains("image");
+            found.extend(full_name(file, (at, line), value, inventory).filter(|_| is_flag));
+        }
+    }
+    found
+}
+
+/// The finding for `value`, which stands in this line, where it is the full name of an image.
+fn full_name(
+    file: &str,
+    (at, line): (usize, &str),
+    value: &str,
+    inventory: &Inventory<'_>,
+) -> Option<FileFinding> {
+    let image = value.parse::<ImageRef>().ok().filter(|image| image.is_pinned() && names_host(value))?;
+    let (column, reference) = (line.find(value).unwrap_or_default() + 1, value.to_owned());
+    let coverage = inventory.decide(&image, false);
+    let finding = Finding { line: at + 1, column, path: Vec::new(), reference, coverage };
+    Some(FileFinding { file: file.to_owned(), finding })
 }
 
 /// The defaults in a schema that are full names of images: who makes such an object gets them.
@@ -73,13 +103,7 @@ fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindi
     for (at, line) in text.lines().enumerate() {
         let Some(value) = line.trim_start().strip_prefix("default:") else { continue };
         let value = value.trim().trim_matches(['"', '\'']);
-        let image = value.parse::<ImageRef>().ok().filter(|image| image.is_pinned() && names_host(value));
-        if let Some(image) = image {
-            let (column, reference) = (line.find(value).unwrap_or_default() + 1, value.to_owned());
-            let coverage = inventory.decide(&image, false);
-            let finding = Finding { line: at + 1, column, path: Vec::new(), reference, coverage };
-            found.push(FileFinding { file: file.to_owned(), finding });
-        }
+        found.extend(full_name(file, (at, line), value, inventory));
     }
     found
 }
