@@ -7,6 +7,8 @@ mod docs;
 mod doctor;
 mod egress;
 mod end_to_end;
+mod images_in_pods;
+mod machines;
 mod nodes;
 mod preflight;
 mod proxy;
