@@ -112,8 +112,12 @@ impl<'r> Pointed<'r> {
         };
         let of_spec = |key: &str| old["spec"][key].as_str().unwrap_or_default().to_owned();
         let system = of_spec("osName");
-        let base = old["metadata"]["name"].as_str().unwrap_or("osp");
-        let name = format!("{base}-landfall");
+        let base = old["metadata"]["name"].as_str().unwrap_or_default();
+        if base.is_empty() || !base.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) {
+            let why = format!("{}: its metadata.name is none that an object can have", path.display());
+            return Err(RenderError::Site(why));
+        }
+        let name = format!("{}-landfall", base.trim_end_matches("-landfall"));
         let mut notes = Vec::new();
         let Rewritten { text, scan } = rewrite(text, Syntax::Document, &self.index, Options::default());
         for one in &scan.found {
@@ -147,7 +151,7 @@ impl<'r> Pointed<'r> {
 
     /// Names what machines will still ask upstream for, with the lines of the user's file.
     fn say_what_stays(&self, text: &str, name: &str, notes: &mut Vec<String>) {
-        let own = self.setup.files.and_then(host_of);
+        let own = self.setup.files.and_then(|url| Some(host_at(url.split_once("://")?.1)));
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut installs = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -157,7 +161,9 @@ impl<'r> Pointed<'r> {
             }
             let number = || (at + 1).to_string();
             for (scheme, _) in line.match_indices("://") {
-                let host = host_of(&line[scheme.saturating_sub(5)..]);
+                let (before, after) = line.split_at(scheme);
+                let is_web = before.ends_with("http") || before.ends_with("https");
+                let host = is_web.then(|| host_at(&after["://".len()..]));
                 let is_here =
                     |host: &str| Some(host) == own || host.starts_with("127.") || host == "localhost";
                 if let Some(host) = host.filter(|host| host.contains('.') && !is_here(host)) {
@@ -197,14 +203,10 @@ fn at_lines(lines: &[String]) -> String {
     format!("line{} {}", if lines.len() == 1 { "" } else { "s" }, lines.join(", "))
 }
 
-/// The host of a URL with `http` or `https`, without a port.
-fn host_of(url: &str) -> Option<&str> {
-    let (scheme, rest) = url.split_once("://")?;
-    if !scheme.ends_with("http") && !scheme.ends_with("https") {
-        return None;
-    }
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || ".-".contains(c))).unwrap_or(rest.len());
-    Some(&rest[..end])
+/// The host at the beginning of `text`, without a port.
+fn host_at(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || ".-".contains(c))).unwrap_or(text.len());
+    &text[..end]
 }
 
 /// Commands that install packages.

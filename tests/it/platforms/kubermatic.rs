@@ -182,8 +182,10 @@ fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
 fn what_is_no_profile_is_refused() {
     let place = site();
     place.write("pod.yaml", "kind: Pod\n");
+    place.write("up.yaml", "kind: OperatingSystemProfile\nmetadata: {name: ../up}\n");
     for (args, words) in [
         (&["kubermatic", "--osp", "pod.yaml"][..], "pod.yaml is not one OperatingSystemProfile"),
+        (&["kubermatic", "--osp", "up.yaml"], "its metadata.name is none"),
         (&["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"], "another --osp has the name"),
         (
             &["kubermatic", "--osp", "osp.yaml", "--set", "packages=https://a.test"],
