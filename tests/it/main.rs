@@ -5,6 +5,7 @@
 
 mod audit;
 mod bundle;
+mod catalogue;
 mod deliver;
 mod delta;
 mod discover;
@@ -16,6 +17,7 @@ mod faults;
 mod faults_push;
 mod full_disk;
 mod gc;
+mod import;
 mod init;
 mod inputs;
 mod interrupt;

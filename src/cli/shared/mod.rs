@@ -21,6 +21,7 @@ pub(super) mod progress;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod room;
+pub(super) mod shipped;
 pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod taken;

@@ -2,6 +2,7 @@
 
 use super::export_files::Files;
 use super::export_images::Images;
+use super::export_list::List;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
 
@@ -16,6 +17,8 @@ pub(crate) struct Export {
 enum What {
     Images(Images),
     Files(Files),
+    #[command(flatten)]
+    List(List),
 }
 
 impl Export {
@@ -23,6 +26,7 @@ impl Export {
         match self.what {
             What::Images(images) => images.run(context),
             What::Files(files) => files.run(context),
+            What::List(list) => list.run(context),
         }
     }
 }

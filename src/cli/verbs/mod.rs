@@ -9,6 +9,7 @@ pub(super) mod egress;
 pub(super) mod export;
 mod export_files;
 mod export_images;
+mod export_list;
 pub(super) mod gc;
 pub(super) mod import;
 pub(super) mod init;
