@@ -4,6 +4,7 @@ mod collision;
 mod document;
 mod endpoint;
 mod error;
+mod lists;
 mod load;
 mod losses;
 #[cfg(test)]
@@ -17,4 +18,5 @@ pub(crate) use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
 pub use endpoint::Endpoint;
 pub use error::LockError;
+pub(crate) use lists::{Asked, FORMS};
 pub(crate) use losses::losses;

@@ -11,6 +11,7 @@ mod export_charts;
 mod export_files;
 mod export_images;
 mod export_referrers;
+mod export_list;
 pub(super) mod gc;
 pub(super) mod import;
 pub(super) mod init;
