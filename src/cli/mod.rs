@@ -37,7 +37,7 @@ enum Verb {
     Sign(verbs::sign::Sign),
     Verify(verbs::verify::Verify),
     Push(verbs::push::Push),
-    Serve(verbs::serve::Serve),
+    Serve(Box<verbs::serve::Serve>),
     Rewrite(verbs::rewrite::Rewrite),
     Audit(verbs::audit::Audit),
     Render(verbs::render::Render),

@@ -1,8 +1,10 @@
 //! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
 //! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
+//! What others sign their files with is checked too ([`FileKey`]).
 
 mod agent;
 mod allowed;
+mod detached;
 mod error;
 mod key;
 mod private;
@@ -13,6 +15,7 @@ mod tests;
 mod wire;
 
 pub use allowed::AllowedSigners;
+pub(crate) use detached::FileKey;
 pub(crate) use error::Error;
 pub use key::PublicKey;
 pub(crate) use signature::Signature;

@@ -13,6 +13,7 @@ pub(super) mod kustomize;
 pub(super) mod listing;
 pub(super) mod lock_flags;
 pub(super) mod new_files;
+pub(super) mod node_guides;
 pub(super) mod not_locked;
 pub(super) mod open_bundle;
 pub(super) mod options;

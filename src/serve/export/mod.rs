@@ -1,6 +1,7 @@
 //! `landfall export files`: the plain files of a lock as a folder `<host>/<path>` for any web server.
 
 mod error;
+mod members;
 mod paths;
 mod run;
 mod write;
