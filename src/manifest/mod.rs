@@ -13,6 +13,7 @@ mod lists;
 mod load;
 mod merge;
 mod schema;
+mod slots;
 mod wanted;
 
 #[cfg(test)]
@@ -21,7 +22,8 @@ mod tests;
 pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
 pub(crate) use first::{MORE, from_list, of_nothing};
 pub(crate) use lists::list_format;
-pub(crate) use load::load_for;
+pub(crate) use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};
 pub(crate) use schema::Document;
+pub(crate) use slots::{Slot, Versions, list_sources, set_digest, set_version, slots, text_of};
 pub use wanted::Wanted;

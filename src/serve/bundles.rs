@@ -1,5 +1,6 @@
 //! What the bundles hold, by the names that clients use. Only the locks are read for it.
 
+use super::chart_table::ChartTable;
 use super::file_table::{self, FileTable};
 use super::page::Attached;
 use super::repository::{Repository, by_host};
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Bundles {
     repositories: BTreeMap<String, Repository>,
     pub(super) files: FileTable,
+    pub(super) charts: ChartTable,
     pub(super) listings: Vec<BundleListing>,
     /// Names that two bundles give to different content, for the log.
     pub(super) notes: Vec<String>,
@@ -85,6 +87,7 @@ impl Bundles {
         let mut all = Bundles {
             repositories: BTreeMap::new(),
             files: FileTable::default(),
+            charts: ChartTable::default(),
             listings: Vec::new(),
             notes: Vec::new(),
             own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
@@ -131,6 +134,9 @@ impl Bundles {
             }
             let files = item.files();
             self.files.add(&files, &mut self.notes);
+            if let Some(chart) = item.chart() {
+                self.charts.add(chart, &mut self.notes);
+            }
             let attached = entry.referrers.iter().map(|referrer| Attached {
                 descriptor: referrer.descriptor.clone(),
                 tag: referrer.tag.clone(),

@@ -1,8 +1,9 @@
-//! Signatures that stand beside the file that they are of, checked with one key: minisign's and OpenSSH's. The file with
-//! the key says which kind it is.
+//! Signatures that stand beside the file that they are of, checked with one key: minisign's, OpenSSH's and OpenPGP's. The
+//! file with the key says which kind it is.
 
 use super::error::Error;
 use super::key::PublicKey;
+use super::openpgp::{OpenPgpError, OpenPgpKeys};
 use super::signature::Signature;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,13 +26,15 @@ enum Kind {
     Minisign(String),
     /// Any of these.
     Ssh(Vec<PublicKey>),
+    /// Any of these.
+    OpenPgp(OpenPgpKeys),
 }
 
 /// Why a key or a signature beside a file does not count.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileKeyError {
     /// The file is no key.
-    #[error("it is no public key of minisign or OpenSSH")]
+    #[error("it is no public key of minisign, OpenSSH or OpenPGP")]
     NoKey,
     /// The file holds a private key.
     #[error("it holds a private key; name the public one")]
@@ -49,6 +52,9 @@ pub(crate) enum FileKeyError {
         "it is in minisign's old form, which landfall checks for files up to 64 MiB; ask for one that is made anew"
     )]
     OldForm,
+    /// OpenPGP's key or signature does not count.
+    #[error(transparent)]
+    OpenPgp(#[from] OpenPgpError),
     /// OpenSSH's signature does not count.
     #[error(transparent)]
     Ssh(#[from] Error),
@@ -58,11 +64,15 @@ pub(crate) enum FileKeyError {
 }
 
 impl FileKey {
-    /// Reads a file with a public key: minisign's, or lines of OpenSSH, also with principals before the keys.
+    /// Reads a file with a public key: minisign's; lines of OpenSSH, also with principals before the keys; or OpenPGP's,
+    /// armored or not.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When it is none of these.
     pub(crate) fn parse(bytes: &[u8]) -> Result<FileKey, FileKeyError> {
+        if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
+            return Ok(FileKey(Kind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
+        }
         let text = std::str::from_utf8(bytes).map_err(|_| FileKeyError::NoKey)?;
         if text.contains("PRIVATE KEY") || text.contains("minisign encrypted secret key") {
             return Err(FileKeyError::Private);
@@ -81,13 +91,17 @@ impl FileKey {
 
     /// Whether `name` is what [`FileKey::verify`] calls this key, or one of these keys.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.names().iter().any(|own| own == name)
+        match &self.0 {
+            Kind::OpenPgp(keys) => keys.has(name),
+            _ => self.names().iter().any(|own| own == name),
+        }
     }
 
     fn names(&self) -> Vec<String> {
         match &self.0 {
             Kind::Minisign(text) => vec![minisign_name(text)],
             Kind::Ssh(keys) => keys.iter().map(ToString::to_string).collect(),
+            Kind::OpenPgp(keys) => vec![keys.to_string()],
         }
     }
 
@@ -97,6 +111,7 @@ impl FileKey {
         match &self.0 {
             Kind::Minisign(_) => starts("untrusted comment:"),
             Kind::Ssh(_) => starts("-----BEGIN SSH SIGNATURE-----"),
+            Kind::OpenPgp(_) => starts("-----BEGIN PGP SIGNATURE-----") || is_binary(signature),
         }
     }
 
@@ -107,6 +122,7 @@ impl FileKey {
     pub(crate) fn verify(&self, signature: &[u8], mut content: impl Read) -> Result<String, FileKeyError> {
         match &self.0 {
             Kind::Minisign(key) => check_minisign(key, signature, &mut content).map(|()| minisign_name(key)),
+            Kind::OpenPgp(keys) => Ok(keys.verify_detached(signature, content)?),
             Kind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
                 signature.check_content(NAMESPACE, &mut content)??;
@@ -122,6 +138,11 @@ impl fmt::Display for FileKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.names().join(" or "))
     }
+}
+
+/// Whether it begins as OpenPGP's binary form does (RFC 9580, "Packet Headers").
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 0x80 != 0)
 }
 
 /// `minisign`, and the number of the key as minisign shows it.

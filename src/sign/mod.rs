@@ -1,12 +1,14 @@
 //! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
 //! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
-//! What others sign their files with is checked too ([`FileKey`]).
+//! What others sign is checked too: files with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP
+//! ([`OpenPgpKeys`]).
 
 mod agent;
 mod allowed;
 mod detached;
 mod error;
 mod key;
+mod openpgp;
 mod private;
 mod signature;
 mod signer;
@@ -18,5 +20,6 @@ pub use allowed::AllowedSigners;
 pub(crate) use detached::FileKey;
 pub(crate) use error::Error;
 pub use key::PublicKey;
+pub(crate) use openpgp::OpenPgpKeys;
 pub(crate) use signature::Signature;
 pub use signer::Signer;

@@ -124,6 +124,43 @@ fn openssh_signs_a_file_or_its_checksum_file() {
 }
 
 #[test]
+fn gpg_signs_a_file_armored_or_not() {
+    if !need(&["gpg"]) {
+        return;
+    }
+    let signed = Signed::new(&crate::support::images::noise(1, 300_000));
+    let gpg = |args: &[&str]| {
+        let home = signed.place.path("home/g");
+        std::fs::create_dir_all(&home).unwrap();
+        let quiet =
+            ["--batch", "--quiet", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--homedir"];
+        run(signed.place.clean("gpg").args(quiet).arg(home).args(args))
+    };
+    for who in ["ours@example.test", "theirs@example.test"] {
+        gpg(&["--quick-generate-key", who, "default", "default", "never"]);
+        signed.place.write(&format!("{who}.asc"), gpg(&["--armor", "--export", who]));
+        signed.place.write(&format!("{who}.gpg"), gpg(&["--export", who]));
+    }
+    let sign = |who: &str, how: &[&str], to: &str| {
+        gpg(&[&["--local-user", who, "--output", to, "--detach-sign"], how, &["www/tool"]].concat());
+    };
+    sign("ours@example.test", &["--armor"], "www/tool.asc");
+    sign("ours@example.test", &[], "www/tool.sig");
+    for (ending, key, exit) in [("asc", "ours", 0), ("sig", "ours", 0), ("asc", "theirs", 1)] {
+        for form in ["asc", "gpg"] {
+            let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+            let key = format!("{key}@example.test.{form}");
+            let told = signed.lock(exit, &format!("signatures: [\"${{url}}.{ending}\"], key: {key}"));
+            let lock = signed.place.read("landfall.lock");
+            assert_eq!(lock.contains("signedBy: "), exit == 0, "{ending} {key}: {told}");
+        }
+    }
+    signed.place.write("www/tool", "other");
+    let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+    signed.lock(1, "signatures: [\"${url}.asc\"], key: ours@example.test.asc");
+}
+
+#[test]
 fn members_of_an_archive_are_exported_beside_it() {
     if !need(&["tar", "gzip"]) {
         return;

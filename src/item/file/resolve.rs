@@ -117,7 +117,9 @@ async fn signer(
 
 /// A small file beside the file, which is called `what`; kept for `pull`.
 async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cause> {
-    let bytes = small(resolver, url).await.map_err(|error| Cause::from(error).of(what))?;
+    let most = resolver.limits().document_bytes;
+    let bytes = resolver.small_file(url, most, None).await;
+    let bytes = bytes.map_err(|error| Cause::from(error).of(what))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -125,21 +127,6 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cau
     };
     resolver.keep(&descriptor, &bytes);
     Ok(bytes)
-}
-
-/// The content of a small file.
-async fn small(resolver: &Resolver, url: &str) -> Result<Bytes, Error> {
-    let mut attempts = resolver.sessions().transport().retries().bodies();
-    loop {
-        let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
-        if let Some(error) = response.compressed("the file") {
-            return Err(error);
-        }
-        match response.bytes(resolver.limits().document_bytes).await {
-            Ok(bytes) => return Ok(bytes),
-            Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
-        }
-    }
 }
 
 /// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of object stores allow GET

@@ -28,7 +28,8 @@ pub struct FileEntry {
     /// `url`.
     #[serde(default)]
     pub signatures: Vec<String>,
-    /// A file with the public key that one of the signatures must be made with: of minisign or OpenSSH.
+    /// A file with the public key that one of the signatures must be made with: of minisign, OpenSSH or
+    /// OpenPGP.
     #[serde(default)]
     pub key: Option<String>,
     /// Members of the archive that an export writes beside it.

@@ -33,6 +33,14 @@ pub(crate) enum ExportError {
         /// What is wrong with it.
         why: String,
     },
+    /// The index of a folder of charts cannot be written.
+    #[error("cannot write {path}: {why}")]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The content cannot be read.
     #[error(transparent)]
     Content(#[from] ContentError),
