@@ -39,7 +39,7 @@ enum Verb {
     Verify(verbs::verify::Verify),
     Push(verbs::push::Push),
     Status(verbs::status::Status),
-    Serve(verbs::serve::Serve),
+    Serve(Box<verbs::serve::Serve>),
     Rewrite(verbs::rewrite::Rewrite),
     Audit(verbs::audit::Audit),
     Render(verbs::render::Render),

@@ -38,7 +38,7 @@ fn manifest(dir: &Path, text: &str) {
 fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> Started {
     start(writable, move || {
         let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
-        Served { bundles: bundles.clone(), content, users: None, tls: None }
+        Served { bundles: bundles.clone(), content, users: None, guides: None, tls: vec![] }
     })
 }
 
@@ -93,8 +93,15 @@ fn a_note_goes_all_the_way() {
     // serve: by its name, by its source, by its digest and by its URL
     let bundle = crate::bundle::Bundle::open(&dir.join("b")).unwrap();
     let lock = bundle.lock().unwrap();
-    let served =
-        ServedBundle { name: "b".into(), digest: None, missing: vec![], lock, blobs: Arc::new(bundle) };
+    let served = ServedBundle {
+        name: "b".into(),
+        digest: None,
+        missing: vec![],
+        lock,
+        blobs: Arc::new(bundle),
+        since: None,
+        registry: None,
+    };
     let server = serving(vec![served], None);
     let here = &server.address;
     let (status, by_name) = get(&format!("http://{here}/v2/team/hello/manifests/v1"));

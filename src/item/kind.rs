@@ -69,6 +69,11 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether a server offers it out of a registry that holds it. Images are pulled from the registry itself.
+    fn is_offered(&self) -> bool {
+        true
+    }
+
     /// It as an archive that an HTTP repository of charts offers, where it is a chart.
     fn chart(&self) -> Option<ChartArchive> {
         None
@@ -108,13 +113,15 @@ pub struct FileForm<'a> {
     /// Its URL.
     pub name: &'a str,
     /// All URLs that mean it, its own first.
-    pub urls: Vec<&'a str>,
+    pub urls: Vec<Cow<'a, str>>,
     /// The digest of its content.
     pub digest: &'a Digest,
     /// Its size in bytes.
     pub size: u64,
     /// Permission bits for exports, octal text.
     pub mode: Option<&'a str>,
+    /// Members of the archive that an export writes beside it.
+    pub members: &'a [String],
 }
 
 /// One kind of item, as the lock and the manifest hold it.

@@ -111,7 +111,15 @@ impl LockedItem for Note {
 
     fn files(&self) -> Vec<FileForm<'_>> {
         let (name, digest, size) = (self.url.as_str(), &self.digest, self.size);
-        vec![FileForm { kind: Note::KIND, name, urls: vec![name], digest, size, mode: None }]
+        vec![FileForm {
+            kind: Note::KIND,
+            name,
+            urls: vec![name.into()],
+            digest,
+            size,
+            mode: None,
+            members: &[],
+        }]
     }
 }
 

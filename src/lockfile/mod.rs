@@ -1,6 +1,7 @@
 //! WHAT IT IS EXACTLY. The lock as a document: it has the digest of every item. All later steps need only the lock.
 
 mod collision;
+pub(crate) mod delivered;
 mod document;
 mod endpoint;
 mod error;

@@ -68,6 +68,8 @@ fn sample() -> Lock {
             }],
             also: vec!["https://dl.k8s.io/other".into()],
             mode: Some("0755".into()),
+            signed_by: Some("minisign: RW, x".into()),
+            unpack: vec!["bin/kube let".into()],
         }],
         endpoints: vec![
             Endpoint { host: "*.corp.test".into(), port: 443, why: "all: of it".into(), from: vec![] },

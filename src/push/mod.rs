@@ -3,6 +3,7 @@
 mod blobs;
 mod deliver;
 mod error;
+mod locks;
 mod manifests;
 mod missing;
 mod names;

@@ -17,6 +17,8 @@ pub struct Pushed {
     pub moved: Vec<Moved>,
     /// Indexes that were replaced by their trimmed form.
     pub trimmed: Vec<Replaced>,
+    /// Why the registry's list of what was delivered lacks this, where it does.
+    pub unlisted: Option<String>,
     /// Bytes that were to be sent at the most.
     pub needed_bytes: u64,
     /// What stands there now.

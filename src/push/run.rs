@@ -1,6 +1,7 @@
 //! The push: preflight, then image after image; one bad item does not stop the others.
 
 use super::error::PushError;
+use super::locks;
 use super::omitted::{self, Omitted};
 use super::options::Options;
 use super::outcome::{Moved, Pushed, Replaced};
@@ -62,7 +63,11 @@ pub(crate) async fn push(
     }
     let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
     run.needed_bytes = bytes;
-    if options.dry_run || todo.is_empty() {
+    if options.dry_run {
+        return Ok(run.finish(mapping, &uploader));
+    }
+    if todo.is_empty() {
+        run.unlisted = run.list(mapping, &uploader, options).await;
         return Ok(run.finish(mapping, &uploader));
     }
     progress.begin("push", todo.len() as u64, bytes);
@@ -89,6 +94,7 @@ pub(crate) async fn push(
     }
     progress.end();
     run.settle_open();
+    run.unlisted = run.list(mapping, &uploader, options).await;
     Ok(run.finish(mapping, &uploader))
 }
 
@@ -116,12 +122,21 @@ struct Run<'a> {
     problems: Vec<Problem>,
     moved: Vec<Moved>,
     needed_bytes: u64,
+    unlisted: Option<String>,
 }
 
 impl<'a> Run<'a> {
     fn new(lock: &'a Lock, deliveries: &'a [Delivery]) -> Run<'a> {
         let results = vec![None; deliveries.len()];
-        Run { lock, deliveries, results, problems: Vec::new(), moved: Vec::new(), needed_bytes: 0 }
+        Run {
+            lock,
+            deliveries,
+            results,
+            problems: Vec::new(),
+            moved: Vec::new(),
+            needed_bytes: 0,
+            unlisted: None,
+        }
     }
 
     /// What stands already is done, what could not be asked for failed. Gives the rest, what this account
@@ -179,6 +194,14 @@ impl<'a> Run<'a> {
         }
         todo.retain(|&at| self.results[at].is_none());
         todo
+    }
+
+    /// Lists what was delivered, where something was. Returns why that failed.
+    async fn list(&self, mapping: &Mapping, uploader: &Uploader, options: Options) -> Option<String> {
+        if !self.results.iter().flatten().any(Result::is_ok) {
+            return None;
+        }
+        locks::list(uploader, self.lock, mapping, options).await
     }
 
     fn note_moved(&mut self, at: usize, standing: &Result<Standing, Error>) {
@@ -250,9 +273,9 @@ impl<'a> Run<'a> {
             blobs: uploader.take_known(),
             pruned: Vec::new(),
         };
-        let needed_bytes = self.needed_bytes;
+        let (needed_bytes, unlisted) = (self.needed_bytes, self.unlisted);
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
-        Pushed { items, problems: self.problems, moved, trimmed: replaced, needed_bytes, receipt }
+        Pushed { items, problems: self.problems, moved, trimmed: replaced, unlisted, needed_bytes, receipt }
     }
 }

@@ -1,9 +1,10 @@
 //! What the bundles hold, by the names that clients use. Only the locks are read for it.
 
-use super::ServedBundle;
 use super::chart_table::ChartTable;
 use super::file_table::{self, FileTable};
+use super::page::Attached;
 use super::repository::{Repository, by_host};
+use super::{ServedBundle, Since};
 use crate::content::Entry;
 use crate::item::{KINDS, LockedItem};
 use crate::model::{Digest, Mapping, canonical_host, other_hosts};
@@ -28,20 +29,55 @@ pub(super) struct BundleListing {
     pub(super) digest: Option<Digest>,
     pub(super) missing: Vec<String>,
     pub(super) items: Vec<ItemListing>,
+    /// What is new in it, where that is known.
+    pub(super) since: Option<Since>,
 }
 
 /// An item as the page shows it.
 pub(super) struct ItemListing {
     pub(super) kind: Kind,
     pub(super) name: String,
-    /// `repository:tag` here.
+    /// `repository:tag` here, or at `registry`.
     pub(super) repository_tag: String,
+    /// The registry that it is pulled from, where that is not this server.
+    pub(super) registry: Option<String>,
     /// Its path below `/files/`, where it has one.
     pub(super) link: Option<String>,
+    /// The paths of what stands beside it, such as its checksum file.
+    pub(super) beside: Vec<String>,
+    /// Its URLs.
+    pub(super) urls: Vec<String>,
     pub(super) digest: Digest,
-    pub(super) size: u64,
+    /// In bytes, where it is known.
+    pub(super) size: Option<u64>,
+    pub(super) platforms: BTreeSet<String>,
+    /// What refers to it.
+    pub(super) attached: Vec<Attached>,
+    /// What the manifests are called that asked for it.
+    pub(super) asked_by: Option<String>,
     /// Whether the bundle lacks a part of it.
     pub(super) incomplete: bool,
+}
+
+impl ItemListing {
+    /// An item of which only this is known.
+    pub(super) fn new(kind: Kind, name: String, repository_tag: String, digest: Digest) -> ItemListing {
+        ItemListing {
+            kind,
+            name,
+            repository_tag,
+            registry: None,
+            link: None,
+            beside: Vec::new(),
+            urls: Vec::new(),
+            digest,
+            size: None,
+            platforms: BTreeSet::new(),
+            attached: Vec::new(),
+            asked_by: None,
+            incomplete: false,
+        }
+    }
 }
 
 impl Bundles {
@@ -67,26 +103,61 @@ impl Bundles {
         self.own_hosts.insert(host);
     }
 
+    /// Whether clients mean this server by `host` (`host:port`).
+    pub(super) fn is_own_host(&self, host: &str) -> bool {
+        self.own_hosts.contains(host)
+    }
+
+    /// Whether there are images that come from `host`, or from another name of it.
+    pub(super) fn has_source(&self, host: &str) -> bool {
+        let is_source = |host: &str| {
+            let prefix = by_host(host, "");
+            let next = self.repositories.range(prefix.clone()..).next();
+            next.is_some_and(|(name, _)| name.starts_with(&prefix))
+        };
+        let host = canonical_host(host);
+        is_source(host) || other_hosts(host).any(is_source)
+    }
+
     fn add(&mut self, bundle: &ServedBundle, mapping: &Mapping) {
         let is_there = |digest: &Digest| matches!(bundle.blobs.stat(digest), Ok(Some(_)));
         let mut items = Vec::new();
         for item in bundle.lock.items() {
             let entry = item.entry();
-            let places = item.destinations(mapping).into_iter().map(|place| place.repository);
+            // what images are made of is not asked for at a registry: they are pulled from there
+            let registry = bundle.registry.as_ref().filter(|_| !item.is_offered());
+            let places = item.destinations(registry.unwrap_or(mapping)).into_iter();
+            let places = places.map(|place| place.repository);
             let repositories: Vec<String> = places.chain([item.own_repository()]).collect();
-            self.add_item(item, &entry, &repositories, &bundle.name, is_there);
+            if registry.is_none() {
+                self.add_item(item, &entry, &repositories, &bundle.name, is_there);
+            }
             let files = item.files();
             self.files.add(&files, &mut self.notes);
             if let Some(chart) = item.chart() {
                 self.charts.add(chart, &mut self.notes);
             }
+            let attached = entry.referrers.iter().map(|referrer| Attached {
+                descriptor: referrer.descriptor.clone(),
+                tag: referrer.tag.clone(),
+            });
+            let is_whole = || entry.parts.iter().all(|part| is_there(&part.descriptor.digest));
             items.push(ItemListing {
                 kind: entry.kind,
                 repository_tag: format!("{}:{}", repositories[0], item.tag()),
+                registry: registry.map(|mapping| mapping.target().registry.clone()),
                 link: files.first().and_then(|file| file_table::link(file.name)),
+                beside: files.iter().skip(1).filter_map(|file| file_table::link(file.name)).collect(),
+                urls: files
+                    .first()
+                    .map(|file| file.urls.iter().map(ToString::to_string).collect())
+                    .unwrap_or_default(),
                 digest: entry.digest.clone(),
-                size: entry.size(),
-                incomplete: !entry.parts.iter().all(|part| is_there(&part.descriptor.digest)),
+                size: Some(entry.size()),
+                platforms: item.platforms().unwrap_or_default(),
+                attached: attached.collect(),
+                asked_by: bundle.lock.name.clone(),
+                incomplete: registry.is_none() && !is_whole(),
                 name: entry.name,
             });
         }
@@ -95,6 +166,7 @@ impl Bundles {
             digest: bundle.digest.clone(),
             missing: bundle.missing.clone(),
             items,
+            since: bundle.since.clone(),
         });
     }
 
@@ -171,6 +243,8 @@ mod tests {
             missing: vec![],
             lock,
             blobs: Arc::new(Memory::default()),
+            since: None,
+            registry: None,
         }
     }
 

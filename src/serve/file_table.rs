@@ -4,7 +4,7 @@ use super::response::ApiError;
 use crate::item::FileForm;
 use crate::model::Digest;
 use percent_encoding::percent_decode_str;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A URL as a path below `/files/`, or below a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ struct Held {
 impl FileTable {
     /// Adds files by all their URLs. A note names each URL that had other content before.
     pub(super) fn add(&mut self, files: &[FileForm<'_>], notes: &mut Vec<String>) {
-        let urls = files.iter().flat_map(|file| file.urls.iter().map(|url| (*url, file.digest)));
+        let urls = files.iter().flat_map(|file| file.urls.iter().map(|url| (&**url, file.digest)));
         for (url, digest) in urls {
             let Some(path) = UrlPath::of(url) else { continue };
             let key = path.key();
@@ -64,6 +64,22 @@ impl FileTable {
                 notes.push(format!("{url}: {digest} is served, not {}", earlier.digest));
             }
         }
+    }
+
+    /// Whether there is a file at this path, whatever its query.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.0.contains_key(&*percent_decode_str(path).decode_utf8_lossy())
+    }
+
+    /// Whether there are files of this host.
+    pub(super) fn has_host(&self, host: &str) -> bool {
+        let prefix = format!("{host}/");
+        self.0.range(prefix.clone()..).next().is_some_and(|(path, _)| path.starts_with(&prefix))
+    }
+
+    /// The hosts of all files, sorted.
+    pub(super) fn hosts(&self) -> BTreeSet<&str> {
+        self.0.keys().filter_map(|path| Some(path.split_once('/')?.0)).collect()
     }
 
     /// The content of a path below `/files/`. `query` must be that of the URL, or be absent.

@@ -16,13 +16,15 @@ fn layer(seed: u8) -> Vec<u8> {
 fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
     let blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
     let named = ServedBundle {
+        since: None,
+        registry: None,
         name: "B".into(),
         digest: None,
         missing: Vec::new(),
         lock: bundle.lock().unwrap(),
         blobs: blobs.clone(),
     };
-    Served { bundles: vec![named], content, users: None, tls: None }
+    Served { bundles: vec![named], content, users: None, guides: None, tls: vec![] }
 }
 
 fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {

@@ -2,7 +2,8 @@
 //! on request, a registry that takes pushes, for sites that have none.
 //!
 //! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to the handler of
-//! its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`.
+//! its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers share is in `state`. `origin` finds files under their
+//! original URLs, and `from` offers what a registry holds.
 //! [`export_files`] writes the files for a web server that is there already.
 
 mod auth;
@@ -16,6 +17,7 @@ mod deletion;
 mod error;
 mod export;
 mod file_table;
+mod from;
 #[cfg(test)]
 mod hostile;
 mod known_blobs;
@@ -24,6 +26,7 @@ mod manifest_upload;
 mod metrics_page;
 mod observe;
 mod options;
+mod origin;
 mod page;
 mod pull;
 mod range;
@@ -42,6 +45,7 @@ mod writable;
 pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
 pub(crate) use export::{ExportError, export_charts, export_files};
+pub(crate) use from::{FromError, find};
 pub(crate) use observe::{AccessLog, LogTarget};
-pub(crate) use options::{Options, Served, ServedBundle, Serving};
+pub(crate) use options::{Change, Guide, Guides, Options, Served, ServedBundle, Serving, Since};
 pub(crate) use run::serve;

@@ -5,7 +5,7 @@ use super::observe::AccessLog;
 use crate::config::Site;
 use crate::content::BlobRead;
 use crate::lockfile::Lock;
-use crate::model::{Digest, Limits, Target};
+use crate::model::{Digest, Limits, Mapping, Target};
 use crate::report::{Kind, Progress};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +23,39 @@ pub(crate) struct ServedBundle {
     pub lock: Lock,
     /// What it says to hold, its bases included.
     pub blobs: Arc<dyn BlobRead>,
+    /// What is new in it, where that is known.
+    pub since: Option<Since>,
+    /// The destinations at the registry that holds it, where it is no bundle: images are pulled from there, not from
+    /// here.
+    pub registry: Option<Mapping>,
+}
+
+/// What is new since something older.
+#[derive(Debug, Clone)]
+pub(crate) struct Since {
+    /// The name of what is older.
+    pub name: String,
+    /// What differs.
+    pub changes: Vec<Change>,
+}
+
+/// One difference.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// What became of it: `added`, `removed`, and so on.
+    pub change: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// The digest that it had, and the one that it has.
+    pub digests: [Option<Digest>; 2],
 }
 
 /// How to serve. It stays as it is as long as the server runs.
 pub(crate) struct Options<'a> {
-    /// `HOST:PORT`; port 0 takes a free one.
-    pub listen: String,
+    /// `HOST:PORT`, with `http://` or `https://` before it or without; port 0 takes a free one.
+    pub listen: Vec<String>,
     /// The registry of rewritten references; this server's own address by default.
     pub target: Option<Target>,
     /// The site, for its destination paths.
@@ -55,15 +82,33 @@ pub(crate) struct Served {
     pub content: Vec<Arc<dyn BlobRead>>,
     /// Who may use the API; everybody by default.
     pub users: Option<Users>,
-    /// Certificate chain and key, PEM.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// How to point nodes here.
+    pub guides: Option<Guides>,
+    /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one for all others.
+    pub tls: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS or not.
+pub(crate) type Guides = Arc<dyn Fn(&str, bool) -> Vec<Guide> + Send + Sync>;
+
+/// Configuration of one kind of node.
+#[derive(Debug, Clone)]
+pub(crate) struct Guide {
+    /// Its word, such as `containerd`.
+    pub title: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// Each file with its path on a node.
+    pub files: Vec<(String, String)>,
+    /// What else there is to say.
+    pub notes: Vec<String>,
 }
 
 /// What a started server serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Serving {
-    /// `http://127.0.0.1:5000`
-    pub url: String,
+    /// `http://127.0.0.1:5000`, for each address.
+    pub urls: Vec<String>,
     /// The number of items of each kind, also where it is 0.
     pub items: Vec<(Kind, usize)>,
     /// Whether it takes pushes.

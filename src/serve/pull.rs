@@ -1,5 +1,6 @@
 //! The reading half of the distribution API: manifests, blobs, tags, referrers, and the catalog of repositories.
 
+use super::origin::Hosts;
 use super::referrers;
 use super::repository::pushed_names;
 use super::response::{ApiError, Response, bytes, set};
@@ -21,10 +22,11 @@ pub(super) enum Answer {
     Content(Digest, String),
 }
 
-/// Answers a GET or HEAD.
-pub(super) fn read(state: &State, parts: &Parts, route: &Route) -> Result<Answer, ApiError> {
+/// Answers a GET or HEAD. A client that reaches this server by the name of a source host asks as one that names it by
+/// containerd's parameter.
+pub(super) fn read(state: &State, parts: &Parts, hosts: &Hosts, route: &Route) -> Result<Answer, ApiError> {
     let asked = parts.uri.query();
-    let ns = query(asked, "ns");
+    let ns = query(asked, "ns").or_else(|| hosts.of_images(state).map(str::to_owned));
     let ns = ns.as_deref();
     match route {
         Route::Version => Ok(Answer::Ready(bytes(StatusCode::OK, "application/json", b"{}".to_vec()))),

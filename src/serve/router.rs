@@ -4,13 +4,16 @@ use super::auth::{Known, Right};
 use super::blob_response::blob_response;
 use super::metrics_page::metrics_page;
 use super::observe::User;
+use super::origin::Hosts;
 use super::pull::Answer;
 use super::response::{ApiError, Response, blocking, bytes, set};
 use super::route::Route;
 use super::state::State;
-use super::{blob_upload, chart_table, deletion, file_table, manifest_upload, page, pull};
+use super::{blob_upload, chart_table, deletion, file_table, manifest_upload, origin, page, pull};
 use axum::body::Body;
-use axum::http::header::{ALLOW, AUTHORIZATION, HeaderName, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    ALLOW, AUTHORIZATION, HeaderName, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, StatusCode};
 use std::sync::Arc;
@@ -19,13 +22,19 @@ const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api
 
 /// Answers one request.
 pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Response {
+    let hosts = origin::hosts(&state, &request);
     let (parts, body) = request.into_parts();
     let head = parts.method == Method::HEAD;
-    let is_api = parts.uri.path() == "/v2" || parts.uri.path().starts_with("/v2/");
-    let what = format!("{} {}", parts.method, parts.uri.path());
-    let (user, result) = match is_api {
-        true => api(state.clone(), parts, body).await,
-        false => (None, plain(state.clone(), parts).await),
+    let is_read = head || parts.method == Method::GET;
+    let path = parts.uri.path();
+    let is_api = path == "/v2" || path.starts_with("/v2/");
+    let what = format!("{} {path}", parts.method);
+    let file = hosts.file(&state, path, parts.uri.query()).filter(|_| is_read);
+    let (user, result) = match file {
+        Some(Ok(digest)) => (None, blob_response(&state, digest, file_table::media_type(path), &parts).await),
+        Some(Err(error)) => (None, Err(error)),
+        None if is_api => api(state.clone(), parts, hosts, body).await,
+        None => (None, plain(state.clone(), parts, &hosts).await),
     };
     let mut response = result.unwrap_or_else(|error| {
         if error.log {
@@ -48,13 +57,18 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
 }
 
 /// The distribution API, below `/v2/`: the user who asks, and the answer.
-async fn api(state: Arc<State>, parts: Parts, body: Body) -> (Option<String>, Result<Response, ApiError>) {
+async fn api(
+    state: Arc<State>,
+    parts: Parts,
+    hosts: Hosts,
+    body: Body,
+) -> (Option<String>, Result<Response, ApiError>) {
     let known = match signed_in(&state, &parts).await {
         Ok(known) => known,
         Err(error) => return (None, Err(error)),
     };
     let may_push = known.as_ref().is_none_or(|known| known.right == Right::Push);
-    let result = routed(state, parts, body, may_push).await;
+    let result = routed(state, parts, hosts, body, may_push).await;
     (known.and_then(|known| known.user), result)
 }
 
@@ -80,7 +94,13 @@ fn is_root(path: &str) -> bool {
 }
 
 /// A request of the API, by its route.
-async fn routed(state: Arc<State>, parts: Parts, body: Body, may_push: bool) -> Result<Response, ApiError> {
+async fn routed(
+    state: Arc<State>,
+    parts: Parts,
+    hosts: Hosts,
+    body: Body,
+    may_push: bool,
+) -> Result<Response, ApiError> {
     let route = Route::parse(parts.uri.path())?;
     let read = parts.method == Method::GET || parts.method == Method::HEAD;
     let allowed = allowed(&route);
@@ -90,7 +110,7 @@ async fn routed(state: Arc<State>, parts: Parts, body: Body, may_push: bool) -> 
     }
     if read && !matches!(route, Route::Upload(..)) {
         let (asked, read) = (state.clone(), parts.clone());
-        return match blocking(move || pull::read(&asked, &read, &route)).await?? {
+        return match blocking(move || pull::read(&asked, &read, &hosts, &route)).await?? {
             Answer::Ready(response) => Ok(response),
             Answer::Content(digest, kind) => blob_response(&state, &digest, &kind, &parts).await,
         };
@@ -131,9 +151,11 @@ fn allowed(route: &Route) -> &'static str {
     }
 }
 
-/// Whether the path asks about the server itself. Such a request needs no place in flight.
-pub(super) fn is_about_the_server(path: &str) -> bool {
-    path == "/healthz" || path == "/metrics"
+/// Whether the request asks about the server itself. It needs no place in flight.
+pub(super) fn is_about_the_server<T>(state: &State, request: &Request<T>) -> bool {
+    let path = request.uri().path();
+    let is_about = path == "/healthz" || path == "/metrics";
+    is_about && origin::hosts(state, request).file(state, path, None).is_none()
 }
 
 /// Answers a request about the server itself.
@@ -153,19 +175,23 @@ pub(super) fn about<T>(state: &State, request: &Request<T>) -> Response {
 }
 
 /// Everything outside of the API: the page, and charts below `/charts/`, and plain files below `/files/`.
-async fn plain(state: Arc<State>, parts: Parts) -> Result<Response, ApiError> {
+async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
     }
     let path = parts.uri.path();
-    if path == "/" {
-        let (state, headers) = (state.clone(), parts.headers.clone());
-        let page = blocking(move || page::page(&state, &headers)).await??;
-        let mut response = bytes(StatusCode::OK, "text/html; charset=utf-8", page);
-        set(&mut response, page::POLICY.0, page::POLICY.1);
+    let (asked, of_page) = (state.clone(), parts.clone());
+    if let Some(page) = blocking(move || page::page(&asked, &of_page)).await? {
+        let mut response = bytes(StatusCode::OK, "text/html; charset=utf-8", page?);
+        set(&mut response, page::POLICY.0.clone(), &page::POLICY.1);
+        set(&mut response, REFERRER_POLICY, "no-referrer");
         return Ok(response);
     }
-    let unknown = || ApiError::not_found("NAME_UNKNOWN", "there is nothing here; / lists what there is");
+    let unknown = || {
+        let of_host = hosts.of_files(&state).map(|host| format!("there is no file at {host}{path} here"));
+        let message = of_host.unwrap_or_else(|| "there is nothing here".into());
+        ApiError::not_found("NAME_UNKNOWN", format!("{message}; / lists what there is"))
+    };
     if let Some(chart) = path.strip_prefix("/charts/").filter(|_| !state.bundles.charts.is_empty()) {
         if chart == chart_table::INDEX {
             let reader = state.clone();

@@ -5,6 +5,7 @@ use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
 use super::known_blobs::KnownBlobs;
+use super::listen::{Door, Place};
 use super::observe::Observer;
 use super::repository::Repository;
 use super::state::{Kept, State};
@@ -35,10 +36,17 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     mut reload: impl AsyncFnMut(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), E> {
-    let served = load()?;
-    let addresses = listen::addresses(&options.listen).await?;
+    // it may ask a registry
+    let served = block_in_place(&load)?;
+    let mut places = Vec::new();
+    for listen in &options.listen {
+        places.push(Place::find(listen, !served.tls.is_empty()).await?);
+    }
+    let beyond = |place: &&Place| place.addresses.iter().any(|address| !address.ip().is_loopback());
+    let addresses = places.iter().flat_map(|place| &place.addresses);
     let exposure = Exposure {
-        beyond: addresses.iter().find(|address| !address.ip().is_loopback()).copied(),
+        beyond: addresses.copied().find(|address| !address.ip().is_loopback()),
+        in_clear: places.iter().filter(beyond).any(|place| !place.tls),
         takes_pushes: options.writable.is_some() && !options.anonymous_push,
     };
     exposure.check(&served, &*options.progress)?;
@@ -48,7 +56,10 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         .map(|dir| WritableStore::open(dir, options.max_bytes))
         .transpose()?
         .map(Arc::new);
-    let listener = listen::bind(&options.listen, &addresses).await?;
+    let mut doors = Vec::new();
+    for place in &places {
+        doors.push(place.bind().await?);
+    }
     let limits = options.limits;
     let most = connections::raise_open_files(limits.connections, limits.requests);
     if most < limits.connections {
@@ -57,9 +68,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         );
         options.progress.note(&note);
     }
-    let bound = listener.local_addr();
-    let bound = bound.map_err(|source| ServeError::Listen { address: options.listen.clone(), source })?;
-    let address = bound.to_string();
+    let address = doors.first().map(|door| door.address.to_string()).unwrap_or_default();
     let here = Target { registry: address.clone(), prefix: String::new() };
     let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
     let kept = Arc::new(Kept {
@@ -74,6 +83,8 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         limits,
         notes: options.progress,
         address,
+        urls: doors.iter().map(Door::url).collect(),
+        ports: doors.iter().map(|door| door.address.port()).collect(),
     });
     let first = state(&kept, served, &mapping)?;
     let serving = first.serving();
@@ -81,7 +92,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     let (end, ended) = watch::channel(false);
     ready(&serving);
     // a task of its own: connections are taken while a reload reads its files
-    let connections = tokio::spawn(connections::run(listener, current, ended));
+    let connections = tokio::spawn(connections::run(doors, current, ended));
     let reloading = async {
         loop {
             reload().await;
@@ -118,6 +129,8 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
 struct Exposure {
     /// An address beyond loopback.
     beyond: Option<SocketAddr>,
+    /// Whether plain http is spoken beyond loopback.
+    in_clear: bool,
     /// Whether it takes pushes, and not from everybody.
     takes_pushes: bool,
 }
@@ -129,7 +142,7 @@ impl Exposure {
         if self.takes_pushes && served.users.is_none() {
             return Err(ServeError::Exposed { address });
         }
-        if served.users.is_some() && served.tls.is_none() {
+        if served.users.is_some() && self.in_clear {
             progress
                 .note("warning: passwords travel in clear over plain http; give --tls-cert and --tls-key");
         }
@@ -140,7 +153,8 @@ impl Exposure {
 /// The state in which `served` is served.
 fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, ServeError> {
     let mut bundles = Bundles::new(&served.bundles, mapping);
-    bundles.also_called(kept.address.clone());
+    let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
+    own.for_each(|(_, host)| bundles.also_called(host.to_owned()));
     let mut blobs = served.content;
     if let Some(store) = &kept.writable {
         let hidden = hidden(&bundles, store);
@@ -150,8 +164,9 @@ fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, S
         blobs.push(store.blobs.clone() as Arc<dyn BlobRead>);
     }
     bundles.notes.iter().for_each(|note| kept.notes.note(note));
-    let tls = served.tls.map(|(cert, key)| listen::tls(&cert, &key)).transpose()?;
-    Ok(State { bundles, blobs: BlobChain(blobs), users: served.users, tls, kept: kept.clone() })
+    let tls = listen::tls(&served.tls)?;
+    let (users, guides) = (served.users, served.guides);
+    Ok(State { bundles, blobs: BlobChain(blobs), users, guides, tls, kept: kept.clone() })
 }
 
 /// A note for each pushed tag that a bundle now holds with other content.

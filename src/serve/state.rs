@@ -1,5 +1,6 @@
 //! What all handlers share.
 
+use super::Guides;
 use super::Serving;
 use super::auth::Users;
 use super::buffers::Buffers;
@@ -25,7 +26,9 @@ pub(super) struct State {
     pub(super) blobs: BlobChain,
     /// Who may use the API; everybody where it is `None`.
     pub(super) users: Option<Users>,
-    /// `None` for plain http.
+    /// How to point nodes here.
+    pub(super) guides: Option<Guides>,
+    /// `None` where all addresses speak plain http.
     pub(super) tls: Option<TlsAcceptor>,
     /// What stays as long as the server runs.
     pub(super) kept: Arc<Kept>,
@@ -48,8 +51,12 @@ pub(super) struct Kept {
     pub(super) limits: Limits,
     /// Where warnings go.
     pub(super) notes: Arc<dyn Progress>,
-    /// `HOST:PORT` at which the server listens.
+    /// `HOST:PORT` at which the server listens first of all.
     pub(super) address: String,
+    /// All URLs of the server.
+    pub(super) urls: Vec<String>,
+    /// All ports at which it listens.
+    pub(super) ports: Vec<u16>,
 }
 
 impl Deref for State {
@@ -63,11 +70,6 @@ impl Deref for State {
 impl State {
     /// What is told when the server has started.
     pub(super) fn serving(&self) -> Serving {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        Serving {
-            url: format!("{scheme}://{}", self.address),
-            items: self.bundles.counts(),
-            writable: self.writable.is_some(),
-        }
+        Serving { urls: self.urls.clone(), items: self.bundles.counts(), writable: self.writable.is_some() }
     }
 }

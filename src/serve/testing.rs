@@ -61,7 +61,7 @@ pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let options = Options {
-            listen: "127.0.0.1:0".into(),
+            listen: vec!["127.0.0.1:0".into()],
             target: None,
             site: None,
             writable,
@@ -72,7 +72,7 @@ pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 
             progress: Arc::new(Silent),
         };
         let load = || Ok::<_, ServeError>(load());
-        let ready = |serving: &super::Serving| told.send(serving.url.clone()).unwrap();
+        let ready = |serving: &super::Serving| told.send(serving.urls[0].clone()).unwrap();
         let stop = async { drop(stopped.await) };
         runtime.block_on(serve(options, load, ready, async || std::future::pending().await, stop)).unwrap();
     });

@@ -1,9 +1,11 @@
 //! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
 //! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
-//! What others signed by OpenPGP is checked here too ([`OpenPgpKeys`]).
+//! What others sign is checked too: files with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP
+//! ([`OpenPgpKeys`]).
 
 mod agent;
 mod allowed;
+mod detached;
 mod error;
 mod key;
 mod openpgp;
@@ -15,6 +17,7 @@ mod tests;
 mod wire;
 
 pub use allowed::AllowedSigners;
+pub(crate) use detached::FileKey;
 pub(crate) use error::Error;
 pub use key::PublicKey;
 pub(crate) use openpgp::OpenPgpKeys;

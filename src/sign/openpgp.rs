@@ -1,10 +1,14 @@
-//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance of a chart.
+//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance of a chart, and files with
+//! their signature beside them.
 
-use pgp::composed::{CleartextSignedMessage, Deserializable, SignedPublicKey, SignedPublicSubKey};
+use pgp::composed::{
+    CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey,
+};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
 use pgp::types::{KeyDetails, VerifyingKey};
 use std::fmt;
+use std::io::Read;
 
 /// Public keys, any of which may have signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,17 +68,44 @@ impl OpenPgpKeys {
             let made = good(&message, &key.primary_key)
                 .or_else(|| subkeys.filter_map(|subkey| good(&message, &subkey.key)).next());
             if let Some(signature) = made {
-                let name = fingerprint(key);
-                if !key.details.revocation_signatures.is_empty() {
-                    return Err(OpenPgpError::Revoked(name));
-                }
-                if has_expired(key, signature) {
-                    return Err(OpenPgpError::Expired(name));
-                }
+                let name = believed(key, signature)?;
                 return Ok((message.signed_text().replace("\r\n", "\n"), name));
             }
         }
         Err(OpenPgpError::Wrong(self.to_string()))
+    }
+}
+
+impl OpenPgpKeys {
+    /// The fingerprint of the key that made `signature`, armored or not, over all that `content` gives.
+    ///
+    /// # Errors
+    /// When none of the keys made it, or the one that did must not be believed.
+    pub(crate) fn verify_detached(
+        &self,
+        signature: &[u8],
+        content: impl Read,
+    ) -> Result<String, OpenPgpError> {
+        let (found, _) =
+            DetachedSignature::from_reader_many(signature).map_err(|_| OpenPgpError::NotSigned)?;
+        let found: Vec<DetachedSignature> =
+            found.collect::<Result<_, _>>().map_err(|_| OpenPgpError::NotSigned)?;
+        let made = found.iter().map(|one| &one.signature).filter(|one| is_strong(one)).find_map(|one| {
+            let of_key = |key: &&SignedPublicKey| {
+                let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
+                is_by(one, &key.primary_key) || subkeys.map(|subkey| &subkey.key).any(|key| is_by(one, key))
+            };
+            Some((one, self.0.iter().find(of_key)?))
+        });
+        let (made, key) = made.ok_or_else(|| OpenPgpError::Wrong(self.to_string()))?;
+        let subkey =
+            key.public_subkeys.iter().find(|subkey| may_sign(key, subkey) && is_by(made, &subkey.key));
+        let verified = match subkey {
+            Some(subkey) => made.verify(&subkey.key, content),
+            None => made.verify(&key.primary_key, content),
+        };
+        verified.map_err(|_| OpenPgpError::Wrong(self.to_string()))?;
+        believed(key, made)
     }
 }
 
@@ -89,17 +120,35 @@ fn fingerprint(key: &SignedPublicKey) -> String {
     key.fingerprint().to_string().to_ascii_uppercase()
 }
 
-/// The signature of `message` by `key`. Hashes for which two texts can be made to fit do not count.
+/// The signature of `message` by `key`. Weak ones do not count.
 fn good<'m>(message: &'m CleartextSignedMessage, key: &impl VerifyingKey) -> Option<&'m Signature> {
     let text = message.signed_text();
-    let is_strong = |signature: &&Signature| {
-        !matches!(
-            signature.hash_alg(),
-            None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160)
-        )
-    };
-    let mut strong = message.signatures().iter().filter(is_strong);
+    let mut strong = message.signatures().iter().filter(|signature| is_strong(signature));
     strong.find(|signature| signature.verify(key, text.as_bytes()).is_ok())
+}
+
+/// Whether no two texts can be made to fit the signature.
+fn is_strong(signature: &Signature) -> bool {
+    let hash = signature.hash_alg();
+    !matches!(hash, None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160))
+}
+
+/// Whether `signature` says that `key` made it.
+fn is_by(signature: &Signature, key: &impl KeyDetails) -> bool {
+    signature.issuer_key_id().contains(&&key.legacy_key_id())
+        || signature.issuer_fingerprint().contains(&&key.fingerprint())
+}
+
+/// The name of `key`, unless it must not be believed when it made `signature`.
+fn believed(key: &SignedPublicKey, signature: &Signature) -> Result<String, OpenPgpError> {
+    let name = fingerprint(key);
+    if !key.details.revocation_signatures.is_empty() {
+        return Err(OpenPgpError::Revoked(name));
+    }
+    if has_expired(key, signature) {
+        return Err(OpenPgpError::Expired(name));
+    }
+    Ok(name)
 }
 
 /// Whether `subkey` belongs to `key`, is for signing, and is not revoked.

@@ -4,6 +4,7 @@ use super::error::Error;
 use super::key::{PublicKey, Unverifiable};
 use super::wire::{Reader, armour, strings, unarmoured};
 use sha2::{Digest, Sha256, Sha512};
+use std::io::{self, Read};
 
 const LABEL: &str = "SSH SIGNATURE";
 const MAGIC: &[u8] = b"SSHSIG";
@@ -44,12 +45,23 @@ impl Hash {
 
 /// The bytes that are signed for `message`: like `ssh-keygen`, its SHA-512.
 pub(super) fn to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
-    signed_data(namespace, Hash::Sha512, message)
+    signed_data(namespace, Hash::Sha512, &Hash::Sha512.of(message))
 }
 
-fn signed_data(namespace: &str, hash: Hash, message: &[u8]) -> Vec<u8> {
-    let fields = [namespace.as_bytes(), b"", hash.name().as_bytes(), &hash.of(message)];
+fn signed_data(namespace: &str, hash: Hash, hashed: &[u8]) -> Vec<u8> {
+    let fields = [namespace.as_bytes(), b"", hash.name().as_bytes(), hashed];
     [MAGIC, &strings(&fields)].concat()
+}
+
+/// The hash of all that `content` gives.
+fn hash_of<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match content.read(&mut piece)? {
+            0 => return Ok(hash.finalize().to_vec()),
+            count => hash.update(&piece[..count]),
+        }
+    }
 }
 
 impl Signature {
@@ -91,12 +103,16 @@ impl Signature {
     /// # Errors
     /// When the key did not make it, or landfall cannot check it.
     pub(crate) fn check(&self, namespace: &str, message: &[u8]) -> Result<(), Error> {
+        self.check_hash(namespace, &self.hash.of(message))
+    }
+
+    fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), Error> {
         if self.namespace != namespace {
             let (found, wanted) = (self.namespace.escape_default().to_string(), namespace.into());
             return Err(Error::Namespace { found, wanted });
         }
         let key = || self.key.clone();
-        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, message)) {
+        match self.key.has_signed(&self.value, &signed_data(namespace, self.hash, hash)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::OtherContent { key: key() }),
             Err(Unverifiable::Weak) => Err(Error::Weak { key: key() }),
@@ -104,6 +120,22 @@ impl Signature {
                 Err(Error::Algorithm { kind: self.key.kind().into(), algorithm })
             }
         }
+    }
+
+    /// As [`Signature::check`], over all that `content` gives.
+    ///
+    /// # Errors
+    /// Those of `content`; and as [`Signature::check`].
+    pub(crate) fn check_content(
+        &self,
+        namespace: &str,
+        content: &mut impl Read,
+    ) -> io::Result<Result<(), Error>> {
+        let hash = match self.hash {
+            Hash::Sha256 => hash_of(Sha256::new(), content)?,
+            Hash::Sha512 => hash_of(Sha512::new(), content)?,
+        };
+        Ok(self.check_hash(namespace, &hash))
     }
 
     pub(super) fn to_text(&self) -> String {

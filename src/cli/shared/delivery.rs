@@ -129,6 +129,9 @@ impl Delivery {
         report.extra.insert("problems".into(), serde_json::json!(pushed.problems));
         report.extra.insert("moved".into(), serde_json::json!(pushed.moved));
         report.extra.insert("trimmed".into(), serde_json::json!(pushed.trimmed));
+        report
+            .extra
+            .extend(pushed.unlisted.iter().map(|why| ("unlisted".to_owned(), serde_json::json!(why))));
         report.extra.insert("needed_bytes".into(), serde_json::json!(pushed.needed_bytes));
         report
     }
@@ -149,6 +152,7 @@ impl Delivery {
                 }
             );
         }
+        text.extend(pushed.unlisted.iter().map(|why| format!("unlisted {why}\n")));
         let lacking = report.items.iter();
         let lacking = lacking.filter(|item| !matches!(item.status, Status::Done | Status::Present));
         let (planned, lacking): (Vec<&Item>, Vec<&Item>) =

@@ -16,7 +16,7 @@ use crate::registry::{CredentialError, SetupError};
 use crate::render::RenderError;
 use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape};
 use crate::rewrite::{ChartError, RewriteError};
-use crate::serve::{ExportError, ServeError};
+use crate::serve::{ExportError, FromError, ServeError};
 use crate::sign;
 use crate::store::StoreError;
 use std::io::Write;
@@ -261,6 +261,12 @@ impl From<ServeError> for Failure {
             | ServeError::Tls { .. }
             | ServeError::Users { .. } => Failure::usage(error.to_string()),
         }
+    }
+}
+
+impl From<FromError> for Failure {
+    fn from(error: FromError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Source)
     }
 }
 

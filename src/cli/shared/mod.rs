@@ -21,6 +21,7 @@ pub(super) mod lock_flags;
 pub(super) mod lock_output;
 pub(super) mod locked_charts;
 pub(super) mod new_files;
+pub(super) mod node_guides;
 pub(super) mod not_locked;
 pub(super) mod open_bundle;
 pub(super) mod options;

@@ -2,21 +2,27 @@
 
 use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
+use crate::cli::shared::node_guides;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::patience;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
+use crate::client::Client;
 use crate::content::{BlobChain, BlobRead, missing_blobs};
+use crate::lock::diff;
+use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Target, parse_size};
 use crate::report::{Kind, Report};
 use crate::serve::{
-    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Users, serve,
+    AccessLog, Change, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
+    find, serve,
 };
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
@@ -29,9 +35,13 @@ pub(crate) struct Serve {
     /// A bundle, in place of an argument (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Vec<PathBuf>,
-    /// Where to listen; port 0 takes a free one
+    /// Where to listen (may be repeated); port 0 takes a free one. With http:// or https:// before it, only that is
+    /// spoken there
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
-    listen: String,
+    listen: Vec<String>,
+    /// Offer files and charts out of this registry, which `landfall push` delivered to. At each SIGHUP it is asked again
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    from: Option<Target>,
     /// The registry that references were rewritten to [default: the site's registry.address, else here]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
@@ -71,12 +81,13 @@ pub(crate) struct Serve {
     /// Serve a bundle that is older than the last one of its series, as the site's receipt has it
     #[arg(long)]
     allow_older: bool,
-    /// Certificate chain in PEM form: speak https
+    /// Certificate chain in PEM form: speak https. May be repeated: each is for the names that it covers, the first one
+    /// for all others
     #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// Key of the certificate in PEM form
+    tls_cert: Vec<PathBuf>,
+    /// Key of the certificate in PEM form; one for each --tls-cert, in their order
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    tls_key: Vec<PathBuf>,
     /// Write a line for each request to the end of this file; - is stderr
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
@@ -133,10 +144,13 @@ impl Bounds {
 impl Serve {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         self.bundles.append(&mut self.named);
-        if self.bundles.is_empty() && self.writable.is_none() {
+        if self.bundles.is_empty() && self.writable.is_none() && self.from.is_none() {
             return Err(Failure::usage(
-                "there is nothing to serve: name a bundle, or a folder with --writable DIR",
+                "there is nothing to serve: name a bundle, a registry with --from, or a folder with --writable DIR",
             ));
+        }
+        if self.tls_cert.len() != self.tls_key.len() {
+            return Err(Failure::usage("give one --tls-key for each --tls-cert, in their order"));
         }
         let target = match &self.to {
             Some(target) => Some(target.clone()),
@@ -148,7 +162,12 @@ impl Serve {
         let taken = Some(&taken);
         let demands =
             Demands { expect, lock, allow_partial, takes_rest: allow_partial, taken, ..Demands::default() };
-        let load = || self.load(context, &demands);
+        let requests = self.bounds.max_requests;
+        // one connection for each response in flight
+        let limits = Limits { per_host: requests.max(context.limits.per_host), ..context.limits };
+        let client = self.from.as_ref().map(|_| context.client_with(limits)).transpose()?;
+        let target_of_guides = target.clone();
+        let load = || self.load(context, &demands, client.as_ref(), target_of_guides.as_ref());
         let options = Options {
             listen: self.listen.clone(),
             target,
@@ -186,7 +205,13 @@ impl Serve {
     }
 
     /// Opens the bundles and reads the files: at the start, and again at each SIGHUP.
-    fn load(&self, context: &Context, demands: &Demands<'_>) -> Result<Served, Failure> {
+    fn load(
+        &self,
+        context: &Context,
+        demands: &Demands<'_>,
+        client: Option<&Client>,
+        target: Option<&Target>,
+    ) -> Result<Served, Failure> {
         let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
         while !paths.is_empty() {
             let places = places_of(paths.remove(0), &mut paths);
@@ -199,15 +224,25 @@ impl Serve {
             given.push(Given::open(path)?.bundle(path)?);
         }
         let content = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
-        let content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
+        let mut content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
+        let mut all: Vec<ServedBundle> =
+            bundles.iter().map(|bundle| served(bundle, &given, &content)).collect::<Result<_, _>>()?;
+        if let (Some(from), Some(client)) = (&self.from, client) {
+            let finding =
+                async { find(client.sessions(), &context.mapping(Some(from))?).await.map_err(Failure::from) };
+            let mut found = Handle::current().block_on(finding)?;
+            content.extend(found.first().map(|one| one.blobs.clone()));
+            // a bundle that is named counts more than what was delivered earlier
+            found.append(&mut all);
+            all = found;
+        }
+        tell_news(&mut all, &bundles, &given);
         Ok(Served {
-            bundles: bundles
-                .iter()
-                .map(|bundle| served(bundle, &given, &content))
-                .collect::<Result<_, _>>()?,
+            guides: Some(node_guides::of(context, &all, target)),
+            bundles: all,
             content,
             users: self.users()?,
-            tls: self.tls_cert.clone().zip(self.tls_key.clone()),
+            tls: self.tls_cert.iter().cloned().zip(self.tls_key.iter().cloned()).collect(),
         })
     }
 
@@ -244,12 +279,40 @@ fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> R
     }
     let path = bundle.path();
     Ok(ServedBundle {
+        since: None,
+        registry: None,
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         digest: Some(bundle.digest().clone()),
         missing: open_bundle::lacks(bundle),
         lock,
         blobs,
     })
+}
+
+/// Tells of each bundle what is new in it: since its base, or since the one before it with the same manifests.
+fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
+    let base_of = |one: &ServedBundle| {
+        let bundle = bundles.iter().find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
+        let is_base = |other: &&Bundle| bundle.bases().iter().any(|base| other.is(base));
+        let base = given.iter().find(is_base)?;
+        Some((base.path().file_name()?.to_string_lossy().into_owned(), base.held().ok()?))
+    };
+    for at in 0..all.len() {
+        let before = all[..at].iter().rev().find(|other| other.lock.name == all[at].lock.name);
+        let older =
+            base_of(&all[at]).or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
+        all[at].since = older.map(|(name, lock)| Since { name, changes: news(&lock, &all[at].lock) });
+    }
+}
+
+fn news(old: &Lock, new: &Lock) -> Vec<Change> {
+    let changes = diff(old, new).into_iter().map(|change| Change {
+        change: change.change,
+        kind: change.kind,
+        name: change.name,
+        digests: [change.from, change.to],
+    });
+    changes.collect()
 }
 
 /// The bundles in their order, but each base before the first delta that is based on it.
@@ -273,7 +336,7 @@ fn announce(serving: &Serving, output: OutputMode) {
     if serving.writable {
         holds += ", takes pushes";
     }
-    let line = format!("serving on {} ({holds})\n", serving.url);
+    let line = format!("serving on {} ({holds})\n", serving.urls.join(" and "));
     // nobody may be there to read it; that is no reason not to serve
     let _ = match output {
         OutputMode::Text | OutputMode::Github => {

@@ -41,7 +41,13 @@ impl LockedItem for File {
             let url = files.iter().flat_map(|file| &file.urls).find(|url| !is_file_url(url))?;
             Some(format!("'{url}' is no http or https URL of a file"))
         };
-        oversize(self.sidecars.iter().map(|sidecar| sidecar.size).chain([self.size])).or_else(url)
+        let member = || {
+            let is_out = |member: &&String| member.split('/').any(|part| matches!(part, "" | "." | ".."));
+            let member = self.unpack.iter().find(is_out)?;
+            Some(format!("'{member}' is no path of a member of an archive"))
+        };
+        let sizes = self.sidecars.iter().map(|sidecar| sidecar.size).chain([self.size]);
+        oversize(sizes).or_else(url).or_else(member)
     }
 
     fn entry(&self) -> Entry {
@@ -64,18 +70,20 @@ impl LockedItem for File {
         let own = FileForm {
             kind: Kind::File,
             name: &self.name,
-            urls: std::iter::once(&self.name).chain(&self.also).map(String::as_str).collect(),
+            urls: std::iter::once(&self.name).chain(&self.also).map(Cow::from).collect(),
             digest: &self.digest,
             size: self.size,
             mode: self.mode.as_deref(),
+            members: &self.unpack,
         };
         let sidecars = self.sidecars.iter().map(|sidecar| FileForm {
             kind: Kind::Sidecar,
             name: &sidecar.url,
-            urls: vec![&sidecar.url],
+            urls: sidecar_urls(&sidecar.url, self).collect(),
             digest: &sidecar.digest,
             size: sidecar.size,
             mode: None,
+            members: &[],
         });
         std::iter::once(own).chain(sidecars).collect()
     }
@@ -134,10 +142,12 @@ impl ItemKind for File {
 
     async fn resolve(resolver: &Resolver, wish: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {
         let checksum = wish.checksum.as_ref().map(Checksum::to_string);
-        let same = |old: &&File| old.checksum == checksum;
+        let same = |old: &&File| old.checksum == checksum && resolve::is_signed_as_asked(old, wish);
         if let (Some(old), Pins::Keep | Pins::Referrers) = (old.filter(same), pins) {
-            // aliases and mode are not asked for upstream: they follow the manifest
-            return Found::Kept(File { also: wish.also.clone(), mode: wish.mode.clone(), ..old.clone() });
+            // these are not asked for upstream: they follow the manifest
+            let (also, mode, unpack) = (wish.also.clone(), wish.mode.clone(), wish.unpack.clone());
+            let signed_by = old.signed_by.clone().filter(|_| wish.key.is_some());
+            return Found::Kept(File { also, mode, signed_by, unpack, ..old.clone() });
         }
         match resolve::resolve(resolver, wish).await {
             Ok(file) => Found::New(file),
@@ -171,6 +181,18 @@ impl ItemKind for File {
     }
 }
 
+/// The URLs of a sidecar. One that stands beside the file, as `<url>.sha256` does, stands beside its other URLs too:
+/// who asks there for the file looks for the checksum there.
+fn sidecar_urls<'a>(url: &'a str, file: &'a File) -> impl Iterator<Item = Cow<'a, str>> {
+    let is_ending = |ending: &&str| !ending.is_empty() && !ending.contains(['/', '?']);
+    let ending = url.strip_prefix(&*file.name).filter(is_ending);
+    let beside = ending.filter(|_| !file.name.contains('?')).into_iter().flat_map(|ending| {
+        let plain = file.also.iter().filter(|other| !other.contains('?'));
+        plain.map(move |other| Cow::from(format!("{other}{ending}")))
+    });
+    std::iter::once(Cow::from(url)).chain(beside)
+}
+
 /// Whether it is an http or https URL with a host that can be the name of a folder.
 pub(in crate::item) fn is_file_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
@@ -179,4 +201,29 @@ pub(in crate::item) fn is_file_url(text: &str) -> bool {
                 .host_str()
                 .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::Sidecar;
+
+    #[test]
+    fn a_sidecar_beside_the_file_is_beside_its_other_urls_too() {
+        let mut file = File::new("https://dl.k8s.io/release/v1/kubelet", Digest::sha256(b"k"), 1);
+        file.also = vec!["https://dl.k8s.io/v1/kubelet".into(), "https://h/get?file=kubelet".into()];
+        let sidecar =
+            |url: &str| Sidecar { url: url.into(), digest: Digest::sha256(url.as_bytes()), size: 1 };
+        let beside = sidecar("https://dl.k8s.io/release/v1/kubelet.sha256");
+        file.sidecars = vec![beside, sidecar("https://dl.k8s.io/release/v1/SHA256SUMS")];
+        let files = file.files();
+        let urls = |at: usize| files[at].urls.iter().map(AsRef::as_ref).collect::<Vec<&str>>();
+        let both = ["https://dl.k8s.io/release/v1/kubelet.sha256", "https://dl.k8s.io/v1/kubelet.sha256"];
+        assert_eq!(urls(1), both);
+        assert_eq!(
+            urls(2),
+            ["https://dl.k8s.io/release/v1/SHA256SUMS"],
+            "its name says nothing of the file's"
+        );
+    }
 }

@@ -18,7 +18,7 @@ pub struct File {
     /// Its checksum in the manifest: a digest, or the URL of a sidecar.
     #[serde(default)]
     pub checksum: Option<String>,
-    /// Checksum files, carried byte for byte.
+    /// Checksum files, signatures and certificates, carried byte for byte.
     #[serde(default)]
     pub sidecars: Vec<Sidecar>,
     /// Other URLs of it.
@@ -27,17 +27,33 @@ pub struct File {
     /// Permission bits for exports, octal text such as `0755`.
     #[serde(default)]
     pub mode: Option<String>,
+    /// The key that signed it, or its checksum file, where one was demanded.
+    #[serde(default, rename = "signedBy")]
+    pub signed_by: Option<String>,
+    /// Members of the archive that an export writes.
+    #[serde(default)]
+    pub unpack: Vec<String>,
 }
 
 impl File {
     /// A file without a checksum.
     pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
         let name = name.into();
-        File { name, digest, size, checksum: None, sidecars: Vec::new(), also: Vec::new(), mode: None }
+        File {
+            name,
+            digest,
+            size,
+            checksum: None,
+            sidecars: Vec::new(),
+            also: Vec::new(),
+            mode: None,
+            signed_by: None,
+            unpack: Vec::new(),
+        }
     }
 }
 
-/// A checksum file that travels with a [`File`].
+/// A checksum file, signature or certificate that travels with a [`File`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sidecar {
@@ -68,8 +84,17 @@ pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
     for url in &file.also {
         writeln!(out, "  - {}", quoted(url))?;
     }
-    match &file.mode {
-        Some(mode) => writeln!(out, "  mode: {}", quoted(mode)),
-        None => Ok(()),
+    if let Some(mode) = &file.mode {
+        writeln!(out, "  mode: {}", quoted(mode))?;
     }
+    if let Some(key) = &file.signed_by {
+        writeln!(out, "  signedBy: {}", quoted(key))?;
+    }
+    if !file.unpack.is_empty() {
+        writeln!(out, "  unpack:")?;
+    }
+    for member in &file.unpack {
+        writeln!(out, "  - {}", quoted(member))?;
+    }
+    Ok(())
 }

@@ -113,8 +113,7 @@ mod tests {
                 digest: Digest::sha256(b"sum"),
                 size: 3,
             }],
-            also: vec![],
-            mode: None,
+            ..File::new("", Digest::sha256(b""), 0)
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));

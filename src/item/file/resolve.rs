@@ -3,9 +3,11 @@
 use super::checksum;
 use super::locked::{File, Sidecar};
 use super::wish::{Checksum, WantedFile};
+use crate::content::BlobRead;
 use crate::http::{BodyFailure, Error, ErrorKind, Response};
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Algorithm, Descriptor, Digest, Hasher, media_type};
+use crate::sign::FileKey;
 use crate::upstream::{expect_file, get, head};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -21,12 +23,14 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
         sidecars: Vec::new(),
         also: wanted.also.clone(),
         mode: wanted.mode.clone(),
+        signed_by: None,
+        unpack: wanted.unpack.clone(),
     };
     let expected = match &wanted.checksum {
         None => None,
         Some(Checksum::Digest(digest)) => Some(digest.clone()),
         Some(Checksum::Sidecar(url)) => {
-            let bytes = sidecar(resolver, url).await?;
+            let bytes = beside(resolver, url, "its checksum file").await?;
             let digest = checksum::find(&String::from_utf8_lossy(&bytes), &wanted.url)
                 .map_err(|why| Cause::from(format!("its checksum file {why}")))?;
             file.sidecars.push(Sidecar {
@@ -37,6 +41,13 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
             Some(digest)
         }
     };
+    let mut signatures = Vec::new();
+    for url in &wanted.signatures {
+        let bytes = beside(resolver, url, "its signature").await?;
+        let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+        file.sidecars.push(Sidecar { url: url.clone(), digest, size });
+        signatures.push((url, bytes));
+    }
     let known = expected.as_ref().filter(|digest| digest.algorithm() == Algorithm::Sha256);
     let size = match known {
         Some(_) => size_of(resolver, &wanted.url).await?,
@@ -46,13 +57,69 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
         (Some(digest), Some(size)) => (file.digest, file.size) = (digest.clone(), size),
         _ => (file.digest, file.size) = download(resolver, &wanted.url, expected.as_ref()).await?,
     }
+    if let Some(key) = &wanted.key {
+        file.signed_by = Some(signer(resolver, wanted, &file, key, &signatures).await?);
+    }
     Ok(file)
 }
 
-async fn sidecar(resolver: &Resolver, url: &str) -> Result<Bytes, Cause> {
+/// Whether `old` has the signatures that `wanted` asks for, and was checked with its key.
+pub(super) fn is_signed_as_asked(old: &File, wanted: &WantedFile) -> bool {
+    let has = |url: &String| old.sidecars.iter().any(|sidecar| sidecar.url == *url);
+    let is_checksum = |url: &String| old.checksum.as_ref() == Some(url);
+    let asked = |sidecar: &Sidecar| is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url);
+    let is_by = |key: &FileKey| old.signed_by.as_ref().is_some_and(|name| key.has(name));
+    wanted.signatures.iter().all(has)
+        && old.sidecars.iter().all(asked)
+        && wanted.key.as_ref().is_none_or(is_by)
+}
+
+/// Who made one of the signatures, by `key`. A signature whose URL begins with that of the checksum file is of that; any
+/// other is of the file, which must be there as a whole for it.
+async fn signer(
+    resolver: &Resolver,
+    wanted: &WantedFile,
+    file: &File,
+    key: &FileKey,
+    signatures: &[(&String, Bytes)],
+) -> Result<String, Cause> {
+    let checksum = file.sidecars.first().filter(|sidecar| file.checksum.as_ref() == Some(&sidecar.url));
+    let mut why = Vec::new();
+    for (url, signature) in signatures {
+        if !key.may_check(signature) {
+            continue;
+        }
+        let of_checksum = checksum.filter(|sidecar| url.starts_with(&sidecar.url));
+        let content = match of_checksum {
+            Some(sidecar) => sidecar.digest.clone(),
+            None => {
+                if !resolver.disk().has(&file.digest, file.size).unwrap_or(false) {
+                    download(resolver, &wanted.url, Some(&file.digest)).await?;
+                }
+                file.digest.clone()
+            }
+        };
+        let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
+        let checking = tokio::task::spawn_blocking(move || {
+            let content = disk.open(&content, 0).map_err(|error| error.to_string())?;
+            key.verify(&signature, content).map_err(|error| error.to_string())
+        });
+        match checking.await.map_err(|error| Cause::local(error.to_string()))? {
+            Ok(name) => return Ok(name),
+            Err(error) => why.push(format!("{url}: {error}")),
+        }
+    }
+    if why.is_empty() {
+        why.push(format!("none of its signatures is of the kind that {key} makes"));
+    }
+    Err(format!("its signature does not count: {}", why.join("; ")).into())
+}
+
+/// A small file beside the file, which is called `what`; kept for `pull`.
+async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cause> {
     let most = resolver.limits().document_bytes;
     let bytes = resolver.small_file(url, most, None).await;
-    let bytes = bytes.map_err(|error| Cause::from(error).of("its checksum file"))?;
+    let bytes = bytes.map_err(|error| Cause::from(error).of(what))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,

@@ -3,6 +3,7 @@
 use crate::document::Location;
 use crate::item::join::{Contradiction, join};
 use crate::model::Digest;
+use crate::sign::FileKey;
 use std::fmt;
 
 /// A wanted file.
@@ -16,6 +17,12 @@ pub struct WantedFile {
     pub also: Vec<String>,
     /// Permission bits for exports, octal text such as `0755`.
     pub mode: Option<String>,
+    /// URLs of what signs it, or its checksum file.
+    pub signatures: Vec<String>,
+    /// The key that one of the signatures must be made with.
+    pub key: Option<FileKey>,
+    /// Members of the archive that an export writes.
+    pub unpack: Vec<String>,
     /// Where it is written.
     pub at: Location,
 }
@@ -46,6 +53,13 @@ impl WantedFile {
         self.also.extend(other.also.iter().cloned());
         self.also.sort();
         self.also.dedup();
+        if let (Some(first), Some(second)) = (&self.key, &other.key) {
+            Contradiction::unless_equal("key", first, second, FileKey::to_string)?;
+        }
+        self.key = self.key.take().or_else(|| other.key.clone());
+        for (mine, theirs) in [(&mut self.signatures, &other.signatures), (&mut self.unpack, &other.unpack)] {
+            mine.extend(theirs.iter().filter(|one| !mine.contains(one)).cloned().collect::<Vec<_>>());
+        }
         Ok(())
     }
 }

@@ -3,8 +3,10 @@
 use super::wish::{Checksum, WantedFile};
 use crate::document::{Field, Node, OWN_URL, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
+use crate::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::Path;
 use url::Url;
 
 /// A plain file.
@@ -22,6 +24,17 @@ pub struct FileEntry {
     /// Permission bits for exports, octal, as in "0755".
     #[serde(default)]
     pub mode: Option<String>,
+    /// URLs of what signs the file, or its checksum file, and travels with it: signatures, certificates. `${url}` stands for
+    /// `url`.
+    #[serde(default)]
+    pub signatures: Vec<String>,
+    /// A file with the public key that one of the signatures must be made with: of minisign, OpenSSH or
+    /// OpenPGP.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Members of the archive that an export writes beside it.
+    #[serde(default)]
+    pub unpack: Vec<String>,
 }
 
 /// The files that `entry` asks for, one for each combination of its variables.
@@ -39,6 +52,20 @@ pub(super) fn read(
     fields.extend(checksum.map(|text| Field { takes_url: true, ..Field::new(text, checksum_at.clone()) }));
     fields.extend(entry.mode.as_ref().map(|text| Field::new(text, mode_at.clone())));
     fields.extend(entry.also.iter().enumerate().map(|(index, text)| Field::new(text, also_at(index))));
+    let list_at = |key: &'static str, index: usize| reader.here(node.get(key).item(index));
+    let signatures = entry.signatures.iter().enumerate();
+    fields.extend(
+        signatures
+            .map(|(index, text)| Field { takes_url: true, ..Field::new(text, list_at("signatures", index)) }),
+    );
+    let members = entry.unpack.iter().enumerate();
+    fields.extend(members.map(|(index, text)| Field::new(text, list_at("unpack", index))));
+    let key =
+        entry.key.as_ref().map(|path| key_of(path, &reader.here(node.get("key")), reader)).transpose()?;
+    if key.is_some() && entry.signatures.is_empty() {
+        let help = Some("name the signature too, as in signatures: [\"${url}.minisig\"]".into());
+        return Err(reader.here(node.get("key")).fault("there is no signature to check with this key", help));
+    }
     let mut files = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let url = url_of(&binding.fill(&entry.url), &at)?;
@@ -55,7 +82,19 @@ pub(super) fn read(
         }
         also.sort();
         let mode = entry.mode.as_ref().map(|text| mode_of(&binding.fill(text), &mode_at)).transpose()?;
-        files.push((WantedFile { url, checksum, also, mode, at: at.location() }, at.clone()));
+        let with_url = binding.with(OWN_URL, &url);
+        let mut signatures = Vec::new();
+        for (index, text) in entry.signatures.iter().enumerate() {
+            signatures.push(url_of(&with_url.fill(text), &list_at("signatures", index))?);
+        }
+        let mut unpack = Vec::new();
+        for (index, text) in entry.unpack.iter().enumerate() {
+            unpack.push(member_of(&binding.fill(text), &list_at("unpack", index))?);
+        }
+        let key = key.clone();
+        let at_here = at.location();
+        let wanted = WantedFile { url, checksum, also, mode, signatures, key, unpack, at: at_here };
+        files.push((wanted, at.clone()));
     }
     Ok(files)
 }
@@ -106,6 +145,28 @@ fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
             Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
         }
     }
+}
+
+/// The key in the file at `path`, which starts from the folder of the manifest.
+fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<FileKey> {
+    let file = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    let bytes = std::fs::read(&file).map_err(|error| {
+        let help = "the path starts from the folder of this manifest".into();
+        at.fault(format!("cannot read {}: {error}", file.display()), Some(help))
+    })?;
+    FileKey::parse(&bytes).map_err(|error| at.fault(format!("{path}: {error}"), None))
+}
+
+/// The path of a member of an archive.
+fn member_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    let is_name =
+        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+    if !text.split('/').all(is_name) {
+        let help =
+            Some("write its path as `tar -t` shows it, without ./ before it, as in bin/kubelet".into());
+        return Err(span.fault(format!("`{text}` is no path of a member"), help));
+    }
+    Ok(text.to_owned())
 }
 
 /// The mode as four octal digits.

@@ -69,6 +69,10 @@ impl LockedItem for Image {
         format!("{}/{}", host_component(&self.name.registry), self.name.repository)
     }
 
+    fn is_offered(&self) -> bool {
+        false
+    }
+
     fn reference(&self) -> Option<&ImageRef> {
         Some(&self.name)
     }

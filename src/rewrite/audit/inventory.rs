@@ -8,6 +8,7 @@ use crate::model::{Mapping, Target};
 use crate::rewrite::index::{
     Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, names_of,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a lock holds, by every name that an item has.
@@ -20,7 +21,7 @@ pub(crate) struct Inventory<'a> {
     /// Images by `registry/repository` of their destinations.
     there: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// URLs, each with the name of its item.
-    urls: Vec<(&'a str, &'a str)>,
+    urls: Vec<(Cow<'a, str>, &'a str)>,
     /// `registry[/prefix]` of the destinations, with a slash at the end.
     target: Option<String>,
     /// Base URL of the site's file server, with a slash at the end.
@@ -94,7 +95,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// Every locked URL, with the name of its item.
-    pub(super) fn urls(&self) -> &[(&'a str, &'a str)] {
+    pub(super) fn urls(&self) -> &[(Cow<'a, str>, &'a str)] {
         &self.urls
     }
 

@@ -3,6 +3,7 @@
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
 use crate::document::LineIndex;
+use std::borrow::Cow;
 
 /// What ends a URL in a text.
 const ENDS: [char; 14] = ['"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$'];
@@ -35,7 +36,7 @@ pub(super) fn findings(text: &str, lines: &LineIndex<'_>, inventory: &Inventory<
 }
 
 /// A URL that stands there as a whole.
-fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option<Coverage> {
+fn whole(url: &str, known: &[(Cow<'_, str>, &str)], inventory: &Inventory<'_>) -> Option<Coverage> {
     let upstream = inventory.file_at_site(url);
     let url = upstream.as_deref().unwrap_or(url);
     let without_scheme = |url: &str| url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
@@ -57,7 +58,7 @@ fn whole(url: &str, known: &[(&str, &str)], inventory: &Inventory<'_>) -> Option
 }
 
 /// A URL of which only the beginning stands there.
-fn head(head: &str, known: &[(&str, &str)]) -> Option<Coverage> {
+fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<Coverage> {
     // a host alone says nothing
     let path = head.split_once("://")?.1.split_once('/')?.1;
     let reached = known.iter().filter(|(known, _)| known.starts_with(head)).count();

@@ -3,16 +3,17 @@
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Destination, Digest, ImageRef, Mapping};
+use std::borrow::Cow;
 
 /// A name by which a reference finds a locked item.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Found<'l> {
     /// An image reference, or a digest.
     Reference(ReferencedItem<'l>),
     /// A URL.
     Url {
         /// The URL.
-        url: &'l str,
+        url: Cow<'l, str>,
         /// The name of the item that is there.
         item: &'l str,
     },

@@ -44,7 +44,7 @@ impl ReferenceIndex {
         let mut urls = FileUrls::new(reverse);
         for found in names(lock) {
             match found {
-                Found::Url { url, .. } => urls.add(url),
+                Found::Url { url, .. } => urls.add(&url),
                 Found::Reference(image) => {
                     let source = image.name();
                     let destinations = image.destinations(mapping);

@@ -2,7 +2,9 @@
 
 use super::seats::Seat;
 use super::watched_stream::WatchedStream;
+use crate::serve::listen::Door;
 use crate::serve::observe::{AwaitedBody, Caller, ObservedBody};
+use crate::serve::origin::ServerName;
 use crate::serve::response::ApiError;
 use crate::serve::router;
 use crate::serve::state::State;
@@ -10,16 +12,18 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{Request, Response};
+use futures_util::future::select_all;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -42,21 +46,23 @@ struct Server {
 
 /// Serves connections until `ended` says so, then lets responses in progress end.
 pub(in super::super) async fn run(
-    listener: TcpListener,
+    doors: Vec<Door>,
     states: watch::Receiver<Arc<State>>,
     mut ended: watch::Receiver<bool>,
 ) {
     let kept = states.borrow().kept.clone();
     let server = Server { states, ended: ended.clone() };
-    let mut open = JoinSet::new();
+    let (mut doors, mut open) = (doors, JoinSet::new());
     let sweeping = kept.seats.sweep();
     tokio::pin!(sweeping);
     loop {
+        // another one first each time, so that a busy one does not hide the others
+        doors.rotate_left(1);
         let next = async {
-            let accepted = listener.accept().await;
+            let accepted = accept_any(&doors).await;
             (accepted, kept.seats.take().await)
         };
-        let (accepted, seat) = tokio::select! {
+        let ((accepted, tls), seat) = tokio::select! {
             next = next => next,
             () = &mut sweeping => break,
             _ = ended.wait_for(|ended| *ended) => break,
@@ -70,38 +76,49 @@ pub(in super::super) async fn run(
         };
         let (server, kept) = (server.clone(), kept.clone());
         open.spawn(async move {
-            accept(stream, peer, server, seat.clone()).await;
+            accept(stream, peer, tls, server, seat.clone()).await;
             kept.seats.leave(&seat);
         });
     }
-    drop(listener);
+    drop(doors);
     let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
 }
 
-async fn accept(stream: TcpStream, peer: SocketAddr, server: Server, seat: Arc<Seat>) {
+/// The next connection at any of them, and whether TLS is spoken there.
+async fn accept_any(doors: &[Door]) -> (io::Result<(TcpStream, SocketAddr)>, bool) {
+    let accepting = doors.iter().map(|door| Box::pin(door.listener.accept()));
+    let (accepted, at, _) = select_all(accepting).await;
+    (accepted, doors[at].tls)
+}
+
+async fn accept(stream: TcpStream, peer: SocketAddr, tls: bool, server: Server, seat: Arc<Seat>) {
     let _ = stream.set_nodelay(true);
-    let tls = server.states.borrow().tls.clone();
+    let acceptor = server.states.borrow().tls.clone().filter(|_| tls);
     let stream = WatchedStream { stream, seat: seat.clone() };
-    match tls {
-        None => connection(stream, peer, server, seat).await,
-        Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
-                connection(stream, peer, server, seat).await;
+    match acceptor {
+        None => connection(stream, peer, None, server, seat).await,
+        Some(acceptor) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                let name = ServerName(stream.get_ref().1.server_name().map(str::to_owned));
+                connection(stream, peer, Some(name), server, seat).await;
             }
         }
     }
 }
 
 /// One connection. hyper answers bytes that are not HTTP, such as the start of a TLS handshake, with HTTP
-/// 400, which tells clients that this server speaks plain http.
-async fn connection<S>(stream: S, peer: SocketAddr, server: Server, seat: Arc<Seat>)
+/// 400, which tells clients that this server speaks plain http. `name` is that of the TLS handshake.
+async fn connection<S>(stream: S, peer: SocketAddr, name: Option<ServerName>, server: Server, seat: Arc<Seat>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Server { states, mut ended } = server;
     let idle = states.borrow().seats.idle();
     let seated = seat.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(name) = &name {
+            request.extensions_mut().insert(name.clone());
+        }
         let (state, seat) = (states.borrow().clone(), seated.clone());
         async move { Ok::<_, Infallible>(answer(state, seat, peer, request).await) }
     });
@@ -137,7 +154,7 @@ async fn answer(
     let busy = seat.begin();
     let caller = Caller::of(&request, peer);
     let (kept, observer) = (state.kept.clone(), state.observer.clone());
-    if router::is_about_the_server(request.uri().path()) {
+    if router::is_about_the_server(&state, &request) {
         let response = router::about(&state, &request);
         return ObservedBody::wrap(response, caller, observer, busy, None);
     }

@@ -38,6 +38,7 @@ pub(crate) fn export_charts(
             digest: &content.digest,
             size: content.size,
             mode: None,
+            members: &[],
         };
         ExportFile { file, mode: MODE, paths: vec![PathBuf::from(name)] }
     });

@@ -25,6 +25,14 @@ pub(crate) enum ExportError {
         /// Another one.
         second: String,
     },
+    /// A member of an archive cannot be written.
+    #[error("cannot unpack {url}: {why}")]
+    Archive {
+        /// The URL of the archive.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The index of a folder of charts cannot be written.
     #[error("cannot write {path}: {why}")]
     Index {

@@ -3,6 +3,7 @@
 
 mod charts;
 mod error;
+mod members;
 mod paths;
 mod run;
 mod write;

@@ -24,17 +24,17 @@ pub(super) struct ExportFile<'a> {
 /// When a URL cannot be a path, or two URLs with different content become one path.
 pub(super) fn export_paths(lock: &Lock) -> Result<Vec<ExportFile<'_>>, ExportError> {
     let mut files = Vec::new();
-    let mut taken: BTreeMap<PathBuf, (&str, &Digest)> = BTreeMap::new();
+    let mut taken: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
     for file in lock.items().flat_map(LockedItem::files) {
         let mut paths = Vec::new();
         for url in &file.urls {
             let path = path_of(url)?;
-            match taken.insert(path.clone(), (url, file.digest)) {
+            match taken.insert(path.clone(), (url.to_string(), file.digest)) {
                 Some((first, earlier)) if earlier != file.digest => {
                     return Err(ExportError::Collision {
                         path: path.display().to_string(),
-                        first: first.into(),
-                        second: (*url).into(),
+                        first,
+                        second: url.to_string(),
                     });
                 }
                 _ => paths.push(path),

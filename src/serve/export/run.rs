@@ -1,6 +1,7 @@
 //! Exports file after file, and reports each.
 
 use super::ExportError;
+use super::members::unpack;
 use super::paths::{ExportFile, export_paths};
 use super::write::write;
 use crate::content::{BlobRead, ContentError};
@@ -35,7 +36,11 @@ pub(super) fn write_all(
     progress.begin("export", files.len() as u64, files.iter().map(|item| item.file.size).sum());
     let mut report = Report::default();
     for item in files {
-        let (status, reason) = match write(&item, blobs, dir, dry) {
+        let exported = write(&item, blobs, dir, dry).and_then(|(status, bytes)| {
+            let unpacked = if dry { 0 } else { unpack(&item, dir)? };
+            Ok((if unpacked > 0 { Status::Done } else { status }, bytes + unpacked))
+        });
+        let (status, reason) = match exported {
             Ok((status, bytes)) => {
                 report.bytes_transferred += bytes;
                 (status, (status == Status::Skipped).then(|| "would be written".to_owned()))
@@ -127,6 +132,38 @@ mod tests {
         let report = export_files(&one("https://h/x"), &memory(), dir.path(), false, &Silent).unwrap();
         assert_eq!(statuses(&report), [Status::Failed]);
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn members_of_an_archive_stand_beside_it_with_their_modes() {
+        let mut tar =
+            tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        for (name, mode) in [("./bin/kubelet", 0o755), ("./README", 0o4644)] {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(mode);
+            header.set_size(7);
+            tar.append_data(&mut header, name, &b"content"[..]).unwrap();
+        }
+        let archive = tar.into_inner().unwrap().finish().unwrap();
+        let mut locked = file("https://h/node.tgz", &archive);
+        locked.unpack = vec!["bin/kubelet".into()];
+        let (dir, blobs) = (tempfile::tempdir().unwrap(), Memory::of(&[&archive]));
+        let run = |locked: &crate::item::File| {
+            let lock = Lock { version: 1, files: vec![locked.clone()], ..Lock::default() };
+            export_files(&lock, &blobs, dir.path(), false, &Silent).unwrap()
+        };
+        assert_eq!(statuses(&run(&locked)), [Status::Done]);
+        let kubelet = dir.path().join("h/node.tgz.d/bin/kubelet");
+        assert_eq!(fs::read(&kubelet).unwrap(), b"content");
+        assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
+        assert!(!dir.path().join("h/node.tgz.d/README").exists(), "nobody asked for it");
+        assert_eq!(statuses(&run(&locked)), [Status::Present]);
+        fs::write(&kubelet, "contenX").unwrap();
+        assert_eq!(statuses(&run(&locked)), [Status::Done], "what was changed is written again");
+        locked.unpack = vec!["bin/kubectl".into()];
+        let report = run(&locked);
+        assert_eq!(statuses(&report), [Status::Failed]);
+        assert!(report.items[0].reason.as_ref().unwrap().contains("no bin/kubectl"), "{report:?}");
     }
 
     #[test]

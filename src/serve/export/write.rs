@@ -82,7 +82,7 @@ fn is_there(path: &Path, item: &ExportFile) -> io::Result<bool> {
 
 /// No folder between `dir` and the file may be a symbolic link: it could lead out of `dir`. A link at the file's
 /// own path is replaced.
-fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> {
+pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> {
     let mut at = dir.to_path_buf();
     for part in below.parent().into_iter().flat_map(Path::components) {
         at.push(part);

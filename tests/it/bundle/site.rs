@@ -85,6 +85,8 @@ impl Site {
             }],
             also: vec![],
             mode: Some("0755".into()),
+            signed_by: None,
+            unpack: Vec::new(),
         });
     }
 

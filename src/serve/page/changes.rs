@@ -1,0 +1,60 @@
+//! The page at `/changes`: what each bundle has that the one before it had not.
+
+use super::html::{count, escaped};
+use crate::serve::Change;
+use crate::serve::bundles::{BundleListing, Bundles};
+use std::fmt::Write as _;
+
+/// How long the page may be, in bytes.
+const ROOM: usize = 80_000;
+/// How many characters of a name are shown.
+const SHOWN: usize = 500;
+
+/// The body of the page.
+pub(super) fn body(bundles: &Bundles) -> String {
+    let known: Vec<&BundleListing> =
+        bundles.listings.iter().rev().filter(|bundle| bundle.since.is_some()).collect();
+    if known.is_empty() {
+        return "<p>Nothing older is known here. Serve the bundle before this one too, or give a delta its base with \
+                <code>--base</code>, and this page shows what is new.</p>\n"
+            .into();
+    }
+    let mut out = String::new();
+    for bundle in known {
+        let Some(since) = &bundle.since else { continue };
+        let (new, old) = (escaped(&bundle.name), escaped(&since.name));
+        let _ = writeln!(
+            out,
+            "<h2>{new}</h2>\n<p class=\"dim\">{} since {old}</p>",
+            count(since.changes.len(), "change")
+        );
+        if since.changes.is_empty() {
+            continue;
+        }
+        out += "<table>\n<tr><th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Digest</th></tr>\n";
+        for (at, change) in since.changes.iter().enumerate() {
+            if out.len() > ROOM {
+                out += "</table>\n";
+                let left = since.changes.len() - at;
+                let _ =
+                    writeln!(out, "<p>and {left} more, which <code>landfall diff OLD NEW</code> lists</p>");
+                return out;
+            }
+            out += &row(change);
+        }
+        out += "</table>\n";
+    }
+    out
+}
+
+fn row(change: &Change) -> String {
+    let name: String = change.name.chars().take(SHOWN).collect();
+    let digests: Vec<String> = change.digests.iter().flatten().map(|digest| digest.short(12)).collect();
+    format!(
+        "<tr><td>{}</td><td>{} <code>{}</code></td><td><code>{}</code></td></tr>\n",
+        change.change,
+        change.kind,
+        escaped(&name),
+        digests.join(" → ")
+    )
+}

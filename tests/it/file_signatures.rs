@@ -1,0 +1,180 @@
+//! Signatures beside files: carried as they are, and checked with a given key when the file is locked.
+
+use crate::support::images::sha256;
+use crate::support::peers::{Server, file_server};
+use crate::support::{Place, need, run};
+use serde_json::Value;
+
+/// The key and the signature of the text `test` from minisign's own documentation.
+const KEY: &str = "untrusted comment: minisign public key E7620F1842B4E81F
+RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3
+";
+const SIGNATURE: &str = "untrusted comment: signature from minisign secret key
+RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=
+trusted comment: timestamp:1556193335\tfile:test
+y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+bHwhEBg==
+";
+
+/// A web server with the file `tool`, and a manifest that asks for it in this way.
+struct Signed {
+    place: Place,
+    upstream: Server,
+}
+
+impl Signed {
+    fn new(content: &[u8]) -> Signed {
+        let place = Place::new();
+        place.write("www/tool", content);
+        place.write("www/SHA256SUMS", format!("{}  tool\n", sha256(content).replace("sha256:", "")));
+        place.write("www/tool.pem", "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n");
+        let upstream = file_server(&place.path("www"));
+        Signed { place, upstream }
+    }
+
+    fn lock(&self, exit: i32, more: &str) -> Value {
+        let url = self.upstream.url();
+        let manifest = format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nfiles:\n- {{url: \"{url}/tool\", {}}}\n",
+            more.replace("AT", &url)
+        );
+        self.place.write("m.yaml", manifest);
+        self.place.json(exit, &["lock", "-f", "m.yaml"])
+    }
+
+    fn ssh_key(&self, name: &str) {
+        let path = self.place.path(name);
+        run(self.place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path));
+    }
+
+    fn ssh_sign(&self, key: &str, file: &str) {
+        let sign = ["-q", "-Y", "sign", "-n", "file", "-f", key, file];
+        run(self.place.clean("ssh-keygen").args(sign));
+    }
+}
+
+fn reason(told: &Value) -> &str {
+    told["items"][0]["reason"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn what_signs_a_file_travels_with_it_and_a_key_decides_whether_it_is_locked() {
+    let signed = Signed::new(b"test");
+    signed.place.write("www/tool.minisig", SIGNATURE);
+    signed.place.write("key.pub", KEY);
+    let asked = "signatures: [\"${url}.minisig\", \"${url}.pem\"]";
+    signed.lock(0, &format!("{asked}, key: key.pub"));
+    let lock = signed.place.read("landfall.lock");
+    assert!(lock.contains("signedBy: minisign E7620F1842B4E81F\n"), "{lock}");
+    signed.place.ok(&["pull"]);
+    signed.place.ok(&["export", "files", "-o", "out"]);
+    let host = signed.upstream.address.as_str();
+    assert_eq!(signed.place.read(&format!("out/{host}/tool.minisig")), SIGNATURE);
+    assert_eq!(signed.place.read(&format!("out/{host}/tool.pem")), signed.place.read("www/tool.pem"));
+
+    // an unchanged entry is not asked for again; another key is
+    let before = signed.upstream.requests("");
+    signed.lock(0, &format!("{asked}, key: key.pub"));
+    assert_eq!(signed.upstream.requests(""), before);
+    assert_eq!(signed.place.read("landfall.lock"), lock);
+    signed.place.write("key.pub", "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n");
+    let told = signed.lock(1, &format!("{asked}, key: key.pub"));
+    assert!(reason(&told).contains("signature does not count"), "{told}");
+
+    signed.place.write("www/tool", "Test");
+    signed.place.write("key.pub", KEY);
+    signed
+        .place
+        .path("landfall.lock")
+        .exists()
+        .then(|| std::fs::remove_file(signed.place.path("landfall.lock")));
+    let told = signed.lock(1, &format!("{asked}, key: key.pub"));
+    assert!(reason(&told).contains("E7620F1842B4E81F did not make it"), "{told}");
+}
+
+#[test]
+fn openssh_signs_a_file_or_its_checksum_file() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let signed = Signed::new(&crate::support::images::noise(1, 300_000));
+    signed.ssh_key("ours");
+    signed.ssh_key("theirs");
+    signed.ssh_sign("ours", "www/tool");
+    signed.lock(0, "signatures: [\"${url}.sig\"], key: ours.pub");
+    assert!(signed.place.read("landfall.lock").contains("signedBy: ssh-ed25519 SHA256:"));
+
+    signed.ssh_sign("ours", "www/SHA256SUMS");
+    let sums = "checksum: AT/SHA256SUMS, signatures: [\"AT/SHA256SUMS.sig\"]";
+    std::fs::remove_file(signed.place.path("landfall.lock")).unwrap();
+    let before = signed.upstream.requests("GET /tool ");
+    signed.lock(0, &format!("{sums}, key: ours.pub"));
+    assert_eq!(signed.upstream.requests("GET /tool "), before, "what is signed is the checksum file");
+    assert!(signed.place.read("landfall.lock").contains("signedBy: ssh-ed25519 "));
+
+    for (key, why) in
+        [("theirs.pub", "did not make it"), ("m.yaml", "no public key"), ("ours", "private key")]
+    {
+        let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+        let exit = if key == "theirs.pub" { 1 } else { 2 };
+        let told = signed.lock(exit, &format!("{sums}, key: {key}"));
+        assert!(told.to_string().contains(why), "{key}: {told}");
+    }
+    let told = signed.lock(2, "key: ours.pub");
+    assert!(told.to_string().contains("no signature to check"), "{told}");
+}
+
+#[test]
+fn gpg_signs_a_file_armored_or_not() {
+    if !need(&["gpg"]) {
+        return;
+    }
+    let signed = Signed::new(&crate::support::images::noise(1, 300_000));
+    let gpg = |args: &[&str]| {
+        let home = signed.place.path("home/g");
+        std::fs::create_dir_all(&home).unwrap();
+        let quiet =
+            ["--batch", "--quiet", "--yes", "--pinentry-mode", "loopback", "--passphrase", "", "--homedir"];
+        run(signed.place.clean("gpg").args(quiet).arg(home).args(args))
+    };
+    for who in ["ours@example.test", "theirs@example.test"] {
+        gpg(&["--quick-generate-key", who, "default", "default", "never"]);
+        signed.place.write(&format!("{who}.asc"), gpg(&["--armor", "--export", who]));
+        signed.place.write(&format!("{who}.gpg"), gpg(&["--export", who]));
+    }
+    let sign = |who: &str, how: &[&str], to: &str| {
+        gpg(&[&["--local-user", who, "--output", to, "--detach-sign"], how, &["www/tool"]].concat());
+    };
+    sign("ours@example.test", &["--armor"], "www/tool.asc");
+    sign("ours@example.test", &[], "www/tool.sig");
+    for (ending, key, exit) in [("asc", "ours", 0), ("sig", "ours", 0), ("asc", "theirs", 1)] {
+        for form in ["asc", "gpg"] {
+            let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+            let key = format!("{key}@example.test.{form}");
+            let told = signed.lock(exit, &format!("signatures: [\"${{url}}.{ending}\"], key: {key}"));
+            let lock = signed.place.read("landfall.lock");
+            assert_eq!(lock.contains("signedBy: "), exit == 0, "{ending} {key}: {told}");
+        }
+    }
+    signed.place.write("www/tool", "other");
+    let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+    signed.lock(1, "signatures: [\"${url}.asc\"], key: ours@example.test.asc");
+}
+
+#[test]
+fn members_of_an_archive_are_exported_beside_it() {
+    if !need(&["tar", "gzip"]) {
+        return;
+    }
+    let signed = Signed::new(b"");
+    signed.place.write("node/bin/kubelet", "kubelet");
+    run(signed.place.clean("tar").args(["-czf", "www/tool", "-C", "node", "."]));
+    signed.lock(0, "unpack: [bin/kubelet]");
+    signed.place.ok(&["pull"]);
+    signed.place.ok(&["pack", "-o", "b.tar.zst"]);
+    signed.place.ok(&["export", "files", "-o", "out", "--bundle", "b.tar.zst"]);
+    let member = format!("out/{}/tool.d/bin/kubelet", signed.upstream.address);
+    assert_eq!(signed.place.read(&member), "kubelet");
+    for bad in ["../x", "/x", "a//b", "."] {
+        signed.lock(2, &format!("unpack: [\"{bad}\"]"));
+    }
+}

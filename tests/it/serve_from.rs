@@ -1,0 +1,170 @@
+//! `landfall serve --from`: files out of a registry that deliveries went to, with docker-registry.
+
+use crate::support::http::{get, manifest, request};
+use crate::support::images::{noise, sha256};
+use crate::support::peers::{Server, docker_registry, file_server};
+use crate::support::{Place, landfall_serve, need};
+use serde_json::Value;
+use std::process::Command;
+
+/// A web server with two releases of one file and something beside it, and a registry.
+struct Site {
+    place: Place,
+    registry: Server,
+    _upstream: Server,
+}
+
+fn content(version: &str) -> Vec<u8> {
+    noise(version.len() as u64 + u64::from(version.as_bytes()[1]), 2_500_000)
+}
+
+impl Site {
+    fn new() -> Site {
+        let place = Place::new();
+        for version in ["v1", "v2"] {
+            let tool = content(version);
+            place.write(&format!("www/{version}/tool"), &tool);
+            place.write(&format!("www/{version}/tool.sha256"), sha256(&tool).replace("sha256:", ""));
+            let manifest = format!(
+                "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: tools}}\nfiles:\n\
+                 - {{url: \"https://dl.example/{version}/tool\", checksum: \"${{url}}.sha256\", \
+                 also: [\"https://dl.example/other/{version}\"], mode: \"0755\"}}\n"
+            );
+            place.write(&format!("{version}.yaml"), manifest);
+        }
+        let upstream = file_server(&place.path("www"));
+        place.write(
+            "site.yaml",
+            format!(
+                "apiVersion: landfall/v1\nkind: Site\nupstreams: {{dl.example: {{mirror: \"{}\"}}}}\n",
+                upstream.url()
+            ),
+        );
+        Site { place, registry: docker_registry(), _upstream: upstream }
+    }
+
+    fn mirror(&self, version: &str) -> Value {
+        let manifest = format!("{version}.yaml");
+        let to = format!("{}/base", self.registry.address);
+        self.place.json(0, &["mirror", "--site", "site.yaml", "-f", &manifest, "--to", &to])
+    }
+
+    fn serve(&self) -> Server {
+        let from = format!("{}/base", self.registry.address);
+        landfall_serve(&self.place, &["--from", &from])
+    }
+
+    fn locks(&self) -> usize {
+        let list = manifest(&self.registry.address, "base/landfall/locks", "latest");
+        list.json()["layers"].as_array().unwrap().len()
+    }
+}
+
+#[test]
+fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let site = Site::new();
+    site.mirror("v1");
+    let server = site.serve();
+    let tool = content("v1");
+    for path in ["dl.example/v1/tool", "dl.example/other/v1"] {
+        assert!(get(&server.address, &format!("/files/{path}")).body == tool, "{path}");
+    }
+    let own = [("Host", "dl.example")];
+    assert!(request("GET", &server.address, "/v1/tool", &own, b"").body == tool, "under its URL");
+    let sum = request("GET", &server.address, "/other/v1.sha256", &own, b"");
+    assert_eq!(sum.text(), sha256(&tool).replace("sha256:", ""));
+    for (range, part) in [
+        ("bytes=1048570-1048590", &tool[1_048_570..1_048_591]),
+        ("bytes=-5", &tool[2_499_995..]),
+        ("bytes=2097152-", &tool[2_097_152..]),
+    ] {
+        let answer = request("GET", &server.address, "/v1/tool", &[own[0], ("Range", range)], b"");
+        assert!((answer.status, &answer.body[..]) == (206, part), "{range}");
+    }
+
+    // what is delivered later is there after a reload, and so is what was there
+    assert_eq!(get(&server.address, "/files/dl.example/v2/tool").status, 404);
+    site.mirror("v2");
+    assert!(Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap().success());
+    while get(&server.address, "/files/dl.example/v2/tool").status != 200 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(get(&server.address, "/files/dl.example/v2/tool").body == content("v2"));
+    assert!(get(&server.address, "/files/dl.example/v1/tool").body == tool);
+    let news = get(&server.address, "/changes").text();
+    assert!(news.contains("added") && news.contains("https://dl.example/v2/tool"), "{news}");
+
+    // an artifact that somebody removed is said to lack, and is not found
+    let page = get(&server.address, "/?q=v1").text();
+    assert!(page.contains("tools at ") && !page.contains("incomplete"), "{page}");
+    let artifact = page.split("<code>").find(|part| part.contains("/files/dl.example/")).unwrap();
+    let (_, place) = artifact.split('<').next().unwrap().split_once('/').unwrap();
+    let (repository, tag) = place.rsplit_once(':').unwrap();
+    let head = request(
+        "HEAD",
+        &site.registry.address,
+        &format!("/v2/base/{repository}/manifests/{tag}"),
+        &[("Accept", "application/vnd.oci.image.manifest.v1+json")],
+        b"",
+    );
+    let digest = head.header("docker-content-digest").unwrap();
+    let target = format!("/v2/base/{repository}/manifests/{digest}");
+    assert_eq!(request("DELETE", &site.registry.address, &target, &[], b"").status, 202);
+    let later = site.serve();
+    assert!(get(&later.address, "/?q=v1").text().contains("incomplete"));
+    assert_eq!(get(&later.address, "/files/dl.example/v1/tool").status, 404);
+    assert!(get(&later.address, "/files/dl.example/v2/tool").body == content("v2"));
+}
+
+#[test]
+fn wrong_bytes_of_the_registry_never_leave() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let site = Site::new();
+    site.mirror("v1");
+    let (early, tool) = (site.serve(), content("v1"));
+    assert!(get(&early.address, "/files/dl.example/v1/tool").body == tool);
+    let file = site.registry.blob_file(&sha256(&tool));
+    let mut damaged = tool.clone();
+    damaged[1_500_000] ^= 1;
+    std::fs::write(&file, &damaged).unwrap();
+    let late = site.serve();
+    for _ in 0..2 {
+        let answer = get(&late.address, "/files/dl.example/v1/tool");
+        assert_eq!(answer.status, 500, "not a byte of it: {}", answer.body.len());
+    }
+    let answer = get(&early.address, "/files/dl.example/v1/tool");
+    assert_eq!(answer.body.len(), 1 << 20, "it ends before the MiB that changed");
+    assert!(tool.starts_with(&answer.body));
+}
+
+#[test]
+fn deliveries_leave_one_list_that_names_each_lock_once() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let site = Site::new();
+    site.mirror("v1");
+    let before = site.registry.requests("\"PUT ");
+    assert!(site.mirror("v1").get("unlisted").is_none());
+    assert_eq!((site.locks(), site.registry.requests("\"PUT ")), (1, before), "nothing is written again");
+    site.mirror("v2");
+    site.mirror("v1");
+    assert_eq!(site.locks(), 2);
+}
+
+#[test]
+fn what_cannot_be_served_is_said_at_the_start() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let site = Site::new();
+    let from = site.registry.address.clone();
+    let told = site.place.json(1, &["serve", "--from", &from, "--listen", "127.0.0.1:0"]);
+    let error = told["error"]["message"].as_str().unwrap();
+    assert!(error.contains("landfall/locks:latest") && error.contains("landfall push"), "{error}");
+}

@@ -1,0 +1,112 @@
+//! The page of `landfall serve`: whole without a script, small whatever there is, and nothing in it is markup that should
+//! not be.
+
+use crate::support::http::{get, request};
+use crate::support::images::sha256;
+use crate::support::library::{Digest, File, Lock, media_type};
+use crate::support::peers::Server;
+use crate::support::{Images, Place, landfall_serve, need, run};
+use std::collections::BTreeSet;
+
+/// The most bytes of a page.
+const MOST: usize = 100_000;
+
+/// A server with these files, each with its URL for content.
+fn served(place: &Place, urls: &[String]) -> Server {
+    let images = Images::new(place.path("store"));
+    let mut lock = Lock { version: 1, name: Some("many".into()), ..Lock::default() };
+    for url in urls {
+        images.blob(media_type::OCTETS, url.as_bytes());
+        lock.files.push(File::new(url, Digest::sha256(url.as_bytes()), url.len() as u64));
+    }
+    lock.sort();
+    place.write("landfall.lock", lock.to_text());
+    place.ok(&["pack", "-o", "bundle.tar.zst", "--store", "store"]);
+    landfall_serve(place, &["bundle.tar.zst"])
+}
+
+/// The addresses in a page.
+fn links(page: &str) -> Vec<String> {
+    let links = page.split("href=\"").skip(1).map(|rest| &rest[..rest.find('"').unwrap()]);
+    links.map(|link| link.replace("&amp;", "&").replace("&#39;", "'")).collect()
+}
+
+#[test]
+fn a_thousand_items_are_read_page_by_page_and_found_by_a_search() {
+    let place = Place::new();
+    let name = |at: usize| {
+        let folder = "a-folder-of-some-length/".repeat(4);
+        format!("https://downloads.example/{folder}release-{at:04}/tool-linux-amd64.tar.gz")
+    };
+    let server = served(&place, &(0..1000).map(name).collect::<Vec<_>>());
+    let (mut seen, mut next) = (BTreeSet::new(), Some("/".to_owned()));
+    while let Some(target) = next {
+        let page = get(&server.address, &target).text();
+        assert!(page.len() < MOST, "{target}: {} bytes", page.len());
+        for name in page.split("<summary><code>").skip(1) {
+            assert!(seen.insert(name[..name.find('<').unwrap()].to_owned()), "{name} is shown twice");
+        }
+        next = page.find("rel=\"next\"").map(|at| {
+            let before = &page[..at];
+            let link = &before[before.rfind("href=\"").unwrap() + 6..];
+            link[..link.find('"').unwrap()].replace("&amp;", "&")
+        });
+    }
+    assert_eq!(seen.len(), 1000);
+    let found = get(&server.address, "/?q=release-0777+TAR.gz&kind=").text();
+    assert!(found.contains(&name(777)) && found.contains("1 item found") && !found.contains(&name(778)));
+    assert!(get(&server.address, "/?q=release-0777&kind=image").text().contains("0 items found"));
+    let digest = sha256(name(5).as_bytes());
+    assert!(get(&server.address, &format!("/?q={digest}")).text().contains(&name(5)));
+    assert!(get(&server.address, "/?from=99999").status == 200);
+}
+
+#[test]
+fn hostile_names_are_text_and_a_browser_is_told_to_run_nothing_else() {
+    let place = Place::new();
+    let hostile = [
+        "https://dl.example/x'\"><script>alert(1)</script>?a=1&b=2".to_owned(),
+        "https://dl.example/</code></details><img src=x onerror=alert(1)>".to_owned(),
+        format!("https://dl.example/{}", "<b>".repeat(20_000)),
+        "https://dl.example/\u{202e}gnp.exe".to_owned(),
+    ];
+    let server = served(&place, &hostile);
+    let search = "/?q=%3Cscript%3E%22%27&kind=%22%3E%3Cscript%3E";
+    for target in ["/", "/changes", "/nodes", search] {
+        let answer = get(&server.address, target);
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let page = answer.text();
+        assert!(page.len() < MOST, "{target}: {} bytes", page.len());
+        assert_eq!(page.matches("<script>").count(), 1, "{target}: its own alone");
+        for bad in ["<img", "</script>alert", "<b>", "\u{202e}", "onerror=alert(1)>"] {
+            assert!(!page.contains(bad), "{target} has {bad}");
+        }
+        for link in links(&page) {
+            assert!(link.starts_with('/') && get(&server.address, &link).status == 200, "{link}");
+        }
+    }
+    let host = request("GET", &server.address, "/", &[("Host", "x\"><script>")], b"");
+    assert!(!host.text().contains("x\"><script>"));
+}
+
+#[test]
+fn a_text_browser_reads_every_command_without_a_script() {
+    if !need(&["w3m"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = served(&place, &["https://dl.k8s.io/v1/kubelet".to_owned()]);
+    let dump = |path: &str| {
+        let url = format!("{}{path}", server.url());
+        String::from_utf8(run(place.clean("w3m").args(["-dump", "-cols", "200", &url]))).unwrap()
+    };
+    let text = dump("/?q=kubelet");
+    let curl = format!("curl --fail --location --output kubelet {}/files/dl.k8s.io/v1/kubelet", server.url());
+    for words in
+        ["What is here", "1 item found", "https://dl.k8s.io/v1/kubelet", &curl, "sha256sum --check", "many"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(dump("/nodes").contains("ADDRESS dl.k8s.io"));
+}
