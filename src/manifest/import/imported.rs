@@ -191,7 +191,7 @@ pub(super) fn at_host(host: &str, written: &str) -> String {
 }
 
 /// The manifest called `name` of what was `imported`; `title` is its first comment.
-pub(crate) fn text_of(imported: &Imported, name: &str, title: &str) -> String {
+pub(crate) fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
     let mut text = head(name, title);
     let told = |text: &mut String, what: &str, lines: &[String]| {
         if !lines.is_empty() {

@@ -94,7 +94,7 @@ mod tests {
              repos: ['https://github.com/a/b.git']\n  manifests: [{{name: m, files: [a.yaml]}}]\n  actions: {{}}\n"
         );
         let imported = import("zarf", &text).unwrap();
-        let text = super::super::text_of(&imported, "p", "t");
+        let text = super::super::manifest_of(&imported, "p", "t");
         for words in [
             "  - {ref: \"ghcr.io/x/y:v1\", platforms: [linux/arm64]}\n",
             &format!("  - url: \"https://a.test/f\"\n    checksum: sha256:{sum}\n    mode: \"0755\"\n"),
