@@ -65,10 +65,13 @@ mod registry;
 mod render;
 mod report;
 mod rewrite;
+#[cfg(feature = "cli")]
+mod sbom;
 #[cfg(feature = "serve")]
 mod serve;
 mod sign;
 mod store;
+mod update;
 mod upstream;
 
 pub use bundle::{
@@ -81,7 +84,7 @@ pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
 pub use content::{BlobRead, ContentError, Keep, Look};
-pub use item::{File as LockedFile, Image as LockedImage, Pins};
+pub use item::{Chart as LockedChart, File as LockedFile, Image as LockedImage, Pins};
 pub use lock::Locked;
 pub use lockfile::{Endpoint, Lock, LockError};
 pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
@@ -98,7 +101,9 @@ pub use store::{Disk as Store, StoreError};
 pub mod internals {
     #[cfg(any(test, fuzzing))]
     pub use crate::bundle::fuzz;
-    pub use crate::item::{LockedManifest, Referrer, Sidecar, Trimmed, file_repository};
+    pub use crate::item::{
+        ChartImage, ChartName, LockedManifest, OpenReference, Referrer, Sidecar, Trimmed, file_repository,
+    };
     pub use crate::lockfile::{Accepted, Unresolved};
     pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};
     pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};

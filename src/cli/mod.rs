@@ -14,6 +14,7 @@ use crate::model::without_userinfo;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use shared::room::check_output;
+use shared::shown::Shown;
 use shared::{Context, Exit, Failure, Global, Outcome, finish};
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ enum Verb {
     Sign(verbs::sign::Sign),
     Verify(verbs::verify::Verify),
     Push(verbs::push::Push),
+    Status(verbs::status::Status),
     Serve(verbs::serve::Serve),
     Rewrite(verbs::rewrite::Rewrite),
     Audit(verbs::audit::Audit),
@@ -44,11 +46,15 @@ enum Verb {
     Discover(verbs::discover::Discover),
     Import(verbs::import::Import),
     Mirror(verbs::mirror::Mirror),
+    Update(verbs::update::Update),
+    Refresh(verbs::refresh::Refresh),
     Export(verbs::export::Export),
     Egress(verbs::egress::Egress),
     Doctor(verbs::doctor::Doctor),
     Diff(verbs::diff::Diff),
     Ls(verbs::ls::Ls),
+    Report(verbs::report::ReportVerb),
+    Sbom(verbs::sbom::Sbom),
     Gc(verbs::gc::Gc),
     Completions(verbs::completions::Completions),
     Man(verbs::completions::Man),
@@ -65,6 +71,7 @@ impl Verb {
             Verb::Sign(verb) => verb.run(context),
             Verb::Verify(verb) => verb.run(context),
             Verb::Push(verb) => verb.run(context),
+            Verb::Status(verb) => verb.run(context),
             Verb::Serve(verb) => verb.run(context),
             Verb::Rewrite(verb) => verb.run(context),
             Verb::Audit(verb) => verb.run(context),
@@ -72,11 +79,15 @@ impl Verb {
             Verb::Render(verb) => verb.run(context),
             Verb::Import(verb) => verb.run(),
             Verb::Mirror(verb) => verb.run(context),
+            Verb::Update(verb) => verb.run(context),
+            Verb::Refresh(verb) => verb.run(context),
             Verb::Export(verb) => verb.run(context),
             Verb::Egress(verb) => verb.run(context),
             Verb::Doctor(verb) => verb.run(context),
             Verb::Diff(verb) => verb.run(context),
             Verb::Ls(verb) => verb.run(context),
+            Verb::Report(verb) => verb.run(context),
+            Verb::Sbom(verb) => verb.run(context),
             Verb::Gc(verb) => verb.run(context),
             Verb::Completions(verb) => verb.run(Cli::command()),
             Verb::Man(verb) => verb.run(Cli::command()),
@@ -112,17 +123,17 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
-        Err(failure) => return finish(&name, &cli.global, Err(failure)),
+        Err(failure) => return finish(&name, &cli.global, &Shown::new(&cli.global), Err(failure)),
     };
     if let Some(Err(failure)) = cli.global.report.as_ref().map(|report| check_output("the report", report)) {
-        return finish(&name, &Global { report: None, ..cli.global }, Err(failure));
+        return finish(&name, &Global { report: None, ..cli.global }, &context.shown, Err(failure));
     }
-    let (interrupted, global) = (name.clone(), cli.global.clone());
+    let (interrupted, global, shown) = (name.clone(), cli.global.clone(), context.shown.clone());
     let progress = context.progress.clone();
     let watched = context.interrupts.watch(move || {
         // a bar that is still drawn would wipe the message
         progress.end();
-        finish(&interrupted, &global, Err(Failure::interrupted()));
+        finish(&interrupted, &global, &shown, Err(Failure::interrupted()));
         std::process::exit(Exit::Interrupted as i32)
     });
     if let Err(error) = watched {
@@ -130,7 +141,7 @@ pub fn main() -> ExitCode {
     }
     let result = cli.verb.run(&context);
     context.progress.end();
-    finish(&name, &cli.global, result)
+    finish(&name, &cli.global, &context.shown, result)
 }
 
 #[cfg(test)]

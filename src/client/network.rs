@@ -4,10 +4,10 @@ use super::ClientError;
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError};
 use crate::item::{Pins, Resolver};
-use crate::lock::{Locked, lock, recall, remember};
+use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
-use crate::manifest::Wanted;
+use crate::manifest::{self, Wanted};
 use crate::model::{Limits, Mapping};
 use crate::pull::{PullError, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
@@ -15,7 +15,9 @@ use crate::registry::Sessions;
 use crate::report::{Item, Progress, Report, Status};
 use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
+use crate::update::{Asked, Updated, update};
 use crate::upstream::{UploadFeed, Upstreams};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,8 +68,53 @@ impl Client {
     /// Resolves what manifests want to digests. The pins of `old` stay where `pins` says so; manifests that come are
     /// kept in `store`. What cannot be resolved is recorded in the lock.
     pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .finding_images(Arc::new(ChartImages(self.limits)));
         lock(wanted, old, pins, &resolver).await
+    }
+
+    /// Finds out to what the versions in manifests may move by their policies, and what upstream says of everything
+    /// else. Nothing is written but what comes along for `store`.
+    ///
+    /// # Errors
+    /// When the manifests have a fault.
+    pub(crate) async fn update(&self, asked: &Asked<'_>, store: &Disk) -> Result<Updated, manifest::Error> {
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        update(asked, &resolver).await
+    }
+
+    /// Locks what an update wants. Pins stay, but those whose new digest it takes; a pin that cannot be replaced stays
+    /// too. With `referrers` signatures and other referrers are looked up again.
+    pub(crate) async fn lock_updated(
+        &self,
+        updated: &Updated,
+        old: Option<&Lock>,
+        referrers: bool,
+        store: &Disk,
+    ) -> Locked {
+        let pins = if referrers { Pins::Referrers } else { Pins::Keep };
+        let is_moved = |kind, name: &str| updated.relock.contains(&(kind, name.to_owned()));
+        let kept = old.map(|old| {
+            let mut kept = old.clone();
+            kept.retain(|item| !is_moved(item.kind(), &item.name()));
+            kept
+        });
+        let mut locked = self.lock(&updated.wanted, kept.as_ref(), pins, store).await;
+        let Some(old) = old else { return locked };
+        let lost: BTreeSet<_> =
+            locked.lock.unresolved.iter().map(|lost| (lost.kind, lost.name.clone())).collect();
+        let mut back =
+            Lock { endpoints: Vec::new(), missing: Vec::new(), unresolved: Vec::new(), ..old.clone() };
+        back.retain(|item| {
+            is_moved(item.kind(), &item.name()) && lost.contains(&(item.kind(), item.name().into_owned()))
+        });
+        let names: BTreeSet<_> = back.items().map(|item| (item.kind(), item.name().into_owned())).collect();
+        locked.lock.unresolved.retain(|lost| !names.contains(&(lost.kind, lost.name.clone())));
+        locked.lock.append(back);
+        locked.lock.sort();
+        let gone = locked.changes.iter().filter(|change| change.change == "gone").cloned();
+        locked.changes = diff(old, &locked.lock).into_iter().chain(gone).collect();
+        locked
     }
 
     /// As [`Client::lock`] without an old lock, for a lock that nobody keeps: `store` remembers what was resolved, and

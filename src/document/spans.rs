@@ -74,6 +74,11 @@ impl Node {
         self.member(key).map_or(self, |member| &member.value)
     }
 
+    /// The number of values of a mapping or list.
+    pub fn len(&self) -> usize {
+        self.below.len()
+    }
+
     /// The byte range of the key `key` itself, where it exists.
     pub fn key_span(&self, key: &str) -> Option<Range<usize>> {
         self.member(key).and_then(|member| member.key.as_ref()).map(|(_, span)| span.clone())

@@ -1,9 +1,10 @@
 //! Variables of a manifest: checked, and combined into one binding for each item.
 
 use super::diagnostic::Diagnostic;
+use super::moving_var::MovingVar;
 use super::nearest::nearest;
 use super::source_text::SourceSpan;
-use crate::model::Limits;
+use crate::model::{Limits, UpdatePolicy};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
@@ -102,7 +103,11 @@ impl Vars {
                 let message = "`${url}` stands for a file's own URL in `checksum`; it cannot be set";
                 return Err(span(name, At::Key).fault(message, help));
             }
-            let values = match value {
+            let moving = match value {
+                Value::Mapping(_) => Some(moving(name, value, &span)?),
+                _ => None,
+            };
+            let values = match moving.as_ref().map_or(value, |moving| &moving.value) {
                 Value::Sequence(values) => {
                     if values.is_empty() {
                         let help = Some("give it a value, or take out what uses it".into());
@@ -181,6 +186,30 @@ pub enum At {
     Value,
     /// The nth of its values.
     Item(usize),
+    /// Its update policy.
+    Policy,
+}
+
+/// A variable with an update policy.
+fn moving(
+    name: &str,
+    value: &Value,
+    span: impl Fn(&str, At) -> SourceSpan,
+) -> Result<MovingVar, Box<Diagnostic>> {
+    let moving: MovingVar = serde_yaml::from_value(value.clone()).map_err(|error| {
+        let help = format!(
+            "write `{name}: value`, a list of values, or `{name}: {{value: …, update: patch, from: …}}`"
+        );
+        span(name, At::Policy).fault(format!("the variable `{name}` cannot be read: {error}"), Some(help))
+    })?;
+    match moving.update.parse() {
+        Ok(UpdatePolicy::Digest) => {
+            let help = Some("give this policy to the image".into());
+            Err(span(name, At::Policy).fault("a variable has no digest", help))
+        }
+        Ok(_) => Ok(moving),
+        Err(error) => Err(span(name, At::Policy).fault(error.to_string(), Some(error.help().into()))),
+    }
 }
 
 fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diagnostic>> {

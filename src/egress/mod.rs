@@ -12,7 +12,7 @@ mod record;
 pub(crate) use diff::{diff, read_list};
 pub(crate) use error::EgressError;
 pub(crate) use format::{FORMATS, Format};
-pub(crate) use host::EgressHost;
+pub(crate) use host::{EgressHost, Known};
 pub(crate) use needed::{Egress, needed};
 pub(crate) use probe::probe;
 pub(crate) use record::{Record, remember};

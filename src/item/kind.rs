@@ -1,11 +1,13 @@
 //! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
 
+use super::chart::{ChartArchive, OpenReference};
 use super::entry_reader::{Checked, EntryReader};
 use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
+use super::table::Wishes;
 use crate::content::{BlobRead, Entry};
-use crate::document::{Node, SourceSpan};
+use crate::document::{Location, Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
 use crate::report::Kind;
 use schemars::JsonSchema;
@@ -13,6 +15,7 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// One locked item, of whatever kind. Everybody outside of the item's own file asks this trait.
 pub trait LockedItem: fmt::Debug + Send + Sync {
@@ -64,6 +67,16 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
     /// The files that are found by URL and can be exported, the item's own first.
     fn files(&self) -> Vec<FileForm<'_>> {
         Vec::new()
+    }
+
+    /// It as an archive that an HTTP repository of charts offers, where it is a chart.
+    fn chart(&self) -> Option<ChartArchive> {
+        None
+    }
+
+    /// What it names that may be an image, and is not decided.
+    fn open(&self) -> &[OpenReference] {
+        &[]
     }
 
     /// The platforms that it is for; `None` where that has no meaning.
@@ -169,6 +182,14 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// When they contradict each other.
     fn join(first: &mut Self::Wish, second: &Self::Wish) -> Result<(), Contradiction>;
 
+    /// Whether `wish` may ask for images that nobody knows before it is locked.
+    fn may_ask(_wish: &Self::Wish) -> bool {
+        false
+    }
+
+    /// Adds to `more` what `item`, locked for `wish`, asks for besides itself.
+    fn asks(_wish: &Self::Wish, _item: &Self, _more: &mut Wishes) {}
+
     /// Finds out what `wish` is exactly; `old` is what the last lock has of it.
     fn resolve(
         resolver: &Resolver,
@@ -177,10 +198,67 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         pins: Pins,
     ) -> impl Future<Output = Found<Self>>;
 
+    /// The image reference in `entry`, as it is written.
+    fn reference(_entry: &Self::Written) -> Option<&str> {
+        None
+    }
+
+    /// The version in `entry` that a policy of its own may move.
+    fn moving(_entry: &Self::Written) -> Option<Moving<'_>> {
+        None
+    }
+
+    /// The update policy of `wish`, where it has one of its own.
+    fn policy(_wish: &Self::Wish) -> Option<&str> {
+        None
+    }
+
+    /// The repository whose tags are the versions of `wish`, with its tag.
+    fn tagged(_wish: &Self::Wish) -> Option<&ImageRef> {
+        None
+    }
+
+    /// The digest that the manifest demands of `wish`, and where `wish` is written.
+    fn demanded(_wish: &Self::Wish) -> Option<(&Digest, &Location)> {
+        None
+    }
+
+    /// Asks upstream, by as few requests as can be, what stands at the name of `wish`.
+    fn stand(_resolver: &Resolver, _wish: &Self::Wish) -> impl Future<Output = Result<Stand, Cause>> {
+        async { Ok(Stand::There { digest: None, size: None }) }
+    }
+
     /// Asks whether upstream still has what the last lock has. An error says why not.
     fn is_upstream(_resolver: &Resolver, _old: &Self) -> impl Future<Output = Result<(), Cause>> {
         async { Ok(()) }
     }
+}
+
+/// A version in an entry of a manifest, with a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moving<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// The key of the text with the version, and the text.
+    pub key: &'static str,
+    /// That text.
+    pub text: &'a str,
+    /// The version, as bytes of `text`.
+    pub version: Range<usize>,
+}
+
+/// What stands upstream at a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stand {
+    /// Nothing.
+    Gone,
+    /// Something.
+    There {
+        /// Its digest, where upstream says so.
+        digest: Option<Digest>,
+        /// The size of a file in bytes, where upstream says so.
+        size: Option<u64>,
+    },
 }
 
 /// Whether pins are asked for again.
@@ -188,6 +266,8 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 pub enum Pins {
     /// An entry whose manifest text is unchanged keeps its pin without a request.
     Keep,
+    /// As `Keep`, but signatures and other referrers are looked up again.
+    Referrers,
     /// Every tag is asked for again.
     Refresh,
     /// As `Refresh`, but the old lock is only what an earlier run found: nothing of it is kept that upstream lacks.

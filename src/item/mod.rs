@@ -10,6 +10,7 @@
 //! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which the tests alone
 //! have, shows it.
 
+mod chart;
 mod entry_reader;
 mod exclude;
 mod file;
@@ -22,19 +23,23 @@ mod resolver;
 mod table;
 mod text;
 
+pub use chart::{Chart, ChartImage, ChartName, OpenReference};
+pub(crate) use chart::{
+    ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
+};
 pub(crate) use entry_reader::{Checked, EntryReader};
 pub(crate) use exclude::Exclude;
 pub use file::file_repository;
 pub use file::{File, Sidecar};
 pub use image::{Image, LockedManifest, Referrer, Trimmed};
 pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
-pub(crate) use image::{listed, platforms};
+pub(crate) use image::{listed, platforms, tag_of};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;
-pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
 #[cfg(test)]
 pub(crate) use note::Note;
-pub(crate) use resolver::Resolver;
+pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
-pub(crate) use table::{KINDS, exclusion, has_files, kind_named, locked_name};
+pub(crate) use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};
 pub(crate) use text::quoted;

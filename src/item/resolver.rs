@@ -1,12 +1,14 @@
 //! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
 
+use super::chart::FindImages;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
-use crate::http::{Error, ErrorKind};
-use crate::model::{Descriptor, ImageRef, Limits, ManifestError};
+use crate::http::{BodyFailure, Error, ErrorKind};
+use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
-use crate::upstream::Upstreams;
+use crate::upstream::{Upstreams, expect_file, get};
+use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
@@ -100,12 +102,26 @@ pub struct Resolver {
     progress: Arc<dyn Progress>,
     /// The tags of each repository, listed once.
     listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
+    /// The indexes of HTTP repositories of charts, fetched once.
+    indexes: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
+    image_finder: Option<Arc<dyn FindImages>>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        Resolver { sessions, disk, progress, listings: Mutex::default() }
+        let (listings, indexes) = (Mutex::default(), Mutex::default());
+        Resolver { sessions, disk, progress, listings, indexes, image_finder: None }
+    }
+
+    /// With what finds the images of charts.
+    #[must_use]
+    pub(crate) fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
+        Resolver { image_finder: Some(finder), ..self }
+    }
+
+    pub(crate) fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
+        self.image_finder.as_ref()
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {
@@ -181,14 +197,70 @@ impl Resolver {
         listing.get_or_try_init(list).await.cloned()
     }
 
+    /// The tags of an image's repository as this run has listed them; `None` where it has not.
+    pub(crate) fn listed_tags(&self, name: &ImageRef) -> Option<Arc<BTreeSet<String>>> {
+        let listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        listings.get(&(name.registry.clone(), name.repository.clone()))?.get()?.clone()
+    }
+
+    /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where that is known: then a
+    /// server that calls the file's own form an encoding is believed.
+    pub(crate) async fn small_file(
+        &self,
+        url: &str,
+        most: usize,
+        expected: Option<&Digest>,
+    ) -> Result<Bytes, Error> {
+        let mut attempts = self.sessions.transport().retries().bodies();
+        loop {
+            let response = expect_file(get(&self.sessions, url, None).await?, url).await?;
+            let compressed = response.compressed("the file");
+            if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
+                return Err(error);
+            }
+            let at = response.url.clone();
+            let failure = match response.bytes(most).await {
+                Ok(bytes) if expected.is_none_or(|expected| expected.matches(&bytes)) => return Ok(bytes),
+                Ok(bytes) => {
+                    let words = format!("its bytes are {}, not {}", Digest::sha256(&bytes), shown(expected));
+                    BodyFailure::Wrong(
+                        compressed.unwrap_or_else(|| Error::new(ErrorKind::Invalid, words).at(&at)),
+                    )
+                }
+                Err(error) => BodyFailure::<Error>::reading(error),
+            };
+            attempts.after(failure).await?;
+        }
+    }
+
+    /// The index of an HTTP repository of charts, asked for once.
+    pub(crate) async fn index(&self, url: &str) -> Result<Bytes, Cause> {
+        let index = {
+            let mut indexes = self.indexes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            indexes.entry(url.to_owned()).or_default().clone()
+        };
+        let fetch = || async { self.small_file(url, self.limits().chart_index_bytes, None).await };
+        let index = index.get_or_try_init(fetch).await;
+        index.cloned().map_err(|error| Cause::from(error).of("the index of its repository"))
+    }
+
     /// The content of a small blob, such as a config: checked, and kept for `pull`.
     pub(crate) async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
+        self.blob_up_to(name, blob, self.limits().document_bytes as u64).await
+    }
+
+    /// The content of a blob of at most `limit` bytes: checked, and kept for `pull`.
+    pub(crate) async fn blob_up_to(
+        &self,
+        name: &ImageRef,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Vec<u8>, Cause> {
+        if blob.size > limit {
+            return Err(format!("its blob {} has {} bytes, more than {limit}", blob.digest, blob.size).into());
+        }
         if self.disk.has(&blob.digest, blob.size).unwrap_or(false) {
             return self.disk.read(blob).map_err(Cause::from);
-        }
-        let limit = self.limits().document_bytes as u64;
-        if blob.size > limit {
-            return Err(format!("its config has {} bytes, more than {limit}", blob.size).into());
         }
         let (registry, repository) = (name.registry.as_str().into(), name.repository.as_str().into());
         let part = Part { descriptor: blob.clone(), origin: Origin::Blob { registry, repository } };
@@ -205,6 +277,10 @@ impl Resolver {
         })?;
         self.disk.read(blob).map_err(Cause::from)
     }
+}
+
+fn shown(digest: Option<&Digest>) -> String {
+    digest.map(Digest::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ macro_rules! kinds {
             images: $crate::item::Image,
             /// Plain files: binaries, archives, scripts.
             files: $crate::item::File,
+            /// Helm charts: `oci://registry/path/name:version`, or a mapping.
+            charts: $crate::item::Chart,
             /// Notes, which tests write.
             #[cfg(test)]
             notes: $crate::item::Note,
@@ -25,6 +27,16 @@ pub(crate) use kinds;
 
 macro_rules! questions {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Wishes of every kind.
+        #[derive(Debug, Clone, Default)]
+        pub struct Wishes {
+            $(
+                /// Those of this kind.
+                $(#[cfg($only)])*
+                pub $section: Vec<<$kind as ItemKind>::Wish>,
+            )*
+        }
+
         /// The words for the kinds, in the order of the lock.
         pub(crate) const KINDS: &[Kind] = &[$($(#[cfg($only)])* <$kind as ItemKind>::KIND,)*];
 

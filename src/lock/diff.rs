@@ -1,6 +1,8 @@
-//! Compares two locks.
+//! Compares two locks, or what is known of them.
 
-use crate::item::LockedItem;
+use super::change::Change;
+use super::versions;
+use crate::item::{LockedItem, kind_named};
 use crate::lockfile::{Endpoint, Lock};
 use crate::model::Digest;
 use crate::report::Kind;
@@ -8,55 +10,63 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One difference between two locks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// What kind of item.
-    pub kind: Kind,
-    /// Its name.
-    pub name: String,
-    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
-    /// (upstream lacks it now; the old pin is kept).
-    pub change: &'static str,
-    /// The old digest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Digest>,
-    /// The new digest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Digest>,
-    /// Its new referrers.
-    #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
-    pub new_referrers: Vec<Digest>,
-    /// Referrers that it no longer has.
-    #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
-    pub gone_referrers: Vec<Digest>,
+/// One side of a comparison: items by kind and name.
+pub(crate) struct Side<'a>(BTreeMap<(Kind, Cow<'a, str>), Held<'a>>);
+
+/// What is known of one item.
+struct Held<'a> {
+    digest: &'a Digest,
+    /// The item, where a lock has it.
+    item: Option<&'a dyn LockedItem>,
+}
+
+impl<'a> Side<'a> {
+    /// What a lock has.
+    pub(crate) fn lock(lock: &'a Lock) -> Side<'a> {
+        let held = |item: &'a dyn LockedItem| Held { digest: item.digest(), item: Some(item) };
+        Side(lock.items().map(|item| ((item.kind(), item.name()), held(item))).collect())
+    }
+
+    /// Items of which only name and digest are known, as of those that a receipt has.
+    pub(crate) fn named(items: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> Side<'a> {
+        let held = |digest| Held { digest, item: None };
+        let items = items.into_iter();
+        Side(items.map(|(name, digest)| ((kind_named(name), name.into()), held(digest))).collect())
+    }
 }
 
 /// How `new` differs from `old`.
 pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
-    let (old, new) = (by_name(old), by_name(new));
+    diff_sides(&Side::lock(old), &Side::lock(new))
+}
+
+/// How `new` differs from `old`, as far as both sides know. Changed parts and referrers show where both are locks.
+pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in names {
-        let (before, after) = (old.get(key).copied(), new.get(key).copied());
+        let (before, after) = (old.get(key), new.get(key));
+        let items = (before.and_then(|held| held.item), after.and_then(|held| held.item));
         let change = match (before, after) {
             (None, _) => "added",
             (_, None) => "removed",
-            (Some(a), Some(b)) if a.digest() != b.digest() => "moved",
-            (Some(a), Some(b)) if text(a) != text(b) => "changed",
+            (Some(a), Some(b)) if a.digest != b.digest => "moved",
+            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if text(a) != text(b)) => "changed",
             _ => continue,
         };
-        let (had, has) = (referrers(before), referrers(after));
+        // of what only a receipt has nobody knows the referrers
+        let is_known =
+            before.is_none_or(|held| held.item.is_some()) && after.is_none_or(|held| held.item.is_some());
+        let (had, has) = if is_known { (referrers(items.0), referrers(items.1)) } else { Default::default() };
         changes.push(Change {
-            kind: key.0,
-            name: key.1.to_string(),
-            change,
-            from: before.map(|item| item.digest().clone()),
-            to: after.map(|item| item.digest().clone()),
+            from: before.map(|held| held.digest.clone()),
+            to: after.map(|held| held.digest.clone()),
             new_referrers: has.difference(&had).cloned().collect(),
             gone_referrers: had.difference(&has).cloned().collect(),
+            ..Change::of(key.0, &key.1, change)
         });
     }
+    versions::pair(&mut changes);
     changes
 }
 
@@ -88,10 +98,6 @@ pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
     changes.extend(old.into_values().map(|endpoint| EndpointChange { change: "removed", endpoint }));
     changes.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
     changes
-}
-
-fn by_name(lock: &Lock) -> BTreeMap<(Kind, Cow<'_, str>), &dyn LockedItem> {
-    lock.items().map(|item| ((item.kind(), item.name()), item)).collect()
 }
 
 /// Its text in the lock.

@@ -1,10 +1,15 @@
 //! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
+mod change;
+mod chart_images;
 mod diff;
 mod memory;
 mod run;
+mod versions;
 
-pub(crate) use diff::{Change, EndpointChange, diff, diff_endpoints};
+pub(crate) use change::Change;
+pub(crate) use chart_images::ChartImages;
+pub(crate) use diff::{EndpointChange, Side, diff, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

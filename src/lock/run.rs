@@ -1,13 +1,15 @@
 //! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
-use super::diff::{Change, EndpointChange, diff, diff_endpoints};
-use crate::item::{Found, ItemKind, Pins, Resolver, kinds};
+use super::change::Change;
+use super::diff::{EndpointChange, diff, diff_endpoints};
+use crate::item::{Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
 use crate::model::today;
 use crate::report::{Item, Status};
 use futures_util::{StreamExt, stream};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of locking.
 #[derive(Debug)]
@@ -24,24 +26,51 @@ pub struct Locked {
 
 macro_rules! lock {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
-        /// Locks everything that is wanted.
+        /// Locks everything that is wanted, and what that asks for in turn.
         pub(crate) async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
-            let mut total = 0;
-            $($(#[cfg($only)])* { total += wanted.$section.len() as u64; })*
-            resolver.progress().begin("lock", total, 0);
             let mut sorting = Sorting::new(wanted);
             let mut lock = Lock { version: 1, name: wanted.name.clone(), ..Lock::default() };
-            $(
-                $(#[cfg($only)])*
-                {
-                    let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
-                    let found = find(&wanted.$section, old, pins, &sorting.accepted, resolver).await;
-                    for (wish, found) in wanted.$section.iter().zip(found) {
-                        lock.$section.extend(sorting.settle(&<$kind>::wished(wish).to_string(), found));
+            let mut known = BTreeSet::new();
+            let mut next = Wishes { $($(#[cfg($only)])* $section: wanted.$section.clone(),)* };
+            // each round asks for names that no round before had, so there is an end
+            loop {
+                let (mut more, mut total) = (Wishes::default(), 0);
+                $($(#[cfg($only)])* { total += next.$section.len() as u64; })*
+                resolver.progress().begin("lock", total, 0);
+                $(
+                    $(#[cfg($only)])*
+                    {
+                        let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
+                        let found = find(&next.$section, old, pins, &sorting.accepted, resolver).await;
+                        for (wish, found) in next.$section.iter().zip(found) {
+                            let name = <$kind>::wished(wish).to_string();
+                            let item = sorting.settle(&name, found);
+                            known.insert((<$kind as ItemKind>::KIND, name));
+                            if let Some(item) = item {
+                                <$kind>::asks(wish, &item, &mut more);
+                                lock.$section.push(item);
+                            }
+                        }
                     }
+                )*
+                resolver.progress().end();
+                let mut left = 0;
+                $(
+                    $(#[cfg($only)])*
+                    {
+                        more.$section = new::<$kind>(more.$section, &wanted.exclude, resolver);
+                        let is_new = |wish: &_| {
+                            !known.contains(&(<$kind as ItemKind>::KIND, <$kind>::wished(wish).to_string()))
+                        };
+                        more.$section.retain(is_new);
+                        left += more.$section.len();
+                    }
+                )*
+                if left == 0 {
+                    break;
                 }
-            )*
-            resolver.progress().end();
+                next = more;
+            }
             lock.endpoints.clone_from(&wanted.endpoints);
             lock.sort();
             lock.missing = sorting.missing;
@@ -54,6 +83,28 @@ macro_rules! lock {
     };
 }
 kinds!(lock);
+
+/// `wishes` by name, each once, without what is left out. Of two that contradict each other the first counts.
+fn new<K: ItemKind>(wishes: Vec<K::Wish>, exclude: &[Exclude], resolver: &Resolver) -> Vec<K::Wish> {
+    let mut by_name: BTreeMap<K::Name, K::Wish> = BTreeMap::new();
+    for wish in wishes {
+        if exclude.iter().any(|exclude| K::is_excluded(&wish, exclude)) {
+            continue;
+        }
+        match by_name.entry(K::wished(&wish).clone()) {
+            Entry::Vacant(entry) => drop(entry.insert(wish)),
+            Entry::Occupied(mut entry) => {
+                if let Err(other) = K::join(entry.get_mut(), &wish) {
+                    let (name, Contradiction { field, first, second }) = (K::wished(&wish), other);
+                    resolver.progress().note(&format!(
+                        "the {field} of {name} is {first} in one chart and {second} in another: the first counts"
+                    ));
+                }
+            }
+        }
+    }
+    by_name.into_values().collect()
+}
 
 /// Resolves the wishes of one kind.
 async fn find<K: ItemKind + Sync>(
@@ -94,7 +145,8 @@ async fn find<K: ItemKind + Sync>(
             found => found,
         }
     });
-    finding.buffered(resolver.limits().jobs).collect().await
+    // more than transfers: one has few requests under way at a time
+    finding.buffered(2 * resolver.limits().jobs).collect().await
 }
 
 /// Sorts the results into lock, losses and report.
@@ -131,9 +183,7 @@ impl<'a> Sorting<'a> {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
                 let reason = Some("upstream does not have it any more; the old pin is kept".to_owned());
                 self.items.push(item(Status::Failed, from.clone(), reason));
-                let (new_referrers, gone_referrers) = (Vec::new(), Vec::new());
-                let change = "gone";
-                self.gone.push(Change { kind, name, change, from, to: None, new_referrers, gone_referrers });
+                self.gone.push(Change { from, ..Change::of(kind, &name, "gone") });
                 Some(old)
             }
             Found::Lost(Some(old), cause) => {

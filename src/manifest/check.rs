@@ -1,7 +1,7 @@
 //! Checks one manifest, value by value, and expands its variables and lists into items.
 
 use super::faults::Faults;
-use super::items::{Items, Located};
+use super::items::{Items, ListSource, Located};
 use super::lists::Format;
 use super::schema::{Document, EndpointEntry, ListFormat, Missing};
 use crate::document::{At, Field, Node, SourceSpan, SourceText, Vars};
@@ -27,8 +27,9 @@ pub(super) fn check(
         let vars = root.get("vars");
         let span = match at {
             At::Key => vars.key_span(name).unwrap_or(vars.span()),
-            At::Value => vars.get(name).span(),
-            At::Item(index) => vars.get(name).item(index).span(),
+            At::Value => vars.get(name).get("value").span(),
+            At::Item(index) => vars.get(name).get("value").item(index).span(),
+            At::Policy => vars.get(name).get("update").span(),
         };
         SourceSpan::new(text, span)
     })?;
@@ -39,6 +40,12 @@ pub(super) fn check(
     read_entries(document, &reader, &mut items, faults);
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
+    }
+    for (index, ((_, list), entry)) in lists.iter().zip(&document.lists).enumerate() {
+        if let Some(from) = &entry.from {
+            let at = here(root.get("lists").item(index).get("from"));
+            items.list_sources.extend(faults.take(list_source(from, &at, list, &reader)));
+        }
     }
     let checker = Checker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
@@ -52,6 +59,26 @@ pub(super) fn check(
         faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }
     Ok(items)
+}
+
+/// Where a list comes from.
+fn list_source(
+    from: &str,
+    at: &SourceSpan,
+    list: &SourceText,
+    reader: &EntryReader<'_>,
+) -> Checked<ListSource> {
+    match &reader.vars.bindings(&[Field::new(from, at.clone())])?[..] {
+        [binding] => {
+            let url = binding.fill(from);
+            if !url.contains("://") {
+                return Err(at.fault("this is no URL", Some("begin it with https://".into())));
+            }
+            let (_, url) = locked_name(&url, at)?;
+            Ok(ListSource { path: (&*list.file).into(), url })
+        }
+        _ => Err(at.fault("this is more than one URL", Some("write an entry for each list".into()))),
+    }
 }
 
 /// Checks a list that is given in place of a manifest.

@@ -4,6 +4,7 @@ use crate::document::SourceSpan;
 use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::{Accepted, Endpoint};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 macro_rules! items {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
@@ -19,6 +20,8 @@ macro_rules! items {
             pub(super) missing: Vec<Located<Accepted>>,
             pub(super) endpoints: Vec<Located<Endpoint>>,
             pub(super) exclude: Vec<Located<Exclude>>,
+            /// The lists that have a source.
+            pub(super) list_sources: Vec<ListSource>,
         }
 
         impl Items {
@@ -41,6 +44,15 @@ macro_rules! items {
     };
 }
 kinds!(items);
+
+/// A list of another tool, and the URL that replaces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListSource {
+    /// The list.
+    pub(crate) path: PathBuf,
+    /// Where it comes from.
+    pub(crate) url: String,
+}
 
 /// A value with its place.
 #[derive(Debug)]

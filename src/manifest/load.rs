@@ -9,6 +9,7 @@ use crate::document::{self, Diagnostic, SourceSpan, SourceText, is_leftover, is_
 use crate::item::Checked;
 use crate::model::Platform;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -65,7 +66,7 @@ const KIND: &str = "Manifest";
 /// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 /// Keys of manifests for later releases.
-const LATER: [&str; 2] = ["charts", "packages"];
+const LATER: [&str; 1] = ["packages"];
 
 /// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images of another tool, in one
 /// of the formats of `lists:`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
@@ -82,11 +83,26 @@ pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
 /// # Errors
 /// As [`load`], and when platforms are given, and no plain list.
 pub(crate) fn load_for(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, Error> {
+    load_edited(paths, platforms, &Edited::default())
+}
+
+/// Texts that stand in place of those of files: of manifests and of lists.
+pub(crate) type Edited = BTreeMap<PathBuf, String>;
+
+/// As [`load_for`], with these texts in place of the files'.
+///
+/// # Errors
+/// As there.
+pub(crate) fn load_edited(
+    paths: &[PathBuf],
+    platforms: &[Platform],
+    edited: &Edited,
+) -> Result<Wanted, Error> {
     let (mut all, mut faults) = (Vec::new(), Faults::default());
     let mut lists = 0;
     for path in paths {
         if !path.is_dir() {
-            let (name, content) = (path.display().to_string(), content(path)?);
+            let (name, content) = (path.display().to_string(), content(path, edited)?);
             let format = if is_document(&content) { None } else { format_of(&content) };
             if let Some(format) = format {
                 let list = SourceText::plain(name, content);
@@ -94,15 +110,15 @@ pub(crate) fn load_for(paths: &[PathBuf], platforms: &[Platform]) -> Result<Want
                 lists += 1;
                 continue;
             }
-            let read = read(path, &SourceText::yaml(name, content), false, &mut faults);
-            all.extend(faults.take(read).flatten());
+            let read = read(path, &SourceText::yaml(name, content), false, edited, &mut faults);
+            all.extend(faults.take(read).flatten().map(|read| read.items));
             continue;
         }
         let before = all.len();
         for file in folder(path)? {
-            let text = SourceText::yaml(file.display().to_string(), content(&file)?);
-            let read = read(&file, &text, true, &mut faults);
-            all.extend(faults.take(read).flatten());
+            let text = SourceText::yaml(file.display().to_string(), content(&file, edited)?);
+            let read = read(&file, &text, true, edited, &mut faults);
+            all.extend(faults.take(read).flatten().map(|read| read.items));
         }
         if all.len() == before && faults.is_empty() {
             return Err(Error::NoManifest(path.clone()));
@@ -117,12 +133,13 @@ pub(crate) fn load_for(paths: &[PathBuf], platforms: &[Platform]) -> Result<Want
 }
 
 /// The content of a file, without the byte order mark that editors on Windows begin it with.
-fn content(path: &Path) -> Result<String, Error> {
+fn content(path: &Path, edited: &Edited) -> Result<String, Error> {
     let open = |source| Error::Open { path: path.into(), source };
-    if is_pipe(path) {
-        return Err(open(std::io::Error::other("it is no regular file")));
-    }
-    let content = std::fs::read_to_string(path).map_err(open)?;
+    let content = match edited.get(path) {
+        Some(text) => text.clone(),
+        None if is_pipe(path) => return Err(open(std::io::Error::other("it is no regular file"))),
+        None => std::fs::read_to_string(path).map_err(open)?,
+    };
     Ok(content.trim_start_matches('\u{feff}').to_owned())
 }
 
@@ -146,13 +163,51 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// One manifest: its text, what people wrote, and what that asks for.
+pub(super) struct Read {
+    pub(super) path: PathBuf,
+    pub(super) text: Rc<SourceText>,
+    pub(super) document: Document,
+    pub(super) items: Items,
+}
+
+/// Reads the manifests among `paths`; those in folders too, and no plain lists.
+///
+/// # Errors
+/// As [`load_for`].
+pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Error> {
+    let (mut all, mut faults) = (Vec::new(), Faults::default());
+    for path in paths {
+        let is_folder = path.is_dir();
+        for file in if is_folder { folder(path)? } else { vec![path.clone()] } {
+            let content = content(&file, edited)?;
+            if !is_folder && !is_document(&content) {
+                continue;
+            }
+            let text = SourceText::yaml(file.display().to_string(), content);
+            let read = read(&file, &text, is_folder, edited, &mut faults);
+            all.extend(faults.take(read).flatten());
+        }
+    }
+    if faults.is_empty() { Ok(all) } else { Err(Error::Documents(faults)) }
+}
+
+/// The manifests among `paths`, those in folders too.
+///
+/// # Errors
+/// As [`load_for`].
+pub(crate) fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    Ok(each(paths, &Edited::default())?.into_iter().map(|read| read.path).collect())
+}
+
 /// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
 fn read(
     path: &Path,
     text: &Rc<SourceText>,
     may_be_other: bool,
+    edited: &Edited,
     faults: &mut Faults,
-) -> Checked<Option<Items>> {
+) -> Checked<Option<Read>> {
     let head: Head = document::read(&text.file, &text.text)?;
     if !is_manifest(&head, text, may_be_other)? {
         return Ok(None);
@@ -172,25 +227,30 @@ fn read(
         .enumerate()
         .filter_map(|(index, list)| {
             let at = SourceSpan::new(text, text.root.get("lists").item(index).get("file").span());
-            faults.take(read_list(list, base, &at))
+            faults.take(read_list(list, base, edited, &at))
         })
         .collect();
     let before = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
     if before && faults.is_empty() && items.is_empty() {
-        let help = Some("write `images:`, `files:` or `lists:`".into());
+        let help = Some("write `images:`, `files:`, `charts:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
     }
-    Ok(Some(items))
+    Ok(Some(Read { path: path.into(), text: text.clone(), document, items }))
 }
 
 fn read_list(
     list: &List,
     base: &Path,
+    edited: &Edited,
     at: &SourceSpan,
 ) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);
-    let content = std::fs::read_to_string(&path).map_err(|error| {
+    let read = || match edited.get(&path) {
+        Some(text) => Ok(text.clone()),
+        None => std::fs::read_to_string(&path),
+    };
+    let content = read().map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();
         at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
     })?;

@@ -18,8 +18,17 @@ macro_rules! merge {
         pub(super) fn merge(all: Vec<Items>, faults: &mut Faults) -> Wanted {
             let mut sum = Items::default();
             all.into_iter().for_each(|items| sum.append(items));
+            let mut may_ask = false;
+            $(
+                $(#[cfg($only)])*
+                {
+                    may_ask |= sum.$section.iter().any(|item| <$kind as ItemKind>::may_ask(&item.value));
+                }
+            )*
             for exclude in &sum.exclude {
-                let (mut is_there, mut known) = (false, Vec::new());
+                // a chart may turn out to name it
+                let mut is_there = may_ask && matches!(exclude.value, Exclude::Reference(_));
+                let mut known = Vec::new();
                 $(
                     $(#[cfg($only)])*
                     for item in &sum.$section {
@@ -55,6 +64,7 @@ macro_rules! merge {
                     $(#[cfg($only)])*
                     $section: $section.into_iter().map(|item| item.value).collect(),
                 )*
+                exclude: sum.exclude.iter().map(|one| one.value.clone()).collect(),
                 missing: missing.into_iter().map(|item| item.value).collect(),
                 endpoints: endpoints.into_iter().map(|item| item.value).collect(),
             }

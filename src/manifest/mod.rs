@@ -15,6 +15,7 @@ mod lists;
 mod load;
 mod merge;
 mod schema;
+mod slots;
 mod wanted;
 
 #[cfg(test)]
@@ -23,9 +24,10 @@ mod tests;
 pub(crate) use catalogue::{CATALOGUE, Shipped};
 pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
 pub(crate) use first::{MORE, from_list, of_nothing};
-pub(crate) use import::{IMPORTS, Imported, Source, text_of};
+pub(crate) use import::{IMPORTS, Imported, Source, manifest_of};
 pub(crate) use lists::list_format;
-pub(crate) use load::load_for;
+pub(crate) use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};
 pub(crate) use schema::Document;
+pub(crate) use slots::{Slot, Versions, list_sources, set_digest, set_version, slots, text_of};
 pub use wanted::Wanted;

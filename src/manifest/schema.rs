@@ -1,6 +1,7 @@
 //! The manifest document as people write it; `landfall schema manifest` prints these types.
 
 use super::lists::{FORMATS, Format};
+use crate::document::MovingVar;
 use crate::item::{ItemKind, kinds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
@@ -88,7 +89,7 @@ pub(super) struct Metadata {
     pub(super) name: String,
 }
 
-/// The value of a variable, or a list of values. Numbers need quotes.
+/// The value of a variable, a list of values, or a value with an update policy. Numbers need quotes.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(
@@ -100,6 +101,8 @@ enum Values {
     One(String),
     /// One item for each of these.
     Many(Vec<String>),
+    /// What `landfall update` may move.
+    Moving(MovingVar),
 }
 
 /// A list of images that another tool wrote.
@@ -110,6 +113,9 @@ pub(super) struct List {
     pub(super) format: ListFormat,
     /// The file, relative to this manifest.
     pub(super) file: String,
+    /// The URL from which `landfall update` replaces the file; it may use variables.
+    #[serde(default)]
+    pub(super) from: Option<String>,
 }
 
 /// How a list is written: a row of the table of formats.

@@ -1,6 +1,6 @@
 //! What all manifests together ask for: expanded, merged, sorted.
 
-use crate::item::{ItemKind, kinds};
+use crate::item::{Exclude, ItemKind, kinds};
 use crate::lockfile::{Accepted, Endpoint};
 
 macro_rules! wanted {
@@ -15,6 +15,8 @@ macro_rules! wanted {
                 $(#[cfg($only)])*
                 pub $section: Vec<<$kind as ItemKind>::Wish>,
             )*
+            /// What is left out of whatever the items ask for.
+            pub exclude: Vec<Exclude>,
             /// Losses that are accepted.
             pub missing: Vec<Accepted>,
             /// Hosts that cannot be mirrored and must stay reachable.

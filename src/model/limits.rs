@@ -17,6 +17,8 @@ pub struct Limits {
     pub archive_bytes: u64,
     /// How many members an archive may have.
     pub archive_files: usize,
+    /// Largest index of an HTTP repository of charts that is read, in bytes.
+    pub chart_index_bytes: usize,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
@@ -100,6 +102,7 @@ impl Default for Limits {
             document_bytes: 8 << 20,
             archive_bytes: 64 << 20,
             archive_files: 10_000,
+            chart_index_bytes: 64 << 20,
             chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,

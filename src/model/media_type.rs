@@ -21,6 +21,14 @@ pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const OCTETS: &str = "application/octet-stream";
 /// `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+/// The config of a Helm chart (helm.sh, "Use OCI-based registries").
+pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+/// A Helm chart's archive, as the layer of an artifact.
+pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+/// The same, as Helm before 3.7 wrote it.
+pub const HELM_CHART_OLD: &str = "application/tar+gzip";
+/// A Helm chart's provenance, as the layer of an artifact.
+pub const HELM_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 
 /// Whether it is an index (a list of manifests).
 pub fn is_index(media_type: &str) -> bool {

@@ -1,6 +1,7 @@
 //! The terms of the field as types: digest, reference, platform, descriptor, manifest, destination, size, limits.
 //! No I/O happens here.
 
+mod chart_version;
 mod consumer;
 mod date;
 mod descriptor;
@@ -16,7 +17,11 @@ mod platform;
 mod reference;
 mod referrer;
 mod size;
+mod update_policy;
+mod version;
+mod version_range;
 
+pub(crate) use chart_version::{ChartVersion, VersionRange};
 pub(crate) use consumer::{Consumer, prefix_of};
 pub use date::today;
 pub use descriptor::Descriptor;
@@ -36,5 +41,9 @@ pub(crate) use media_type::MediaType;
 pub(crate) use platform::Platform;
 pub use reference::ImageRef;
 pub(crate) use reference::{ReferenceError, is_repository, is_repository_component, is_tag, names_host};
-pub(crate) use referrer::{Referring, cosign_tags, merge_referrers, referrers_tag, referring};
+pub(crate) use referrer::{
+    Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
+};
 pub(crate) use size::{human_size, parse_size};
+pub(crate) use update_policy::{PolicyError, UpdatePolicy};
+pub(crate) use version::Version;

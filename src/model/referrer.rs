@@ -59,6 +59,25 @@ pub(crate) fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
 
+/// What a tag refers to by its form: that of a list of referrers, or one that cosign gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaggedSubject {
+    /// The subject's digest, or as much of it as a tag holds.
+    pub(crate) digest: String,
+    /// Whether it is the tag of a list of referrers.
+    pub(crate) is_list: bool,
+}
+
+/// The subject that `tag` names, where it has one of these forms.
+pub(crate) fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
+    let (algorithm, rest) = tag.split_once('-').filter(|(name, _)| matches!(*name, "sha256" | "sha512"))?;
+    let (hex, ending) = rest.split_at_checked(64)?;
+    let is_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_known = matches!(ending, "" | ".sig" | ".att" | ".sbom");
+    let subject = || TaggedSubject { digest: format!("{algorithm}:{hex}"), is_list: ending.is_empty() };
+    (is_hex && is_known).then(subject)
+}
+
 /// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. A
 /// digest that is too long for a tag has none.
 pub(crate) fn cosign_tags(subject: &Digest) -> Vec<String> {
@@ -130,6 +149,12 @@ mod tests {
         let long = Digest::of(Algorithm::Sha512, b"x");
         assert_eq!(referrers_tag(&long), format!("sha512-{}", &long.hex()[..64]));
         assert!(cosign_tags(&long).is_empty());
+        for (tag, is_list) in [(referrers_tag(&short), true), (cosign_tags(&short)[0].clone(), false)] {
+            assert_eq!(tagged_subject(&tag), Some(TaggedSubject { digest: short.to_string(), is_list }));
+        }
+        for plain in ["sha256-abc", "v1", "sha256-", &format!("sha256-{}-x", short.hex()), "md5-x"] {
+            assert_eq!(tagged_subject(plain), None, "{plain}");
+        }
     }
 
     #[test]

@@ -13,11 +13,15 @@ mod plan;
 mod preflight;
 mod presence;
 mod problem;
+#[cfg(feature = "cli")]
+mod prune;
 mod receipt;
 mod referrers;
 mod refusal;
 mod run;
 mod slots;
+#[cfg(feature = "cli")]
+mod status;
 mod uploader;
 
 pub use error::PushError;
@@ -26,5 +30,9 @@ pub use omitted::Omitted;
 pub use options::Options;
 pub use outcome::Pushed;
 pub(crate) use problem::ProblemKind;
-pub(crate) use receipt::Receipt;
+#[cfg(feature = "cli")]
+pub(crate) use prune::{Needed, Pruned, prune};
+pub(crate) use receipt::{PrunedManifest, Receipt};
 pub(crate) use run::push;
+#[cfg(feature = "cli")]
+pub(crate) use status::{Stands, State, status};

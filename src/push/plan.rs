@@ -63,24 +63,32 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
     sized.into_iter().map(|(_, at)| at).collect()
 }
 
-/// Asks the registry what stands at each destination tag, and with `recheck` for every manifest and blob that belongs to
-/// it. Nothing can stand under a name that no registry holds.
+/// How much a registry is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// For every manifest and blob that belongs to what stands at a tag.
+    pub(super) parts: bool,
+    /// By an account that writes there later in the run: what it may not read counts as absent.
+    pub(super) writes: bool,
+}
+
+/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no registry holds.
 pub(super) async fn standings(
     session: &Session,
     lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
-    recheck: bool,
+    asked: Asked,
 ) -> Vec<Result<Standing, Error>> {
     let presence = Presence::new(session, true);
     // made one by one, as they are large; by number, as a stream over closures that take references is not Send
     let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
         let delivery = &deliveries[at];
-        let entry = &lock.entry(delivery.entry);
+        let (entry, repository) = (&lock.entry(delivery.entry), &delivery.destination.repository);
         if names::fault(&delivery.destination).is_some() {
             return Ok(Standing::Nothing);
         }
-        let found = session.head_manifest(&delivery.destination.repository, &delivery.tag, true).await?;
+        let found = session.head_manifest(repository, &delivery.tag, asked.writes).await?;
         let standing = match found {
             None => Standing::Nothing,
             Some(digest) if digest == entry.top.digest => Standing::Whole,
@@ -91,8 +99,8 @@ pub(super) async fn standings(
         };
         let is_there = matches!(standing, Standing::Whole | Standing::Trimmed);
         if is_there {
-            let whole = all_attached(session, entry, &delivery.destination.repository).await?
-                && (!recheck || is_whole(&presence, entry, delivery).await?);
+            let whole = all_attached(session, entry, repository, asked.writes).await?
+                && (!asked.parts || is_whole(&presence, entry, delivery).await?);
             return Ok(if whole { standing } else { Standing::Bare });
         }
         Ok(standing)

@@ -21,6 +21,20 @@ pub struct Receipt {
     /// The last bundle of each series that was taken: its number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, u64>,
+    /// What `push --prune` removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pruned: Vec<PrunedManifest>,
+}
+
+/// A manifest that nobody needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedManifest {
+    /// Its repository.
+    pub repository: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// The tags that stood at it; none, where only an index or what it refers to led to it.
+    pub tags: Vec<String>,
 }
 
 /// One destination tag of a receipt.

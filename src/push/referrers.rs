@@ -107,15 +107,20 @@ impl Uploader {
 }
 
 /// Whether all that refers to the entry stands in `repository`: one HEAD for each of cosign's tags, one
-/// list for each subject.
+/// list for each subject. `writes` says that the account writes there later in the run.
 ///
 /// # Errors
 /// When the registry cannot say.
-pub(super) async fn all_attached(session: &Session, entry: &Entry, repository: &str) -> Result<bool, Error> {
+pub(super) async fn all_attached(
+    session: &Session,
+    entry: &Entry,
+    repository: &str,
+    writes: bool,
+) -> Result<bool, Error> {
     let mut subjects: BTreeMap<&Digest, BTreeSet<&Digest>> = BTreeMap::new();
     for AttachedReferrer { descriptor, tag, subject, .. } in &entry.referrers {
         if let Some(tag) = tag
-            && session.head_manifest(repository, tag, true).await? != Some(descriptor.digest.clone())
+            && session.head_manifest(repository, tag, writes).await? != Some(descriptor.digest.clone())
         {
             return Ok(false);
         }
@@ -124,7 +129,7 @@ pub(super) async fn all_attached(session: &Session, entry: &Entry, repository: &
         }
     }
     for (subject, wanted) in subjects {
-        let listed = match session.referrers(repository, subject, true).await? {
+        let listed = match session.referrers(repository, subject, writes).await? {
             Some(listed) => listed,
             None => match session.referrers_list(repository, subject).await? {
                 Some(list) => {

@@ -4,7 +4,7 @@ use super::error::PushError;
 use super::omitted::{self, Omitted};
 use super::options::Options;
 use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Delivery, Standing, biggest_first, deliveries, standings};
+use super::plan::{Asked, Delivery, Standing, biggest_first, deliveries, standings};
 use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
@@ -39,7 +39,8 @@ pub(crate) async fn push(
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     let limits = *sessions.transport().limits();
-    let standings = standings(&session, lock, &deliveries, limits.jobs, options.recheck).await;
+    let asked = Asked { parts: options.recheck, writes: true };
+    let standings = standings(&session, lock, &deliveries, limits.jobs, asked).await;
     if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
         // Harbor refuses requests about a project that it lacks
         let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
@@ -247,6 +248,7 @@ impl<'a> Run<'a> {
             lock: lock.fingerprint(),
             items: delivered,
             blobs: uploader.take_known(),
+            pruned: Vec::new(),
         };
         let needed_bytes = self.needed_bytes;
         let mut moved = self.moved;

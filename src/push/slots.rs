@@ -1,55 +1,64 @@
-//! Slots for blobs in flight. Of those who wait, whoever has the biggest blob comes first.
+//! Slots for blobs in flight. Of those who wait, most slots go to whoever has the biggest blob, and some to whoever has the
+//! smallest.
+//!
+//! A big blob that begins late is waited for at the end. A small one takes the line's delay and the registry's work, not its
+//! width: all of them at the end would leave the line idle, so some go beside the big ones.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+
+/// One slot in so many takes the smallest first.
+const SMALLEST_FIRST: usize = 4;
 
 /// Slots for blobs in flight.
 pub(super) struct Slots(Arc<Mutex<State>>);
 
 struct State {
-    free: usize,
-    waiting: BinaryHeap<Waiting>,
-    /// How many have waited so far.
-    count: u64,
+    /// Which are free.
+    free: Vec<Takes>,
+    /// By size, and of one size the one that waits longest last.
+    waiting: BTreeMap<(u64, u64), oneshot::Sender<Slot>>,
+    /// Falls with each that waits.
+    next: u64,
 }
 
-struct Waiting {
-    size: u64,
-    /// The lower, the longer it waits.
-    number: u64,
-    slot: oneshot::Sender<Slot>,
+/// Whom a slot goes to.
+#[derive(Clone, Copy)]
+enum Takes {
+    Biggest,
+    Smallest,
 }
 
 /// The right to one transfer, given on when dropped.
-pub(super) struct Slot(Arc<Mutex<State>>);
+pub(super) struct Slot(Arc<Mutex<State>>, Takes);
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Slots {
-    /// So many slots.
-    pub(super) fn new(free: usize) -> Slots {
-        Slots(Arc::new(Mutex::new(State { free: free.max(1), waiting: BinaryHeap::new(), count: 0 })))
+    /// So many slots, at least one.
+    pub(super) fn new(slots: usize) -> Slots {
+        let takes = |at| if at % SMALLEST_FIRST == 0 { Takes::Smallest } else { Takes::Biggest };
+        let free = (1..=slots.max(1)).rev().map(takes).collect();
+        Slots(Arc::new(Mutex::new(State { free, waiting: BTreeMap::new(), next: u64::MAX })))
     }
 
     /// Waits for a slot for a blob of this size in bytes.
     pub(super) async fn acquire(&self, size: u64) -> Slot {
         let given = {
             let mut state = locked(&self.0);
-            if state.free > 0 {
-                state.free -= 1;
-                return Slot(self.0.clone());
+            if let Some(takes) = state.free.pop() {
+                return Slot(self.0.clone(), takes);
             }
             let (slot, given) = oneshot::channel();
-            state.count += 1;
-            let number = state.count;
-            state.waiting.push(Waiting { size, number, slot });
+            let number = state.next;
+            state.next -= 1;
+            state.waiting.insert((size, number), slot);
             given
         };
-        // who waits stays in the heap until the slot is given
+        // who waits stays among the waiting until the slot is given
         given.await.unwrap_or_else(|_| unreachable!("a slot is given to whoever waits"))
     }
 }
@@ -58,44 +67,58 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let next = {
             let mut state = locked(&self.0);
-            let next = state.waiting.pop();
-            state.free += usize::from(next.is_none());
+            let next = match self.1 {
+                Takes::Biggest => state.waiting.pop_last(),
+                Takes::Smallest => state.waiting.pop_first(),
+            };
+            if next.is_none() {
+                state.free.push(self.1);
+            }
             next
         };
-        if let Some(next) = next {
+        if let Some((_, waiting)) = next {
             // a slot that nobody takes any more is dropped here, and so given on
-            drop(next.slot.send(Slot(self.0.clone())));
+            drop(waiting.send(Slot(self.0.clone(), self.1)));
         }
     }
 }
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> Ordering {
-        self.size.cmp(&other.size).then(other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Waiting {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures_util::FutureExt;
 
+    /// The sizes in the order in which one slot after another, `at` first, goes to them.
+    fn order(slots: usize, at: usize, sizes: &[u64]) -> Vec<u64> {
+        let slots = Slots::new(slots);
+        let count = locked(&slots.0).free.len();
+        let mut held: Vec<_> = (0..count).map(|_| slots.acquire(0).now_or_never().unwrap()).collect();
+        let mut waiting: Vec<_> = sizes.iter().map(|&size| (size, Box::pin(slots.acquire(size)))).collect();
+        for (_, wait) in &mut waiting {
+            assert!(wait.as_mut().now_or_never().is_none());
+        }
+        let mut order = Vec::new();
+        let mut slot = held.remove(at);
+        while !waiting.is_empty() {
+            drop(slot);
+            let mut taken = waiting.iter_mut().map(|(_, wait)| wait.as_mut().now_or_never());
+            let found = taken.by_ref().enumerate().find_map(|(at, slot)| Some((at, slot?))).unwrap();
+            drop(taken);
+            slot = found.1;
+            order.push(waiting.remove(found.0).0);
+        }
+        order
+    }
+
     #[test]
-    fn the_biggest_comes_first_and_who_has_gone_is_passed_over() {
+    fn most_slots_go_to_the_biggest_and_one_in_four_to_the_smallest() {
+        assert_eq!(order(4, 0, &[3, 9, 1, 5]), [9, 5, 3, 1]);
+        assert_eq!(order(4, 3, &[3, 9, 1, 5]), [1, 3, 5, 9]);
+        assert_eq!(order(1, 0, &[3, 9, 1, 5]), [9, 5, 3, 1]);
+    }
+
+    #[test]
+    fn who_has_gone_is_passed_over_and_every_slot_comes_back() {
         let slots = Slots::new(2);
         let first = slots.acquire(1).now_or_never().unwrap();
         let second = slots.acquire(1).now_or_never().unwrap();
@@ -111,6 +134,6 @@ mod tests {
         assert!(waiting[2].as_mut().now_or_never().is_none());
         drop((third, fourth));
         drop(waiting.remove(2));
-        assert_eq!(locked(&slots.0).free, 2);
+        assert_eq!(locked(&slots.0).free.len(), 2);
     }
 }

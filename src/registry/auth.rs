@@ -210,7 +210,11 @@ impl Auth {
             Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
             Err(fault) => format!("there is no account for it: {fault}"),
         };
-        let what = if scope.push { "write to" } else { "read" };
+        let what = match (scope.push, scope.delete) {
+            (_, true) => "delete from",
+            (true, false) => "write to",
+            (false, false) => "read",
+        };
         let words = format!("may not {what} {} ({}): {who}", scope.repository, status.as_u16());
         Error::new(ErrorKind::Denied, words).answered(status).about(&*self.host)
     }

@@ -120,7 +120,7 @@ impl Session {
     /// none of the registry's tokens.
     async fn signed(&self, mut request: Request, project: &str) -> Result<Response, Error> {
         if !project.is_empty() {
-            let scope = Scope { repository: project.into(), push: true, from: None };
+            let scope = Scope { repository: project.into(), push: true, delete: false, from: None };
             if let Some(header) = self.auth.basic(&scope).await? {
                 request = request.header(AUTHORIZATION, &header);
             }

@@ -10,6 +10,8 @@ mod challenge;
 #[cfg(feature = "cli")]
 mod checks;
 mod credential;
+#[cfg(feature = "cli")]
+mod deletion;
 mod foreign;
 mod harbor;
 mod host_rules;
@@ -37,6 +39,8 @@ pub(crate) use challenge::Challenge;
 #[cfg(feature = "cli")]
 pub(crate) use checks::SparseIndex;
 pub(crate) use credential::{CredentialError, CredentialLookup};
+#[cfg(feature = "cli")]
+pub(crate) use deletion::deletes_nothing;
 pub(crate) use host_rules::host_rules;
 pub(crate) use keychain::Keychain;
 pub(crate) use listing::referrers_in;

@@ -7,6 +7,8 @@ pub(super) struct Scope {
     pub(super) repository: String,
     /// Whether it writes.
     pub(super) push: bool,
+    /// Whether it deletes.
+    pub(super) delete: bool,
     /// A repository that a blob is mounted from.
     pub(super) from: Option<String>,
 }
@@ -17,7 +19,11 @@ impl Scope {
         if self.repository.is_empty() {
             return Vec::new();
         }
-        let actions = if self.push { "pull,push" } else { "pull" };
+        let actions = match (self.push, self.delete) {
+            (_, true) => "pull,delete",
+            (true, false) => "pull,push",
+            (false, false) => "pull",
+        };
         let own = format!("repository:{}:{actions}", self.repository);
         let other = self.from.as_ref().map(|from| format!("repository:{from}:pull"));
         std::iter::once(own).chain(other).collect()

@@ -162,7 +162,7 @@ impl Session {
 
     /// The scope of a request that reads, or reads and writes.
     pub(super) fn scope(&self, repository: &str, push: bool) -> Scope {
-        Scope { repository: self.full(repository), push, from: None }
+        Scope { repository: self.full(repository), push, delete: false, from: None }
     }
 }
 

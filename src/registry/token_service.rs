@@ -223,7 +223,7 @@ impl Auth {
         let realm = realm_url(url, &realm)?;
         let repository =
             wanted.as_deref().and_then(|word| word.split(':').nth(1)).unwrap_or(&scope.repository);
-        let there = Scope { repository: repository.into(), push: false, from: None };
+        let there = Scope { repository: repository.into(), push: false, delete: false, from: None };
         *token = Some(self.anonymous_token(&there, &realm, service.as_deref()).await?);
         Ok(())
     }

@@ -1,15 +1,27 @@
 //! What a command did: items, totals and hosts as one document; and progress as a small trait.
 
+mod annotation;
 mod escape;
 mod item;
+#[cfg(feature = "cli")]
+mod markdown;
+#[cfg(feature = "cli")]
+mod notice;
+#[cfg(feature = "cli")]
+pub(crate) mod page;
 mod progress;
 #[cfg(feature = "cli")]
 mod schema;
 mod shell;
 mod summary;
 
+pub(crate) use annotation::{Annotation, Level};
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
+#[cfg(feature = "cli")]
+pub(crate) use markdown::{Markdown, block, code, text};
+#[cfg(feature = "cli")]
+pub(crate) use notice::{Notice, NoticeKind};
 pub use progress::{Progress, Silent};
 #[cfg(feature = "cli")]
 pub(crate) use schema::schema;

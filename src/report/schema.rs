@@ -46,11 +46,17 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "bundle",
         "object",
-        &["pull", "pack", "sign", "verify", "push", "ls"],
+        &["pull", "pack", "sign", "verify", "push", "ls", "report", "sbom"],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
-    member("changes", "array", &["lock", "diff", "rewrite"], "what differs, or what was rewritten"),
+    member(
+        "changes",
+        "array",
+        &["lock", "diff", "report", "rewrite"],
+        "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
+         `up` or `down`; that one is `replacedBy` it",
+    ),
     member(
         "needed_bytes",
         "integer",
@@ -58,7 +64,19 @@ pub(crate) const MEMBERS: &[Member] = &[
         "room that is needed at the most",
     ),
     member("available_bytes", "integer", &["pull", "pack", "export"], "room that is there, in a dry run"),
-    member("to", "string", &["push", "mirror"], "the registry and the prefix that was delivered to"),
+    member(
+        "to",
+        "string",
+        &["push", "mirror", "status"],
+        "the registry and the prefix that was delivered to, or asked",
+    ),
+    member(
+        "standings",
+        "array",
+        &["status"],
+        "each tag of the lock at the registry: `state` (`there`, `missing`, `different`, `incomplete`, `foreign`, \
+         `unknown`), `at`, `kind`, `name`, `wanted`, `stands`, `why`",
+    ),
     member(
         "problems",
         "array",
@@ -85,12 +103,28 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "endpointChanges",
         "array",
-        &["lock", "diff"],
+        &["lock", "diff", "report"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
     member("archive", "object", &["export"], "the archive of images that was written"),
-    member("old", "object", &["diff"], "the older side: `lock`"),
-    member("new", "object", &["diff"], "the newer side: `lock`, and the `blobs` that only it has"),
+    member(
+        "hostChanges",
+        "array",
+        &["diff", "report"],
+        "hosts that only one side needs, as `landfall egress --diff` has them",
+    ),
+    member(
+        "old",
+        "object",
+        &["diff", "report"],
+        "the older side: what it is (`of`), and the fingerprint of its `lock`",
+    ),
+    member(
+        "new",
+        "object",
+        &["diff", "report"],
+        "the newer side, the same; of a lock or bundle also how many `blobs` only it has, their `bytes`, and `all_bytes`",
+    ),
     member(
         "files",
         "array",
@@ -135,6 +169,21 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("targets", "array", &["doctor"], "each target, and the steps to it"),
     member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
     member("stale", "array", &["render"], "files that an earlier run wrote and this one did not"),
+    member("bundles", "object", &["gc"], "the bundles whose content stays (`kept`), and the `older` ones"),
+    member(
+        "pruned",
+        "object",
+        &["push"],
+        "what the registry had and nobody needs: `manifests` (`repository`, `digest`, `tags`), at most so many `bytes`, the \
+         `repositories` with how many tags stay (`kept`) or `why` one was left, and whether they were `deleted`",
+    ),
+    member(
+        "notices",
+        "array",
+        &["lock", "report"],
+        "what upstream says about itself: `kind` (`gone`, `moved`, `old`), `name`, `message`",
+    ),
+    member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),
     member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
     member("strange", "array", &["gc"], "files that are none of the store's"),

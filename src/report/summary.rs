@@ -1,5 +1,6 @@
 //! The report of a command: items, sums, hosts, the error; and its JSON document.
 
+use super::annotation::Annotation;
 use super::{Item, Status};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -100,6 +101,19 @@ pub enum RunStatus {
     Refused,
 }
 
+impl RunStatus {
+    /// As the JSON document has it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            RunStatus::Done => "done",
+            RunStatus::Partial => "partial",
+            RunStatus::Failed => "failed",
+            RunStatus::Refused => "refused",
+        }
+    }
+}
+
 /// The result of one command.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -113,6 +127,8 @@ pub struct Report {
     pub hosts: Vec<HostUse>,
     /// Members of this command alone, such as `bundle` or `changes`.
     pub extra: serde_json::Map<String, serde_json::Value>,
+    /// What a CI shows besides items that failed or are missing.
+    pub annotations: Vec<Annotation>,
 }
 
 impl Report {

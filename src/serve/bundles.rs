@@ -1,6 +1,7 @@
 //! What the bundles hold, by the names that clients use. Only the locks are read for it.
 
 use super::ServedBundle;
+use super::chart_table::ChartTable;
 use super::file_table::{self, FileTable};
 use super::repository::{Repository, by_host};
 use crate::content::Entry;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Bundles {
     repositories: BTreeMap<String, Repository>,
     pub(super) files: FileTable,
+    pub(super) charts: ChartTable,
     pub(super) listings: Vec<BundleListing>,
     /// Names that two bundles give to different content, for the log.
     pub(super) notes: Vec<String>,
@@ -49,6 +51,7 @@ impl Bundles {
         let mut all = Bundles {
             repositories: BTreeMap::new(),
             files: FileTable::default(),
+            charts: ChartTable::default(),
             listings: Vec::new(),
             notes: Vec::new(),
             own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
@@ -74,6 +77,9 @@ impl Bundles {
             self.add_item(item, &entry, &repositories, &bundle.name, is_there);
             let files = item.files();
             self.files.add(&files, &mut self.notes);
+            if let Some(chart) = item.chart() {
+                self.charts.add(chart, &mut self.notes);
+            }
             items.push(ItemListing {
                 kind: entry.kind,
                 repository_tag: format!("{}:{}", repositories[0], item.tag()),

@@ -10,6 +10,7 @@ mod blob_response;
 mod blob_upload;
 mod buffers;
 mod bundles;
+mod chart_table;
 mod connections;
 mod deletion;
 mod error;
@@ -40,7 +41,7 @@ mod writable;
 
 pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
-pub(crate) use export::{ExportError, export_files};
+pub(crate) use export::{ExportError, export_charts, export_files};
 pub(crate) use observe::{AccessLog, LogTarget};
 pub(crate) use options::{Options, Served, ServedBundle, Serving};
 pub(crate) use run::serve;

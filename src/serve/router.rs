@@ -8,7 +8,7 @@ use super::pull::Answer;
 use super::response::{ApiError, Response, blocking, bytes, set};
 use super::route::Route;
 use super::state::State;
-use super::{blob_upload, deletion, file_table, manifest_upload, page, pull};
+use super::{blob_upload, chart_table, deletion, file_table, manifest_upload, page, pull};
 use axum::body::Body;
 use axum::http::header::{ALLOW, AUTHORIZATION, HeaderName, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
@@ -152,7 +152,7 @@ pub(super) fn about<T>(state: &State, request: &Request<T>) -> Response {
     response
 }
 
-/// Everything outside of the API: the page, and plain files below `/files/`.
+/// Everything outside of the API: the page, and charts below `/charts/`, and plain files below `/files/`.
 async fn plain(state: Arc<State>, parts: Parts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
@@ -166,6 +166,15 @@ async fn plain(state: Arc<State>, parts: Parts) -> Result<Response, ApiError> {
         return Ok(response);
     }
     let unknown = || ApiError::not_found("NAME_UNKNOWN", "there is nothing here; / lists what there is");
+    if let Some(chart) = path.strip_prefix("/charts/").filter(|_| !state.bundles.charts.is_empty()) {
+        if chart == chart_table::INDEX {
+            let reader = state.clone();
+            let index = move || reader.bundles.charts.index(&reader.blobs, &*reader.notes).to_owned();
+            return Ok(bytes(StatusCode::OK, "application/yaml", blocking(index).await?.into_bytes()));
+        }
+        let digest = state.bundles.charts.find(chart)?;
+        return blob_response(&state, digest, file_table::media_type(chart), &parts).await;
+    }
     let file = path.strip_prefix("/files/").ok_or_else(unknown)?;
     let digest = state.bundles.files.find(file, parts.uri.query())?;
     blob_response(&state, digest, file_table::media_type(file), &parts).await

@@ -1,10 +1,12 @@
 //! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
 //! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
+//! What others signed by OpenPGP is checked here too ([`OpenPgpKeys`]).
 
 mod agent;
 mod allowed;
 mod error;
 mod key;
+mod openpgp;
 mod private;
 mod signature;
 mod signer;
@@ -15,5 +17,6 @@ mod wire;
 pub use allowed::AllowedSigners;
 pub(crate) use error::Error;
 pub use key::PublicKey;
+pub(crate) use openpgp::OpenPgpKeys;
 pub(crate) use signature::Signature;
 pub use signer::Signer;

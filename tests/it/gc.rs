@@ -1,11 +1,14 @@
 //! Sweeping the store: what no lock needs goes, what one needs stays, and nobody's work is disturbed.
 
+use crate::support::faults::{Rig, Settings};
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// Two images over one base, each in a lock of its own and both in one store; the layers of each alone.
 fn two() -> (Place, Server, [Value; 2]) {
@@ -98,4 +101,66 @@ fn a_store_in_use_is_left_alone() {
     assert!(none["error"]["message"].as_str().unwrap().contains("no store"));
     assert!(!place.path("nowhere").exists());
     place.json(2, &["gc", "--store", "store"]);
+}
+
+#[test]
+fn the_last_bundles_keep_what_they_need() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let (place, _registry, [one, two]) = two();
+    let gc =
+        |exit, args: &[&str]| place.json(exit, &[&["gc", "--store", "store", "--dry-run"], args].concat());
+    // without a number the younger file counts as the later one
+    for (at, name) in ["one", "two"].iter().enumerate() {
+        let lock = format!("{name}.lock");
+        place.ok(&["pack", "--lock", &lock, "-o", name, "--store", "store"]);
+        let age = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 * (at as u64 + 1));
+        File::options().write(true).open(place.path(name)).unwrap().set_modified(age).unwrap();
+    }
+    let bundles = ["--bundle", "one", "two"];
+    assert!(digests(&gc(0, &bundles)).is_empty(), "all bundles stay by default");
+    let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
+    let has = |report: &Value, layer: &Value| digests(report).contains(layer["digest"].as_str().unwrap());
+    assert!(has(&last, &one) && !has(&last, &two), "{last:#}");
+    assert_eq!((&last["bundles"]["kept"][0], &last["bundles"]["older"][0]), (&"two".into(), &"one".into()));
+    let named = gc(0, &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat());
+    assert!(digests(&named).is_empty(), "{named:#}");
+    // with numbers, those count; each series for itself
+    for (name, number) in [("one", "9"), ("two", "8")] {
+        let lock = format!("{name}.lock");
+        let pack = ["pack", "--lock", &lock, "-o", name, "--store", "store", "--serial", number];
+        place.ok(&pack);
+    }
+    let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
+    assert!(has(&last, &two) && !has(&last, &one), "{last:#}");
+    place.landfall().args(["gc", "--keep-last", "1"]).assert().code(2);
+}
+
+#[test]
+fn what_a_pull_in_another_process_uses_stays() {
+    let rig = Rig::new();
+    rig.arm([]);
+    let place = &rig.place;
+    place.write("empty.lock", "version: 1\n...\n");
+    let (lock, store) = (["--lock", "l", "--plain-http", &rig.up.address], ["--store", "s"]);
+    place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
+    let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
+    // blobs come slowly, so that the sweeps meet the pull
+    rig.up.set(Settings { pace: Some((512, Duration::from_millis(2))), ..Settings::default() });
+    let mut pulling = place.command().args(&pull).stdout(Stdio::null()).spawn().unwrap();
+    let (mut refused, mut swept) = (0, 0);
+    while pulling.try_wait().unwrap().is_none() {
+        let run = place.command().args(["gc", "--lock", "empty.lock"]).args(store).output().unwrap();
+        match run.status.code() {
+            Some(1) => refused += 1,
+            code => {
+                // before the pull has begun, or after it
+                assert_eq!(code, Some(0));
+                swept += 1;
+            }
+        }
+    }
+    assert!(pulling.wait().unwrap().success(), "{refused} refused, {swept} swept");
+    assert!(refused > 0, "no sweep met the pull");
 }

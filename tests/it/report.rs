@@ -73,8 +73,13 @@ fn every_command_reports_as_its_schema_says() {
     reported(4, "verify nowhere");
     reported(0, "ls b");
     reported(0, "diff l b");
+    reported(0, "report b --since l");
+    reported(0, "sbom b");
+    reported(0, "export referrers b -o out-referrers");
     reported(0, "push b --to DOWN --plain-http DOWN --dry-run");
     reported(0, "push b --to DOWN --plain-http DOWN");
+    reported(0, "status b --to DOWN --plain-http DOWN");
+    reported(0, "push b --to DOWN --plain-http DOWN --prune --repository team/app");
     reported(0, "mirror --lock l --to DOWN/again --plain-http UP --plain-http DOWN");
     reported(0, "export files --bundle b -o out");
     reported(0, "rewrite app.yaml --bundle b --to DOWN");

@@ -2,6 +2,7 @@
 
 use super::interrupt::Interrupts;
 use super::progress::progress;
+use super::shown::Shown;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file};
 use crate::client::{Client, ClientBuilder, ClientError};
 use crate::config::Site;
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub limits: Limits,
     /// Where progress goes.
     pub progress: Arc<dyn Progress>,
+    /// What an HTML report shows beside the report.
+    pub shown: Arc<Shown>,
     /// Who ends the command at Ctrl-C.
     pub interrupts: Interrupts,
 }
@@ -42,8 +45,9 @@ impl Context {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
         }
-        let progress = progress(global.progress);
-        Ok(Context { global, site, limits, progress, interrupts: Interrupts::default() })
+        let shown = Arc::new(Shown::new(&global));
+        let progress = shown.watch(progress(global.progress));
+        Ok(Context { global, site, limits, progress, shown, interrupts: Interrupts::default() })
     }
 
     /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.

@@ -50,6 +50,17 @@ impl Delivery {
         context.mapping(self.to.as_ref())
     }
 
+    /// Whether nothing is sent.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// The receipts that are written.
+    pub(crate) fn receipts(&self, context: &Context) -> BTreeSet<PathBuf> {
+        let receipts = self.receipt.clone().into_iter().chain(context.site_receipt());
+        receipts.filter(|_| !self.dry_run).collect()
+    }
+
     /// How to deliver, by flags and site.
     pub(crate) fn options(&self, context: &Context) -> Options {
         let registry = context.site.as_ref().and_then(|site| site.registry.as_ref());
@@ -99,9 +110,7 @@ impl Delivery {
             outcome.exit = Exit::Partial;
         }
         pushed.receipt.series = series;
-        let receipts: BTreeSet<PathBuf> =
-            self.receipt.clone().into_iter().chain(context.site_receipt()).collect();
-        for path in receipts.iter().filter(|_| !self.dry_run) {
+        for path in &self.receipts(context) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
             if let Err(error) = write_whole(path, text.as_bytes()) {
                 let message = format!("delivered, but cannot write the receipt {}: {error}", path.display());

@@ -1,7 +1,8 @@
 //! Exit codes, and how a result or a failure is printed.
 
 use crate::bundle;
-use crate::cli::shared::{Global, OutputMode};
+use crate::cli::shared::shown::{Shown, is_page};
+use crate::cli::shared::{Global, OutputMode, github};
 use crate::client::ClientError;
 use crate::config::SiteError;
 use crate::content::{WriteError, write_whole};
@@ -13,7 +14,7 @@ use crate::pull::PullError;
 use crate::push::PushError;
 use crate::registry::{CredentialError, SetupError};
 use crate::render::RenderError;
-use crate::report::{ErrorInfo, Report, RunStatus, Side, escape};
+use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape};
 use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, ServeError};
 use crate::sign;
@@ -58,14 +59,21 @@ pub(crate) struct Outcome {
     pub report: Report,
     /// For stdout in text mode, with its last newline.
     pub text: String,
+    /// For stdout in Markdown mode; without it, the text is shown there as a block of code.
+    pub markdown: Option<String>,
     /// The exit code.
     pub exit: Exit,
 }
 
 impl Outcome {
+    /// It ended with this exit code.
+    pub(crate) fn new(report: Report, text: impl Into<String>, exit: Exit) -> Outcome {
+        Outcome { report, text: text.into(), markdown: None, exit }
+    }
+
     /// Exit 0 with this text and an empty report.
     pub(crate) fn text(text: impl Into<String>) -> Outcome {
-        Outcome { report: Report::default(), text: text.into(), exit: Exit::Done }
+        Outcome::new(Report::default(), text, Exit::Done)
     }
 
     /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
@@ -75,7 +83,7 @@ impl Outcome {
             (true, true) => Exit::Partial,
             (true, false) => Exit::Failed,
         };
-        Outcome { report, text: text.into(), exit }
+        Outcome::new(report, text, exit)
     }
 }
 
@@ -318,14 +326,26 @@ fn is_setting(error: &crate::http::Error) -> bool {
     fault.is_some_and(|fault| fault.is_setting())
 }
 
+/// A result without Markdown of its own, or an error.
+fn plain_markdown(command: &str, status: RunStatus, text: &str, error: Option<&ErrorInfo>) -> String {
+    let told = error.map(|error| escape(&error.message));
+    format!("**landfall {command}: {}**\n\n{}", status.word(), block(told.as_deref().unwrap_or(text)))
+}
+
 /// Prints what there is to print and gives the process's exit code.
-pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Failure>) -> ExitCode {
-    let (report, text, exit, status, error) = match result {
-        Ok(outcome) => (outcome.report, outcome.text, outcome.exit, outcome.exit.status(), None),
+pub(crate) fn finish(
+    command: &str,
+    global: &Global,
+    shown: &Shown,
+    result: Result<Outcome, Failure>,
+) -> ExitCode {
+    let (report, text, markdown, exit, status, error) = match result {
+        Ok(Outcome { report, text, markdown, exit }) => (report, text, markdown, exit, exit.status(), None),
         Err(failure) => {
             let Failure { exit, side, item, message, refuses, report } = failure;
             let status = if refuses { RunStatus::Refused } else { exit.status() };
-            (*report, String::new(), exit, status, Some(ErrorInfo { side, item, message }))
+            let error = ErrorInfo { side, item, message };
+            (*report, String::new(), None, exit, status, Some(error))
         }
     };
     if let Some(error) = &error {
@@ -347,21 +367,35 @@ pub(crate) fn finish(command: &str, global: &Global, result: Result<Outcome, Fai
         serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
     };
     let mut code = exit as u8;
-    let shown = match global.output {
+    let printed = match global.output {
         OutputMode::Text => text,
         OutputMode::Json => document(),
+        OutputMode::Markdown => {
+            markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()))
+        }
+        OutputMode::Github => {
+            let summary = markdown.unwrap_or_else(|| plain_markdown(command, status, &text, error.as_ref()));
+            let told = github::append_summary(&summary);
+            if let Err(message) = told {
+                let _ = writeln!(std::io::stderr().lock(), "landfall: {message}");
+            }
+            text + &github::annotations(command, &report, error.as_ref())
+        }
     };
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(printed.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let _ = writeln!(std::io::stderr().lock(), "landfall: cannot write to stdout: {error}");
             code = code.max(Exit::Failed as u8);
         }
         _ => {}
     }
-    if let Some(path) = &global.report
-        && let Err(error) = write_whole(path, document().as_bytes())
-    {
+    let written = global.report.as_ref().map(|path| {
+        let written =
+            if is_page(path) { shown.page(command, status, error.as_ref(), &report) } else { document() };
+        (path, write_whole(path, written.as_bytes()))
+    });
+    if let Some((path, Err(error))) = written {
         let _ = writeln!(
             std::io::stderr().lock(),
             "landfall: cannot write the report {}: {error}",

@@ -3,11 +3,14 @@
 use crate::bundle::is_split;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
+use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
+use crate::store::Disk;
 use clap::Args;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Whether a bundle stands here, told by its first bytes: no chart and no text begins like one.
 fn is_bundle(path: &Path) -> bool {
@@ -68,6 +71,19 @@ impl Locked {
             (None, None) => Vec::new(),
         };
         named.into_iter().chain(self.allow_partial.then(|| "--allow-partial".into())).collect()
+    }
+
+    /// The content of what is locked; `paths` are those of [`Locked::load_beside`].
+    ///
+    /// # Errors
+    /// When the bundle or the store cannot be read.
+    pub(crate) fn content(&self, context: &Context, paths: &[PathBuf]) -> Result<Arc<dyn BlobRead>, Failure> {
+        let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
+        let Some(bundle) = bundle.filter(|_| self.lock.is_none()) else {
+            return Ok(Arc::new(Disk::open(&context.store_dir()?)?));
+        };
+        let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
+        Ok(Arc::new(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle))
     }
 
     /// The lock that decides which references are known.

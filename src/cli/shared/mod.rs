@@ -1,31 +1,43 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
+pub(super) mod age;
 pub(super) mod bases;
+pub(super) mod comparison;
 pub(super) mod context;
 pub(super) mod delivery;
 pub(super) mod drafted;
 pub(super) mod exit;
 pub(super) mod exported;
+pub(super) mod exported_files;
 pub(super) mod exported_from;
+pub(super) mod failing;
+pub(super) mod github;
+pub(super) mod image_facts;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
 pub(super) mod listing;
 pub(super) mod lock_flags;
+pub(super) mod lock_output;
+pub(super) mod locked_charts;
 pub(super) mod new_files;
 pub(super) mod not_locked;
 pub(super) mod open_bundle;
 pub(super) mod options;
 pub(super) mod packed;
 pub(super) mod progress;
+pub(super) mod pruning;
+pub(super) mod referring;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod room;
 pub(super) mod shipped;
+pub(super) mod shown;
 pub(super) mod stdout;
 pub(super) mod summary;
 pub(super) mod taken;
 pub(super) mod unified_diff;
+pub(super) mod updating;
 pub(super) mod wishes;
 
 pub(crate) use context::Context;

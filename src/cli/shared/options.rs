@@ -35,7 +35,7 @@ pub(crate) struct Global {
     /// What stdout carries
     #[arg(long, global = true, value_enum, default_value_t)]
     pub output: OutputMode,
-    /// Write the JSON report to this file too
+    /// Write a report to this file too: a page where its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
@@ -48,6 +48,10 @@ pub(crate) enum OutputMode {
     Text,
     /// One JSON document.
     Json,
+    /// Markdown, as for a pull request.
+    Markdown,
+    /// Text with GitHub's annotations; the Markdown goes to the summary of the step.
+    Github,
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

@@ -126,7 +126,7 @@ pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
         0 => (Exit::Done, String::new()),
         _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.missing))),
     };
-    Outcome { report, text: escape(text) + &escape(&lost), exit }
+    Outcome::new(report, escape(text) + &escape(&lost), exit)
 }
 
 /// Every item, with this status where nothing is lost.

@@ -99,7 +99,7 @@ pub(crate) fn outcome(
     } else {
         text.extend(lines.iter().map(|line| escape(line) + "\n"));
     }
-    Ok(Outcome { report, text, exit: exit(mode, changes, failed) })
+    Ok(Outcome::new(report, text, exit(mode, changes, failed)))
 }
 
 /// What went wrong with a file.

@@ -63,7 +63,7 @@ pub(crate) fn written(
     let mut text = String::new();
     if dry_run {
         files.iter().for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
-        return Ok(Outcome { report, text, exit: Exit::Done });
+        return Ok(Outcome { report, text, markdown: None, exit: Exit::Done });
     }
     let new: Vec<(PathBuf, &str)> = files.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
     let new: &NewFiles<'_> = &new;
@@ -77,6 +77,7 @@ pub(crate) fn written(
     Ok(Outcome {
         report,
         text: text.split_inclusive('\n').map(|line| escape(line.trim_end()) + "\n").collect(),
+        markdown: None,
         exit: Exit::Done,
     })
 }

@@ -158,8 +158,8 @@ impl Audit {
                 return Err(Failure { report: report.into(), ..failure });
             }
         };
-        let text = lines.iter().map(|line| escape(line) + "\n").collect();
-        Ok(Outcome { report, text, exit })
+        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome::new(report, text, exit))
     }
 }
 

@@ -47,6 +47,6 @@ impl Discover {
         let asked = Asked { paths, helm, platforms, name: &self.name, title };
         let Drafted { text, lines, report, exit, .. } = drafted(&asked, context)?;
         let text = write_result(text, self.out.as_deref(), &lines, context)?;
-        Ok(Outcome { report, text, exit })
+        Ok(Outcome::new(report, text, exit))
     }
 }

@@ -99,7 +99,7 @@ impl Doctor {
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
             let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };
-            Ok(Outcome { report, text: escape(&text(&diagnoses, &messages)), exit })
+            Ok(Outcome::new(report, escape(&text(&diagnoses, &messages)), exit))
         })
     }
 

@@ -69,7 +69,7 @@ impl Egress {
             report.extra.insert("egress".into(), json!(list));
             let is_good = probed.is_none_or(|probed| probed.is_good());
             let exit = if is_good { Exit::Done } else { Exit::Refused };
-            Ok(Outcome { report, text: text(format, &list), exit })
+            Ok(Outcome::new(report, text(format, &list), exit))
         })
     }
 }

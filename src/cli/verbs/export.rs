@@ -1,8 +1,10 @@
 //! `landfall export`: what is carried, in forms that other tools use.
 
+use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
 use super::export_list::List;
+use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
 
@@ -17,6 +19,8 @@ pub(crate) struct Export {
 enum What {
     Images(Images),
     Files(Files),
+    Referrers(Referrers),
+    Charts(Charts),
     #[command(flatten)]
     List(List),
 }
@@ -26,6 +30,8 @@ impl Export {
         match self.what {
             What::Images(images) => images.run(context),
             What::Files(files) => files.run(context),
+            What::Referrers(referrers) => referrers.run(context),
+            What::Charts(charts) => charts.run(context),
             What::List(list) => list.run(context),
         }
     }

@@ -1,22 +1,33 @@
 //! `landfall gc`: the store without what no lock needs.
 
+use crate::bundle::{Bundle, Serial};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::lockfile::FILE_NAME;
+use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{LAYOUT_FILE, human_size};
 use crate::report::{Report, escape};
 use crate::store::{Swept, gc};
 use clap::Args;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// Remove from the store what none of these locks needs
+/// Remove from the store what none of these locks and bundles needs
+///
+/// A store that another command uses is left alone.
 #[derive(Args)]
 pub(crate) struct Gc {
-    /// A lock whose content stays; name every lock that this store serves (may be repeated)
-    #[arg(long = "lock", value_name = "FILE", num_args = 1.., default_value = FILE_NAME)]
+    /// A lock whose content stays; name every lock that this store serves (may be repeated) [default: landfall.lock]
+    #[arg(long = "lock", value_name = "FILE", num_args = 1..)]
     locks: Vec<PathBuf>,
+    /// A bundle whose content stays, or would stay: see --keep-last (may be repeated)
+    #[arg(long = "bundle", value_name = "BUNDLE", num_args = 1..)]
+    bundles: Vec<PathBuf>,
+    /// Of the bundles of each series keep the content of the last N, by their numbers, or else by their age
+    #[arg(long, value_name = "N", requires = "bundles")]
+    keep_last: Option<usize>,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
@@ -25,9 +36,16 @@ pub(crate) struct Gc {
 impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut keep = BTreeSet::new();
-        for path in &self.locks {
-            let parts = input_file::lock(path)?.entries().into_iter().flat_map(|entry| entry.parts);
+        let mut needs = |lock: &Lock| {
+            let parts = lock.each_entry().flat_map(|entry| entry.parts);
             keep.extend(parts.map(|part| part.descriptor.digest));
+        };
+        for path in self.locks() {
+            needs(&input_file::lock(path)?);
+        }
+        let (last, older) = self.last_bundles()?;
+        for bundle in &last {
+            needs(&bundle.lock()?);
         }
         let dir = context.store_dir()?;
         if !dir.join(LAYOUT_FILE).exists() {
@@ -35,11 +53,48 @@ impl Gc {
         }
         let swept = gc(&dir, &keep, self.dry_run)?;
         let mut report = Report::default();
+        let paths = |bundles: &[Bundle]| -> Vec<String> {
+            bundles.iter().map(|bundle| bundle.path().display().to_string()).collect()
+        };
+        report.extra.insert("bundles".into(), json!({"kept": paths(&last), "older": paths(&older)}));
         report.extra.insert("removed".into(), json!(swept.removed));
         report.extra.insert("kept".into(), json!({"blobs": swept.kept, "bytes": swept.kept_bytes}));
         let strange: Vec<_> = swept.strange.iter().map(|path| path.display().to_string()).collect();
         report.extra.insert("strange".into(), json!(strange));
-        Ok(Outcome { report, text: escape(&self.text(&swept)), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&self.text(&swept)), Exit::Done))
+    }
+
+    /// The locks that are named, or the one that is there by default: it must be, where nothing else says what stays.
+    fn locks(&self) -> Vec<&Path> {
+        let default = Path::new(FILE_NAME);
+        let is_meant = self.locks.is_empty() && (self.bundles.is_empty() || default.exists());
+        self.locks.iter().map(PathBuf::as_path).chain(is_meant.then_some(default)).collect()
+    }
+
+    /// The bundles whose content stays, and the older ones.
+    fn last_bundles(&self) -> Result<(Vec<Bundle>, Vec<Bundle>), Failure> {
+        let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
+        for path in &self.bundles {
+            let bundle = input_file::bundle(std::slice::from_ref(path))?;
+            let first_volume = PathBuf::from(format!("{}.0001", path.display()));
+            let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
+            let written = look.and_then(|file| file.modified());
+            let written = written
+                .map_err(|error| Failure::usage(format!("cannot look at {}: {error}", path.display())))?;
+            let (name, number) = match bundle.serial() {
+                Some(Serial { series, number }) => (Some(series), number),
+                None => (None, 0),
+            };
+            series.entry(name).or_default().push((number, written, bundle));
+        }
+        let (mut last, mut older) = (Vec::new(), Vec::new());
+        for mut bundles in series.into_values() {
+            bundles.sort_by_key(|(number, written, _)| Reverse((*number, *written)));
+            let mut bundles = bundles.into_iter().map(|(.., bundle)| bundle);
+            last.extend(bundles.by_ref().take(self.keep_last.unwrap_or(usize::MAX)));
+            older.extend(bundles);
+        }
+        Ok((last, older))
     }
 
     fn text(&self, swept: &Swept) -> String {

@@ -81,7 +81,7 @@ impl Init {
         if self.dry_run {
             let (manifest_name, site_name) = (manifest_file.display(), site_file.display());
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
-            return Ok(Outcome { report, text, exit });
+            return Ok(Outcome::new(report, text, exit));
         }
         let new = [(manifest_file.clone(), manifest.as_str()), (site_file.clone(), site.as_str())];
         // the manifest is read as `lock` will read it
@@ -90,8 +90,8 @@ impl Init {
         })?;
         lines.push(format!("wrote {} and {}", manifest_file.display(), site_file.display()));
         lines.push(format!("next: {next}"));
-        let text = lines.iter().map(|line| escape(line) + "\n").collect();
-        Ok(Outcome { report, text, exit })
+        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome::new(report, text, exit))
     }
 
     fn first(&self, context: &Context) -> Result<First, Failure> {

@@ -1,18 +1,18 @@
 //! `landfall lock`.
 
+use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::{create, replace};
-use crate::item::Pins;
-use crate::lock::Locked;
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::item::{OpenReference, Pins};
+use crate::lock::{Change, Locked};
+use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
-use crate::report::Report;
+use crate::report::{Notice, NoticeKind, Report, Status};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Resolve everything that manifests ask for to digests, and write the lock
 #[derive(Args)]
@@ -56,7 +56,9 @@ impl LockVerb {
             let store = Disk::open(&context.store_dir()?)?;
             let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
             client.remember_hosts(&store, "lock");
-            let report = client.report(locked.items.clone());
+            let mut report = client.report(locked.items.clone());
+            report.notice(notices(&locked.changes));
+            context.shown.lock(&locked.lock, Some(&store));
             self.finish(locked, old.as_ref(), report, context)
         })
     }
@@ -76,6 +78,21 @@ impl LockVerb {
         for line in lines {
             let _ = writeln!(text, "{line}");
         }
+        let open: Vec<_> = lock
+            .items()
+            .flat_map(|item| item.open().iter().map(move |open| (item.name(), open)))
+            .map(|(item, open)| (item.into_owned(), open.clone()))
+            .collect();
+        let is_new =
+            |name: &str| report.items.iter().any(|item| item.status == Status::Done && item.name == name);
+        for (item, OpenReference { reference, at, why }) in open.iter().filter(|(item, _)| is_new(item)) {
+            let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
+        }
+        let told = open.iter().map(|(item, open)| {
+            serde_json::json!({"item": item, "reference": open.reference, "at": open.at, "why": open.why})
+        });
+        let told: Vec<_> = told.collect();
+        report.extra.insert("open".into(), told.into());
         text += &loss_lines(&report.items);
         let is_vain = report.has_losses() && !report.has_successes();
         if !is_vain || self.check {
@@ -83,7 +100,7 @@ impl LockVerb {
         }
         let writes = !self.check && !self.dry_run && !is_vain;
         if writes {
-            write(&self.lock, &lock.to_text(), old, context)?;
+            Old::replace(old, &self.lock, lock, context)?;
         }
         let moved = locked.changes.len() + locked.endpoints.len();
         let verb = match (self.check, moved) {
@@ -112,31 +129,19 @@ impl LockVerb {
     }
 }
 
-/// What stands at the path of the lock before anything is resolved.
-struct Old {
-    lock: Lock,
-    /// The digest of the file: what somebody else writes meanwhile is not overwritten.
-    file: Digest,
-}
-
-impl Old {
-    fn load(path: &Path) -> Result<Option<Old>, Failure> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        let file = Digest::sha256(&std::fs::read(path).unwrap_or_default());
-        Ok(Some(Old { lock: input_file::lock(path)?, file }))
-    }
-}
-
-fn write(path: &Path, text: &str, old: Option<&Old>, context: &Context) -> Result<(), Failure> {
-    let written = match old {
-        Some(old) if old.lock.to_text() == text => return Ok(()),
-        Some(old) => replace(path, |now| Digest::sha256(now) == old.file, text.as_bytes()),
-        None => create(path, text.as_bytes()).map(|()| Vec::new()),
+/// What upstream says by the way: tags that moved, and items that it has no more.
+fn notices(changes: &[Change]) -> Vec<Notice> {
+    let short = |digest: &Option<Digest>| digest.as_ref().map(|one| one.short(12)).unwrap_or_default();
+    let notice = |change: &Change| {
+        let (kind, message) = match change.change {
+            "gone" => (NoticeKind::Gone, "upstream does not have it any more".to_owned()),
+            "moved" => (
+                NoticeKind::Moved,
+                format!("it stood at {} and stands at {} now", short(&change.from), short(&change.to)),
+            ),
+            _ => return None,
+        };
+        Some(Notice { kind, name: change.name.clone(), message })
     };
-    let lost = written
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())))?;
-    lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
-    Ok(())
+    changes.iter().filter_map(notice).collect()
 }

@@ -3,11 +3,12 @@
 use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, count_of, line, lines, platforms, unique_bytes};
+use crate::cli::shared::referring::referring;
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
-use crate::model::{self, human_size};
+use crate::model::human_size;
 use crate::report::{Item, Report, Status, escape};
 use crate::sign::Signature;
 use clap::Args;
@@ -68,12 +69,14 @@ impl Ls {
             platforms.cloned().collect::<Vec<_>>().join(",")
         };
         let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
-        let referring: BTreeMap<&str, Referring> = entries
+        let referrers: BTreeMap<&str, BTreeMap<&str, usize>> = entries
             .iter()
             .filter(|entry| !entry.referrers.is_empty())
-            .map(|entry| (&*entry.name, referring(entry, bundle.as_ref())))
+            .map(|entry| {
+                (&*entry.name, referring(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)))
+            })
             .collect();
-        let carried = |item: &Item| match referring.get(&*item.name) {
+        let carried = |item: &Item| match referrers.get(&*item.name) {
             Some(counts) => {
                 let counts = counts.iter().map(|(what, count)| count_of(*count, what));
                 format!("       with {}\n", counts.collect::<Vec<_>>().join(", "))
@@ -95,7 +98,7 @@ impl Ls {
             Some(bundle) => bundle.fingerprint().clone(),
             None => lock.fingerprint(),
         };
-        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referring, "endpoints": lock.endpoints});
+        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referrers, "endpoints": lock.endpoints});
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
@@ -122,7 +125,7 @@ impl Ls {
         if let serde_json::Value::Object(extra) = extra {
             report.extra = extra;
         }
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 }
 
@@ -138,34 +141,6 @@ fn unchecked(bundle: &Bundle) -> String {
         Err(error) => format!("signature         cannot be read: {error}\n"),
     });
     if bundle.signatures().is_empty() { "signature         none\n".into() } else { told.collect() }
-}
-
-/// How many manifests refer to an item, by what they are.
-type Referring = BTreeMap<&'static str, usize>;
-
-/// What refers to `entry`: by the tag that cosign's convention gives it, or by its type, which the bundle knows.
-fn referring(entry: &Entry, bundle: Option<&Bundle>) -> Referring {
-    let mut counts = Referring::new();
-    for referrer in &entry.referrers {
-        let manifest = bundle.and_then(|bundle| bundle.read(&referrer.descriptor).ok());
-        let kind = manifest.and_then(|bytes| {
-            let entry = model::referring(&bytes, &referrer.descriptor)?.entry;
-            Some(entry["artifactType"].as_str()?.to_owned())
-        });
-        let words = referrer.tag.as_deref().or(kind.as_deref()).unwrap_or_default();
-        let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-        let what = if referrer.is_child || has(&[".att", "in-toto", "attestation"]) {
-            "attestation"
-        } else if has(&[".sbom", "spdx", "cyclonedx", "syft"]) {
-            "SBOM"
-        } else if has(&[".sig", "signature", "sigstore"]) {
-            "signature"
-        } else {
-            "referrer"
-        };
-        *counts.entry(what).or_default() += 1;
-    }
-    counts
 }
 
 /// What a delta leaves out: each blob, and what it is for.

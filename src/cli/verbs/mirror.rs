@@ -58,6 +58,7 @@ impl Mirror {
                     told(client.resolve(&wanted, &disk).await?)
                 }
             };
+            context.shown.lock(&lock, None);
             let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);
             let outcome =

@@ -69,12 +69,13 @@ impl Pack {
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
-        let progress = Arc::clone(&context.progress);
+        let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.shown));
         let stdout = if out == Path::new("-") && !self.dry_run { Some(self.stdout(context)?) } else { None };
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 held(&store, stored_once(lock.each_entry()), false, &*progress)?;
+                shown.lock(&lock, Some(&store));
                 let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
                 plan.serial = self.serial.of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);

@@ -49,6 +49,6 @@ impl Like {
         let mut report = Report::default();
         report.extra.insert("volume".into(), json!({"path": path.display().to_string(), "bytes": bytes}));
         let text = format!("packed {} again, {} ({bytes} bytes)\n", path.display(), human_size(bytes));
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 }

@@ -62,6 +62,7 @@ impl Pull {
             let items = client.pull(lock, &store, self.rehash).await;
             client.remember_hosts(&store, "pull");
             let items = items?;
+            context.shown.lock(lock, Some(&store));
             let report = client.report(items);
             let text = text(&report, dir);
             Ok(Outcome::of(report, text))
@@ -90,6 +91,7 @@ impl Pull {
                 client.remember_hosts(store, "pull");
             }
             let PulledBundle { items, packed, keys } = pulled?;
+            context.shown.lock(lock, None);
             let mut report = client.report(items);
             let mut text = text(&report, out);
             match packed {

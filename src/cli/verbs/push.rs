@@ -4,6 +4,7 @@ use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, store};
 use crate::cli::shared::delivery::{Delivery, planned};
 use crate::cli::shared::open_bundle::{self, Demands, name_first};
+use crate::cli::shared::pruning::Pruning;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::BlobRead;
@@ -45,6 +46,8 @@ pub(crate) struct Push {
     allow_older: bool,
     #[command(flatten)]
     delivery: Delivery,
+    #[command(flatten)]
+    pruning: Pruning,
 }
 
 /// What is delivered.
@@ -53,6 +56,8 @@ struct Load {
     blobs: Arc<dyn BlobRead>,
     /// What of it must stand at the registry.
     omitted: Omitted,
+    /// The whole lock, where a bundle holds only a part of it.
+    whole: Option<Lock>,
     /// Fingerprint of the lock that was approved: the whole one.
     fingerprint: Digest,
     /// The bundle, for the report.
@@ -69,10 +74,14 @@ impl Push {
         let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
-        let Load { lock, blobs, omitted, fingerprint, bundle, serial, volumes } = match &places {
+        let Load { lock, blobs, omitted, whole, fingerprint, bundle, serial, volumes } = match &places {
             Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
+        let prune =
+            || self.pruning.plan(whole.as_ref().unwrap_or(&lock), &mapping, self.delivery.is_dry_run());
+        let prune = self.pruning.is_wanted().then(prune).transpose()?;
+        context.shown.lock(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client()?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
@@ -86,7 +95,15 @@ impl Push {
             }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = taken.after(serial.as_ref());
-            Box::pin(self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing)).await
+            let delivering =
+                self.delivery.run(context, &client, Some(&fingerprint), series, &mapping, pushing);
+            let outcome = Box::pin(delivering).await?;
+            match prune {
+                Some(prune) => {
+                    Box::pin(prune.run(&client, &mapping, &self.delivery.receipts(context), outcome)).await
+                }
+                None => Ok(outcome),
+            }
         });
         let report = match &mut result {
             Ok(outcome) => &mut outcome.report,
@@ -110,10 +127,14 @@ impl Push {
         let carried = open_bundle::open(context, places, &demands)?;
         let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
         let (fingerprint, serial) = (carried.bundle.fingerprint().clone(), carried.bundle.serial());
+        let whole = match self.pruning.is_wanted() && !carried.bundle.partial().is_empty() {
+            true => Some(carried.bundle.lock()?),
+            false => None,
+        };
         let volumes = Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
         let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
         let omitted = together.omitted(&lock.entries())?;
-        Ok(Load { lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
+        Ok(Load { whole, lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
     }
 
     fn kept(&self, context: &Context) -> Result<Load, Failure> {
@@ -128,7 +149,7 @@ impl Push {
         }
         let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
         let omitted = Omitted::default();
-        Ok(Load { lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
+        Ok(Load { whole: None, lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
     }
 }
 

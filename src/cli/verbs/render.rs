@@ -1,6 +1,7 @@
 //! `landfall render`: configuration that makes others use the site. Its platforms are those of the table in `render`.
 
 use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::replace;
@@ -161,7 +162,7 @@ fn list() -> Outcome {
 impl Run {
     fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let spec = self.platform.spec();
-        let lock = self.lock(context)?;
+        let (lock, _charts) = self.lock(context)?;
         let Common { to, set, out, into, .. } = &self.common;
         if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
             return Err(Failure::usage(format!("--into: {why}")));
@@ -208,15 +209,20 @@ impl Run {
         Ok(Outcome::of(report, text))
     }
 
-    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them.
-    fn lock(&mut self, context: &Context) -> Result<Lock, Failure> {
+    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them, and charts that
+    /// are named as the lock names them are put there as archives.
+    fn lock(&mut self, context: &Context) -> Result<(Lock, Option<LockedCharts>), Failure> {
         if !self.platform.spec().reads_lock {
-            return Ok(Lock::default());
+            return Ok((Lock::default(), None));
         }
         let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
         let (lock, paths) = self.common.locked.load_beside(context, &given)?;
         self.inputs.values_mut().for_each(|given| given.retain(|path| paths.contains(path)));
-        Ok(lock)
+        let Some(charts) = self.inputs.get_mut("charts") else { return Ok((lock, None)) };
+        let named = std::mem::take(charts);
+        let found = locked_charts(named, &lock, (&self.common.locked, &given), context)?;
+        charts.clone_from(&found.paths);
+        Ok((lock, Some(found)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `landfall rewrite`: change references to locked images and files so that they point to the destination.
 
 use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::{
     Context, Exit, Failure, Outcome, OutputMode, input_file, rewrite_report, unified_diff,
@@ -23,7 +24,7 @@ use unified_diff::Reader;
 /// Only references that the lock knows are changed; every other byte stays.
 #[derive(Args)]
 pub(crate) struct Rewrite {
-    /// Files, charts (folder or .tgz), folders, or - for stdin
+    /// Files, charts (a folder, a .tgz, or the name of a locked one), folders, or - for stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The registry to point to [default: registry.address of the site]
@@ -92,7 +93,13 @@ impl Rewrite {
             return Err(Failure::usage("what is to be rewritten? name files or folders beside the bundle"));
         }
         let flags = self.locked.words(&self.paths);
-        self.paths = paths;
+        let charts = locked_charts(paths, &lock, (&self.locked, &self.paths), context)?;
+        if charts.has_any() && self.modes.in_place {
+            return Err(Failure::usage(
+                "a locked chart stays as it is; name a folder for the rewritten one with -o DIR",
+            ));
+        }
+        self.paths.clone_from(&charts.paths);
         let inputs = self.inputs()?;
         let stdin = if is_stdin(&self.paths[0]) { Some(read_stdin()?) } else { None };
         let stdin = stdin.as_deref();

@@ -179,7 +179,7 @@ impl Serve {
             };
             let ready = |serving: &Serving| announce(serving, context.global.output);
             serve(options, load, ready, reload, stop).await?;
-            Ok(Outcome { report: Report::default(), text: String::new(), exit: ended })
+            Ok(Outcome::new(Report::default(), "", ended))
         });
         runtime.shutdown_background();
         result
@@ -265,7 +265,7 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     bundles
 }
 
-/// One line that scripts can wait for. With `--output json` stdout is kept for the document.
+/// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the document.
 fn announce(serving: &Serving, output: OutputMode) {
     let count =
         |(kind, count): &(Kind, usize)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" });
@@ -276,10 +276,10 @@ fn announce(serving: &Serving, output: OutputMode) {
     let line = format!("serving on {} ({holds})\n", serving.url);
     // nobody may be there to read it; that is no reason not to serve
     let _ = match output {
-        OutputMode::Text => {
+        OutputMode::Text | OutputMode::Github => {
             let mut stdout = std::io::stdout().lock();
             stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush())
         }
-        OutputMode::Json => std::io::stderr().lock().write_all(line.as_bytes()),
+        OutputMode::Json | OutputMode::Markdown => std::io::stderr().lock().write_all(line.as_bytes()),
     };
 }

@@ -36,6 +36,6 @@ impl Sign {
             signed.fingerprint(),
             signed.signatures().len(),
         );
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 }

@@ -55,6 +55,7 @@ impl Verify {
         // what the bundle says of itself here is checked afterwards
         let carried = open_bundle::open(context, &places, &demands)?;
         let progress = Arc::clone(&context.progress);
+        context.shown.lock(&carried.bundle.held()?, Some(&carried.bundle));
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let together = self.together(carried.bundle.clone())?;
@@ -113,7 +114,7 @@ impl Verify {
             human_size(unique_bytes(&entries)),
             lines(&told),
         );
-        Ok(Outcome { report, text: escape(&text), exit: Exit::Done })
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
     }
 
     /// What a delta leaves out, and where that is.

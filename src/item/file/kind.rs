@@ -5,11 +5,12 @@ use super::wish::{Checksum, WantedFile};
 use super::written::{self, FileEntry};
 use super::{parts, resolve};
 use crate::content::Entry;
-use crate::document::{Node, SourceSpan};
+use crate::document::{Location, Node, SourceSpan};
 use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+    Stand,
 };
 use crate::model::{Destination, Digest, Mapping};
 use crate::report::Kind;
@@ -134,7 +135,7 @@ impl ItemKind for File {
     async fn resolve(resolver: &Resolver, wish: &WantedFile, old: Option<&File>, pins: Pins) -> Found<File> {
         let checksum = wish.checksum.as_ref().map(Checksum::to_string);
         let same = |old: &&File| old.checksum == checksum;
-        if let (Some(old), Pins::Keep) = (old.filter(same), pins) {
+        if let (Some(old), Pins::Keep | Pins::Referrers) = (old.filter(same), pins) {
             // aliases and mode are not asked for upstream: they follow the manifest
             return Found::Kept(File { also: wish.also.clone(), mode: wish.mode.clone(), ..old.clone() });
         }
@@ -144,13 +145,34 @@ impl ItemKind for File {
         }
     }
 
+    fn demanded(wish: &WantedFile) -> Option<(&Digest, &Location)> {
+        match &wish.checksum {
+            Some(Checksum::Digest(digest)) => Some((digest, &wish.at)),
+            _ => None,
+        }
+    }
+
+    /// Of a file with a checksum file, that must be there too.
+    async fn stand(resolver: &Resolver, wish: &WantedFile) -> Result<Stand, Cause> {
+        let asked = async {
+            if let Some(Checksum::Sidecar(url)) = &wish.checksum {
+                resolve::size_of(resolver, url).await?;
+            }
+            resolve::size_of(resolver, &wish.url).await
+        };
+        match asked.await {
+            Err(cause) if cause.is_gone => Ok(Stand::Gone),
+            size => Ok(Stand::There { digest: None, size: size? }),
+        }
+    }
+
     async fn is_upstream(resolver: &Resolver, old: &File) -> Result<(), Cause> {
         resolve::size_of(resolver, &old.name).await.map(drop)
     }
 }
 
 /// Whether it is an http or https URL with a host that can be the name of a folder.
-fn is_file_url(text: &str) -> bool {
+pub(in crate::item) fn is_file_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
             && url

@@ -8,5 +8,6 @@ mod resolve;
 mod wish;
 mod written;
 
+pub(in crate::item) use kind::is_file_url;
 pub use locked::{File, Sidecar};
 pub use parts::file_repository;

@@ -50,7 +50,9 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 }
 
 async fn sidecar(resolver: &Resolver, url: &str) -> Result<Bytes, Cause> {
-    let bytes = small(resolver, url).await.map_err(|error| Cause::from(error).of("its checksum file"))?;
+    let most = resolver.limits().document_bytes;
+    let bytes = resolver.small_file(url, most, None).await;
+    let bytes = bytes.map_err(|error| Cause::from(error).of("its checksum file"))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -58,21 +60,6 @@ async fn sidecar(resolver: &Resolver, url: &str) -> Result<Bytes, Cause> {
     };
     resolver.keep(&descriptor, &bytes);
     Ok(bytes)
-}
-
-/// The content of a small file.
-async fn small(resolver: &Resolver, url: &str) -> Result<Bytes, Error> {
-    let mut attempts = resolver.sessions().transport().retries().bodies();
-    loop {
-        let response = expect_file(get(resolver.sessions(), url, None).await?, url).await?;
-        if let Some(error) = response.compressed("the file") {
-            return Err(error);
-        }
-        match response.bytes(resolver.limits().document_bytes).await {
-            Ok(bytes) => return Ok(bytes),
-            Err(error) => attempts.after(BodyFailure::<Error>::reading(error)).await?,
-        }
-    }
 }
 
 /// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of object stores allow GET

@@ -5,11 +5,11 @@ use super::wish::WantedImage;
 use super::written::{self, ImageEntry};
 use super::{parts, referrers, resolve, text, verify};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Node, SourceSpan};
+use crate::document::{Location, Node, SourceSpan};
 use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
-    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Pins, Resolver,
+    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins, Resolver, Stand,
 };
 use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
 use crate::report::Kind;
@@ -153,7 +153,7 @@ impl ItemKind for Image {
         if let Some(old) = old.filter(same) {
             match pins {
                 Pins::Keep if old.referrers.is_some() == wish.referrers => return Found::Kept(old.clone()),
-                Pins::Keep => return find_referrers(resolver, wish, old).await,
+                Pins::Keep | Pins::Referrers => return find_referrers(resolver, wish, old).await,
                 // nobody has read what a store remembers: it counts as far as its manifests say the same
                 Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
                 Pins::Refresh | Pins::Recall => match resolve::head(resolver, &wish.name).await {
@@ -168,8 +168,9 @@ impl ItemKind for Image {
             }
         }
         // other platforms of the same name stay at the digest that is locked: a moved tag is not taken
-        let locked =
-            old.filter(|_| pins == Pins::Keep && wish.pin.is_none()).map(|old| old.digest.to_string());
+        let locked = old
+            .filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none())
+            .map(|old| old.digest.to_string());
         // a tag is asked for although a digest is demanded: upstream must answer with that digest
         let own = || wish.name.tag.clone().or_else(|| wish.name.digest.as_ref().map(Digest::to_string));
         let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
@@ -177,6 +178,47 @@ impl ItemKind for Image {
             Ok(image) => Found::New(image),
             Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
         }
+    }
+
+    fn reference(entry: &ImageEntry) -> Option<&str> {
+        match entry {
+            ImageEntry::Short(text) => Some(text),
+            ImageEntry::Full(image) => Some(&image.r#ref),
+        }
+    }
+
+    fn moving(entry: &ImageEntry) -> Option<Moving<'_>> {
+        let ImageEntry::Full(image) = entry else { return None };
+        let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
+        let version = written::tag_of(text)?;
+        // a slice of `text`
+        let start = version.as_ptr() as usize - text.as_ptr() as usize;
+        Some(Moving { policy, key: "ref", text, version: start..start + version.len() })
+    }
+
+    fn policy(wish: &WantedImage) -> Option<&str> {
+        wish.update.as_deref()
+    }
+
+    fn tagged(wish: &WantedImage) -> Option<&ImageRef> {
+        Some(&wish.name).filter(|name| name.tag.is_some())
+    }
+
+    fn demanded(wish: &WantedImage) -> Option<(&Digest, &Location)> {
+        Some((wish.pin.as_ref()?, &wish.at))
+    }
+
+    async fn stand(resolver: &Resolver, wish: &WantedImage) -> Result<Stand, Cause> {
+        let ImageRef { registry, repository, .. } = &wish.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        let digest = wish.name.digest.as_ref().map(Digest::to_string);
+        let reference = wish.name.tag.clone().or(digest).unwrap_or_default();
+        let stand = match session.head_manifest(repository, &reference, false).await.map_err(Cause::from) {
+            Ok(None) => Stand::Gone,
+            Err(cause) if cause.is_gone => Stand::Gone,
+            found => Stand::There { digest: found?, size: None },
+        };
+        Ok(stand)
     }
 
     async fn is_upstream(resolver: &Resolver, old: &Image) -> Result<(), Cause> {

@@ -150,7 +150,10 @@ impl Image {
     }
 }
 
-fn read_blobs<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<Descriptor>, D::Error> {
+/// Reads lines of the form `digest size mediaType`.
+pub(in crate::item) fn read_blobs<'de, D: serde::Deserializer<'de>>(
+    source: D,
+) -> Result<Vec<Descriptor>, D::Error> {
     let lines = Vec::<String>::deserialize(source)?;
     // as long as it is, where collecting would leave room for more
     let mut blobs = Vec::with_capacity(lines.len());

@@ -44,7 +44,7 @@ pub(super) fn read_small(blobs: &dyn BlobRead, descriptor: &Descriptor) -> Resul
 }
 
 /// A manifest with its bytes and its media type, checked.
-pub(super) fn read_manifest(
+pub(in crate::item) fn read_manifest(
     blobs: &dyn BlobRead,
     descriptor: &Descriptor,
 ) -> Result<(Vec<u8>, Manifest, String), ReadError> {

@@ -16,7 +16,11 @@ mod wish;
 mod written;
 
 pub use locked::Referrer;
+pub(in crate::item) use locked::read_blobs;
 pub use locked::{Image, LockedManifest, Trimmed};
 pub(crate) use manifests::ReadError;
+pub(in crate::item) use manifests::read_manifest;
 pub(crate) use selection::{OneManifest, Selection, SelectionError};
-pub(crate) use written::{listed, platforms};
+pub(in crate::item) use text::write_blobs;
+pub(in crate::item) use wish::WantedImage;
+pub(crate) use written::{listed, platforms, tag_of};

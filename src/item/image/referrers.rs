@@ -122,8 +122,6 @@ struct Repository<'a> {
 }
 
 impl<'a> Repository<'a> {
-    /// Lists the tags if that takes no more requests than three tags for each of the `manifests`. The list of a
-    /// mirror does not count, as it may be a cache; neither does a list that lacks the image's own tag.
     async fn new(
         resolver: &'a Resolver,
         name: &'a ImageRef,
@@ -131,9 +129,7 @@ impl<'a> Repository<'a> {
         manifests: usize,
     ) -> Result<Repository<'a>, Cause> {
         let session = resolver.sessions().upstream(&name.registry).await?;
-        let pages = (3 * manifests).min(resolver.limits().pages);
-        let tags = if session.is_mirror() { None } else { resolver.tags(name, pages).await? };
-        let tags = tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own)));
+        let tags = listed_tags(resolver, name, manifests).await?;
         Ok(Repository { resolver, name, known, session, tags, budget: Budget::new(resolver.limits()) })
     }
 
@@ -223,6 +219,21 @@ impl<'a> Repository<'a> {
         }
         Ok(found)
     }
+}
+
+/// All tags of an image's repository, if listing them takes no more requests than three tags for each of its
+/// `manifests`. The list of a mirror does not count, as it may be a cache; neither does a list that lacks the image's
+/// own tag. A repository is asked once.
+pub(super) async fn listed_tags(
+    resolver: &Resolver,
+    name: &ImageRef,
+    manifests: usize,
+) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
+    if resolver.sessions().upstream(&name.registry).await?.is_mirror() {
+        return Ok(None);
+    }
+    let tags = resolver.tags(name, (3 * manifests).min(resolver.limits().pages)).await?;
+    Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
 }
 
 fn read(raw: RawManifest) -> Result<Fetched, String> {

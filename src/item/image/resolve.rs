@@ -36,8 +36,14 @@ pub(super) async fn resolve(
         Manifest::Index(children) => {
             let kept = choose(children, &wanted.platforms)
                 .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
-            let under =
-                fetch_under(resolver, name, &kept, &BTreeSet::new(), &Budget::new(resolver.limits())).await?;
+            let (known, budget) = (BTreeSet::new(), Budget::new(resolver.limits()));
+            // the look-up of referrers wants the tags: they come in beside the manifests, and a failure is its own
+            let (under, _) = tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
+                if wanted.referrers {
+                    drop(referrers::listed_tags(resolver, name, kept.len() + 1).await)
+                }
+            });
+            let under = under?;
             let loose: Vec<&Child> = kept.iter().copied().filter(|child| !is_manifest(child)).collect();
             image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
             let platforms =

@@ -51,7 +51,8 @@ fn written(platform: &Platform) -> String {
     quoted(&platform.to_string())
 }
 
-fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
+/// Writes blobs as lines `digest size mediaType`.
+pub(in crate::item) fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
     if !blobs.is_empty() {
         writeln!(out, "  {title}:")?;
     }

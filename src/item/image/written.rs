@@ -3,7 +3,7 @@
 use super::wish::WantedImage;
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
-use crate::model::{Digest, ImageRef, Platform, ReferenceError};
+use crate::model::{Digest, ImageRef, Platform, PolicyError, ReferenceError, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -32,7 +32,7 @@ pub struct FullImage {
     /// Platforms, in place of the file's.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
-    /// What `landfall update` may move to, as in `~1.9`.
+    /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern, `digest`, or `never`.
     #[serde(default)]
     pub update: Option<String>,
     /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the file's.
@@ -79,7 +79,7 @@ pub(super) fn read(
     let platform_at = |index: usize| reader.here(node.get("platforms").item(index));
     let mut fields = vec![Field::new(&full.r#ref, at.clone())];
     fields.extend(full.digest.as_ref().map(|text| Field::new(text, digest_at.clone())));
-    fields.extend(full.update.as_ref().map(|text| Field::new(text, update_at)));
+    fields.extend(full.update.as_ref().map(|text| Field::new(text, update_at.clone())));
     let texts = full.platforms.iter().flatten().enumerate();
     fields.extend(texts.map(|(index, text)| Field::new(text, platform_at(index))));
     let mut images = Vec::new();
@@ -95,11 +95,35 @@ pub(super) fn read(
             }
         };
         let update = full.update.as_ref().map(|text| binding.fill(text));
+        if let Some(text) = &update {
+            check_policy(text, &full.r#ref, &name, &update_at)?;
+        }
         let referrers = full.referrers.unwrap_or(reader.referrers);
         let image = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
         images.push((image, at.clone()));
     }
     Ok(images)
+}
+
+/// Checks the update policy `text` of the image `name`, which stands as `written`.
+fn check_policy(text: &str, written: &str, name: &ImageRef, at: &SourceSpan) -> Checked<()> {
+    let policy: UpdatePolicy =
+        text.parse().map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+    let fault = |message: &str, help: &str| Err(at.fault(message, Some(help.into())));
+    match (&name.tag, policy.moves()) {
+        (None, true) => fault("an image without a tag has no version", "write its tag before the digest"),
+        (Some(_), true) if tag_of(written).is_none_or(|tag| tag.contains("${")) => {
+            fault("the version of this image stands in a variable", "give the policy to the variable")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The tag in a reference as it is written, which may have variables in it.
+pub(crate) fn tag_of(written: &str) -> Option<&str> {
+    let path = written.split('@').next().unwrap_or(written);
+    let (_, tag) = path.rsplit('/').next().unwrap_or(path).rsplit_once(':')?;
+    Some(tag)
 }
 
 /// The image that another tool's list names with a reference alone.

@@ -26,7 +26,7 @@ impl Platform for HelmValues {
                     name: "charts",
                     flag: Flag::Arguments,
                     value_name: "CHART",
-                    help: "Charts: a folder with a Chart.yaml, or a .tgz",
+                    help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked chart",
                 },
                 Input {
                     name: "values",

@@ -17,6 +17,8 @@ pub(super) struct Candidate {
     pub(super) sure: bool,
     /// Without a tag it means `latest`.
     pub(super) in_container: bool,
+    /// It is a chart.
+    pub(super) is_chart: bool,
     /// Why it is not to be looked up.
     pub(super) why_not: Option<String>,
 }
@@ -62,7 +64,7 @@ impl Candidate {
         let (at, written) = rest.map_or((at, written), |rest| (at + written.len() - rest.len(), rest));
         let candidate = |written: &str, sure, why_not: Option<&str>| {
             let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
-            Some(Candidate { at, path, written, sure, in_container, why_not })
+            Some(Candidate { at, path, written, sure, in_container, is_chart: false, why_not })
         };
         let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
@@ -89,6 +91,10 @@ impl Candidate {
                 Coverage::Missing { .. } if !self.sure => Coverage::Undecided {
                     why: "it has neither a host nor a tag, so it may be any word".into(),
                 },
+                Coverage::Missing { why, .. } if self.is_chart => {
+                    let why = format!("{why}; it is a chart, to be named under `charts`");
+                    Coverage::Missing { name: None, url: None, why }
+                }
                 coverage => coverage,
             },
         };

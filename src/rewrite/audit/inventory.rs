@@ -154,6 +154,16 @@ impl<'a> Inventory<'a> {
         upstream.chain(there).filter_map(|image| image.name().tag.as_deref()).collect()
     }
 
+    /// The reference of the locked chart `chart` in this version, whatever its repository is.
+    pub(super) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
+        let tag = version.replace('+', "_");
+        let is_it = |image: &&ReferencedItem<'_>| {
+            let repository = &image.name().repository;
+            repository.rsplit('/').next() == Some(chart) && image.destination_tag() == tag && image.is_chart()
+        };
+        self.images.iter().find(is_it).map(|image| image.name().to_string())
+    }
+
     /// The locked images whose names begin with `prefix` and a slash.
     pub(crate) fn below(&self, prefix: &str) -> Vec<String> {
         let start = format!("{prefix}/");

@@ -5,6 +5,7 @@
 //! anywhere.
 
 mod candidate;
+mod chart_images;
 mod dockerfile;
 mod finding;
 mod helm;
@@ -19,6 +20,7 @@ mod tree;
 mod urls;
 mod well_known;
 
+pub(crate) use chart_images::chart_images;
 pub(crate) use finding::{Coverage, FileFinding, Finding, dotted};
 pub(crate) use helm::Helm;
 pub(crate) use inventory::Inventory;

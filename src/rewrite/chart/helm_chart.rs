@@ -17,6 +17,10 @@ pub(crate) struct Chart {
     pub key: String,
     /// The `condition` of the dependency: paths in the parent's values, comma-separated.
     pub(super) condition: Option<String>,
+    /// Its Chart.yaml, for messages.
+    pub(super) file: String,
+    /// The images that its Chart.yaml says it has.
+    pub(super) images: Vec<String>,
     /// The file of its defaults, for messages.
     pub(super) values_file: String,
     /// The text of its defaults.
@@ -69,6 +73,53 @@ impl Chart {
     pub(crate) fn documents(&self) -> Vec<&(String, String)> {
         let below = self.subcharts.iter().flat_map(Chart::documents);
         self.documents.iter().chain(below).collect()
+    }
+
+    /// The images that it and its subcharts say they have, each with its file. `values`, its effective ones, may switch
+    /// subcharts off.
+    pub(crate) fn said_images(&self, values: &Mapping) -> Vec<(String, String)> {
+        let mut said = Vec::new();
+        self.each_on(values, &mut |chart| {
+            said.extend(chart.images.iter().map(|image| (chart.file.clone(), image.clone())));
+        });
+        said
+    }
+
+    /// As [`documents`](Chart::documents), without those of subcharts that `values`, its effective ones, switch off.
+    pub(crate) fn installed_documents(&self, values: &Mapping) -> Vec<&(String, String)> {
+        let mut documents = Vec::new();
+        self.each_on(values, &mut |chart| documents.extend(&chart.documents));
+        documents
+    }
+
+    /// Calls `see` for it and for each subchart that is not switched off.
+    fn each_on<'c>(&'c self, values: &Mapping, see: &mut impl FnMut(&'c Chart)) {
+        see(self);
+        let nothing = Mapping::new();
+        for chart in self.subcharts.iter().filter(|chart| chart.is_off(values).is_none()) {
+            let own = values.get(&chart.key).and_then(Value::as_mapping).unwrap_or(&nothing);
+            chart.each_on(own, see);
+        }
+    }
+
+    /// Writes `appVersion` as its templates make a tag of it: with a `v` before it, or without one.
+    pub(crate) fn take_tags_from_templates(&mut self) {
+        self.subcharts.iter_mut().for_each(Chart::take_tags_from_templates);
+        let Some(version) = &self.app_version else { return };
+        let texts = || self.documents.iter().map(|(_, text)| text);
+        let says = |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
+        let with = [
+            "\"v%s\" .Chart.AppVersion",
+            "\"v%s\" $.Chart.AppVersion",
+            "v{{ .Chart.AppVersion",
+            "v{{.Chart.AppVersion",
+        ];
+        let without = ["trimPrefix \"v\" .Chart.AppVersion", ".Chart.AppVersion | trimPrefix \"v\""];
+        self.app_version = Some(match version.strip_prefix('v') {
+            None if says(&with) => format!("v{version}"),
+            Some(bare) if says(&without) => bare.to_owned(),
+            _ => version.clone(),
+        });
     }
 
     /// Where the values file, or that of a subchart, says what stands at `path`: file, line and column.

@@ -27,6 +27,16 @@ impl Chart {
         Chart::new(&shown, files, limits, 0)
     }
 
+    /// The chart in `archive`; `at` is what its files are told to be in.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no chart.
+    pub(crate) fn of_archive(at: &str, archive: &[u8], limits: &Limits) -> Result<Chart, ChartError> {
+        let files = below_top(unarchived(at, archive, limits)?);
+        let name = files.get("Chart.yaml").and_then(|yaml| read::<Metadata>(at, &text(yaml)).ok());
+        Chart::new(&name.map_or_else(|| at.to_owned(), |yaml| yaml.name), files, limits, 0)
+    }
+
     /// The chart of these files; `at` says where they are.
     fn new(at: &str, mut files: Files, limits: &Limits, depth: usize) -> Result<Chart, ChartError> {
         if depth > limits.chart_depth {
@@ -46,12 +56,15 @@ impl Chart {
         let others = files.iter().filter(|(name, _)| is_other(name));
         let documents = others.map(|(name, content)| (file(name), text(content))).collect();
         let found = subcharts(at, files, limits, depth)?;
+        let images = metadata.images();
         Ok(Chart {
             key: metadata.name.clone(),
             name: metadata.name,
             version: plain(&metadata.version).unwrap_or_default(),
             app_version: plain(&metadata.app_version),
             condition: None,
+            file: file("Chart.yaml"),
+            images,
             values_file,
             values_text,
             values,

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_yaml::Value;
+use std::collections::BTreeMap;
 
 /// Chart.yaml, as far as it matters here.
 #[derive(Deserialize)]
@@ -14,6 +15,18 @@ pub(super) struct Metadata {
     pub(super) app_version: Value,
     #[serde(default)]
     pub(super) dependencies: Vec<Dependency>,
+    #[serde(default)]
+    annotations: BTreeMap<String, Value>,
+}
+
+impl Metadata {
+    /// The images that it says the chart has: Artifact Hub's list, Bitnami's, and Helm's own convention.
+    pub(super) fn images(&self) -> Vec<String> {
+        const LISTS: [&str; 3] = ["artifacthub.io/images", "images", "helm.sh/images"];
+        let texts = LISTS.iter().filter_map(|key| self.annotations.get(*key)?.as_str());
+        let lists = texts.filter_map(|text| serde_yaml::from_str::<Vec<Value>>(text).ok()).flatten();
+        lists.filter_map(|entry| Some(entry.get("image")?.as_str()?.trim().to_owned())).collect()
+    }
 }
 
 /// requirements.yaml of charts for Helm 2.

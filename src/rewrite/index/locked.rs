@@ -41,6 +41,11 @@ impl<'l> ReferencedItem<'l> {
         self.item.tag()
     }
 
+    /// Whether it is a chart.
+    pub(crate) fn is_chart(self) -> bool {
+        self.item.chart().is_some()
+    }
+
     /// Its destinations; the first one is written.
     pub(crate) fn destinations(self, mapping: &Mapping) -> Vec<Destination> {
         self.item.destinations(mapping)

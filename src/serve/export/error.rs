@@ -25,6 +25,14 @@ pub(crate) enum ExportError {
         /// Another one.
         second: String,
     },
+    /// The index of a folder of charts cannot be written.
+    #[error("cannot write {path}: {why}")]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The content cannot be read.
     #[error(transparent)]
     Content(#[from] ContentError),

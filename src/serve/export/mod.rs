@@ -1,9 +1,12 @@
-//! `landfall export files`: the plain files of a lock as a folder `<host>/<path>` for any web server.
+//! `landfall export files` and `charts`: the plain files of a lock as a folder `<host>/<path>`, its charts as a repository,
+//! for any web server.
 
+mod charts;
 mod error;
 mod paths;
 mod run;
 mod write;
 
+pub(crate) use charts::export_charts;
 pub(crate) use error::ExportError;
 pub(crate) use run::export_files;

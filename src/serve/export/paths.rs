@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Permission bits of a file for which the lock has none.
-const MODE: u32 = 0o644;
+pub(super) const MODE: u32 = 0o644;
 
 /// A file with all paths at which it is written.
 pub(super) struct ExportFile<'a> {

@@ -1,7 +1,7 @@
 //! Exports file after file, and reports each.
 
 use super::ExportError;
-use super::paths::export_paths;
+use super::paths::{ExportFile, export_paths};
 use super::write::write;
 use crate::content::{BlobRead, ContentError};
 use crate::lockfile::Lock;
@@ -21,7 +21,17 @@ pub(crate) fn export_files(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
-    let files = export_paths(lock)?;
+    Ok(write_all(export_paths(lock)?, blobs, dir, dry, progress))
+}
+
+/// Writes `files`, and reports each.
+pub(super) fn write_all(
+    files: Vec<ExportFile<'_>>,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry: bool,
+    progress: &dyn Progress,
+) -> Report {
     progress.begin("export", files.len() as u64, files.iter().map(|item| item.file.size).sum());
     let mut report = Report::default();
     for item in files {
@@ -47,7 +57,7 @@ pub(crate) fn export_files(
         });
     }
     progress.end();
-    Ok(report)
+    report
 }
 
 #[cfg(test)]

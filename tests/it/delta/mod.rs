@@ -419,7 +419,8 @@ fn diff_tells_what_a_delta_would_carry() {
     let place = &line.place;
     line.chain();
     let told = place.ok(&["diff", "1.lock", "d2"]);
-    for part in ["removed", "one/app:1\n", "added", "one/app:2  ", "three/new:1", "3 changes; "] {
+    for part in ["up  ", "one/app:1 -> ", "one/app:2  ", "added", "three/new:1", "2 changes: 1 up, 1 added; "]
+    {
         assert!(told.contains(part), "{part}: {told}");
     }
     let report = place.json(0, &["diff", "b1", "2.lock"]);

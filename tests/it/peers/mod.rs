@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod egress;
 mod end_to_end;
+mod helm;
 mod nodes;
 mod preflight;
 mod proxy;

@@ -4,10 +4,12 @@
 //! A test that cannot run on a machine says so by [`need`] or [`skip`] and returns: it counts as
 //! skipped in the closing line of `scripts/test`, never as passed.
 
+pub mod charts;
 pub mod faults;
 pub mod front;
 pub mod gate;
 pub mod harbor;
+pub mod helm;
 pub mod http;
 pub mod images;
 pub mod interceptor;

@@ -90,6 +90,20 @@ pub fn docker_registry_with(more: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let config = docker_registry_config(&place, &address.to_string(), more);
+    start_docker_registry(place, address, &config)
+}
+
+/// The same with a configuration that deletes nothing.
+pub fn docker_registry_without_deletion() -> Server {
+    let place = Place::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let config = docker_registry_config(&place, &address.to_string(), "");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("enabled: true", "enabled: false")).unwrap();
+    start_docker_registry(place, address, &config)
+}
+
+fn start_docker_registry(place: Place, address: SocketAddr, config: &Path) -> Server {
     let mut command = place.clean("docker-registry");
     command.arg("serve").arg(config);
     let mut guard = Guard::start(command);

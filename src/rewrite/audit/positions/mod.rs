@@ -1,6 +1,7 @@
 //! The table of positions: where images are named in YAML and JSON documents, whether a lock knows them or not. Each
 //! position is one file and one row.
 
+mod charts;
 mod claim;
 mod containers;
 mod enclosing;
@@ -25,6 +26,7 @@ use position::Position;
 const POSITIONS: &[&dyn Position] = &[
     &pod_status::PodStatus,
     &kustomize::Kustomize,
+    &charts::Charts,
     &suffixed::SuffixedRepository,
     &split::Split,
     &containers::Containers,

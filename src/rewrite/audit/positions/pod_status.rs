@@ -48,7 +48,15 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
             }
         };
         let path = reader.path.clone();
-        return reader.found.push(Candidate { at, path, written, sure: true, in_container: true, why_not });
+        return reader.found.push(Candidate {
+            at,
+            path,
+            written,
+            sure: true,
+            in_container: true,
+            is_chart: false,
+            why_not,
+        });
     }
     let Ok(ran) = id.parse::<ImageRef>() else { return };
     // the digest is what runs; the tag is what it was asked for by

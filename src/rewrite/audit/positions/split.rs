@@ -66,5 +66,5 @@ fn is_headless(reader: &Reader<'_, '_>, entries: &[Entry<'_>], reference: &Split
 
 fn headless(at: usize, path: Vec<String>, written: String) -> Candidate {
     let why_not = Some("the key for its registry is empty, so the registry is put in elsewhere".into());
-    Candidate { at, path, written, sure: true, in_container: false, why_not }
+    Candidate { at, path, written, sure: true, in_container: false, is_chart: false, why_not }
 }

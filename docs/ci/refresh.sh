@@ -1,0 +1,19 @@
+#!/bin/sh
+# One refresh, from a clone to a pushed branch and a bundle: for the CronJob and the timer beside this file.
+# The working folder is a clone with manifests/, landfall.lock and sent.lock. The exit code is that of landfall, so a
+# partly failed run fails, and what it did is pushed all the same.
+set -eu
+: "${BUNDLES:=bundles}"
+: "${BRANCH:=refresh}"
+mkdir -p "$BUNDLES"
+git fetch --quiet origin
+git switch --quiet --force -C "$BRANCH" origin/HEAD
+code=0
+landfall refresh -f manifests --since sent.lock -o "$BUNDLES/delta.bundle" --report "$BUNDLES/refresh.json" || code=$?
+landfall diff sent.lock landfall.lock --output markdown > "$BUNDLES/body.md"
+git add manifests landfall.lock
+if ! git diff --cached --quiet; then
+    git commit --quiet -m "Refresh: newer versions" -m "$(cat "$BUNDLES/body.md")"
+    git push --quiet --force origin "$BRANCH"
+fi
+exit "$code"

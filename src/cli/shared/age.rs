@@ -1,0 +1,60 @@
+//! Ages as people write them.
+
+use jiff::civil::Date;
+use std::str::FromStr;
+
+/// An age in days.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Age {
+    days: i32,
+    text: String,
+}
+
+impl Age {
+    /// Whether something of the day at the front of `created` is older, on the day `today`.
+    pub(crate) fn is_over(&self, created: &str, today: Date) -> bool {
+        let day = created.get(..10).and_then(|day| day.parse::<Date>().ok());
+        day.and_then(|day| day.until(today).ok()).is_some_and(|span| span.get_days() > self.days)
+    }
+}
+
+impl FromStr for Age {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Age, String> {
+        let wrong = || "write a number with d, w or y, as in 90d, 26w or 1y".to_owned();
+        let factor = match text.as_bytes().last() {
+            Some(b'd') => 1,
+            Some(b'w') => 7,
+            Some(b'y') => 365,
+            _ => return Err(wrong()),
+        };
+        let number: i32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+        let days = number.checked_mul(factor).filter(|days| *days > 0).ok_or_else(wrong)?;
+        Ok(Age { days, text: text.to_owned() })
+    }
+}
+
+impl std::fmt::Display for Age {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_days_weeks_or_years() {
+        let today = "2026-11-22".parse().unwrap();
+        let age = |text: &str| text.parse::<Age>().unwrap();
+        assert!(age("90d").is_over("2026-08-01T00:00:00Z", today));
+        assert!(!age("26w").is_over("2026-08-01T00:00:00Z", today));
+        assert!(age("1y").is_over("2025-11-21", today) && !age("1y").is_over("2025-11-23", today));
+        assert!(!age("1d").is_over("yesterday", today) && !age("1d").is_over("2027-01-01", today));
+        for bad in ["", "1", "y", "-1d", "0d", "1m", "999999999y", "ä"] {
+            assert!(bad.parse::<Age>().is_err(), "{bad}");
+        }
+    }
+}

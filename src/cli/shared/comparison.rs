@@ -1,0 +1,297 @@
+//! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
+
+use super::bases::Given;
+use super::listing::count_of;
+use super::summary::{change_line, endpoint_line};
+use super::{Context, Failure, open_bundle};
+use crate::content::Entry;
+use crate::egress::{self, EgressHost, Record, needed};
+use crate::lock::{self, Change, EndpointChange, Side, diff_sides};
+use crate::lockfile::Lock;
+use crate::model::{Digest, human_size};
+use crate::push::Receipt;
+use crate::report::{Kind, Markdown, code, text};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+/// One side: what a lock or bundle has, or a registry by its receipt.
+pub(crate) enum Known {
+    /// The lock, or what a bundle holds of its lock; and the fingerprint of the whole lock.
+    Lock(Box<Lock>, Digest),
+    /// What a push left at a registry.
+    Receipt(Receipt),
+}
+
+impl Known {
+    /// Opens a lock, bundle or receipt, told apart by content.
+    pub(crate) fn open(context: &Context, path: &Path) -> Result<Known, Failure> {
+        Ok(match Given::open(path)? {
+            Given::Bundle(bundle) => {
+                open_bundle::signed_by(context, &bundle, None)?;
+                Known::Lock(bundle.held()?.into(), bundle.fingerprint().clone())
+            }
+            Given::Lock(lock) => {
+                let fingerprint = lock.fingerprint();
+                Known::Lock(lock.into(), fingerprint)
+            }
+            Given::Receipt(receipt) => Known::Receipt(receipt),
+        })
+    }
+
+    fn side(&self) -> Side<'_> {
+        match self {
+            Known::Lock(lock, _) => Side::lock(lock),
+            Known::Receipt(receipt) => Side::named(
+                receipt
+                    .items
+                    .iter()
+                    .map(|item| (&*item.name, item.trimmed_from.as_ref().unwrap_or(&item.digest))),
+            ),
+        }
+    }
+
+    fn fingerprint(&self) -> &Digest {
+        match self {
+            Known::Lock(_, fingerprint) => fingerprint,
+            Known::Receipt(receipt) => &receipt.lock,
+        }
+    }
+
+    fn lock(&self) -> Option<&Lock> {
+        match self {
+            Known::Lock(lock, _) => Some(lock),
+            Known::Receipt(_) => None,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Known::Lock(..) => "lock",
+            Known::Receipt(_) => "receipt",
+        }
+    }
+}
+
+/// How two sides differ.
+pub(crate) struct Comparison {
+    /// Each change, and how many bytes of what it brings are new; `None` where nobody knows.
+    pub(crate) changes: Vec<(Change, Option<u64>)>,
+    /// How endpoints differ.
+    pub(crate) endpoints: Vec<EndpointChange>,
+    /// Hosts that only one of them needs, as far as they are known.
+    pub(crate) hosts: Vec<EgressHost>,
+    /// What of the newer side is new, where that is known.
+    pub(crate) news: Option<News>,
+    /// Old and new: what it is, and the fingerprint of its lock.
+    sides: [(&'static str, Digest); 2],
+}
+
+/// What only the newer side has: what a delta carries.
+pub(crate) struct News {
+    /// How many blobs.
+    pub(crate) blobs: usize,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The bytes of the whole newer side.
+    pub(crate) all_bytes: u64,
+}
+
+impl Comparison {
+    /// How `new` differs from `old`. Hosts that answers named are known from the store's record.
+    pub(crate) fn new(context: &Context, old: &Known, new: &Known) -> Result<Comparison, Failure> {
+        let entries = new.lock().map(Lock::entries);
+        let old_entries = old.lock().map(Lock::entries).unwrap_or_default();
+        let had: HashSet<&Digest> = match old {
+            Known::Lock(..) => unique(&old_entries).into_keys().collect(),
+            Known::Receipt(receipt) => receipt.blobs.keys().collect(),
+        };
+        let news = |entries: &[Entry]| {
+            let unique = unique(entries).into_iter().filter(|(digest, _)| !had.contains(digest));
+            unique.fold((0, 0), |(count, sum), (_, size)| (count + 1, sum + size))
+        };
+        let by_name: BTreeMap<(Kind, &str), &Entry> =
+            entries.iter().flatten().map(|entry| ((entry.kind, &*entry.name), entry)).collect();
+        let new_bytes = |change: &Change| {
+            let entry = by_name.get(&(change.kind, &*change.name))?;
+            Some(news(std::slice::from_ref(*entry)).1)
+        };
+        let changes = diff_sides(&old.side(), &new.side()).into_iter();
+        let changes: Vec<_> = changes
+            .map(|change| {
+                let bytes = new_bytes(&change);
+                (change, bytes)
+            })
+            .collect();
+        let both = old.lock().zip(new.lock());
+        let endpoints = both.map(|(old, new)| lock::diff_endpoints(old, new)).unwrap_or_default();
+        let hosts = both.map(|(old, new)| hosts(context, old, new)).transpose()?.unwrap_or_default();
+        let news = entries.as_deref().map(|entries| {
+            let (blobs, bytes) = news(entries);
+            News { blobs, bytes, all_bytes: unique(entries).values().sum() }
+        });
+        let sides = [old, new].map(|side| (side.word(), side.fingerprint().clone()));
+        Ok(Comparison { changes, endpoints, hosts, news, sides })
+    }
+
+    /// As lines for people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (change, bytes) in self.shown() {
+            let new = bytes.map(|bytes| format!("  {} new", human_size(bytes))).unwrap_or_default();
+            text += &format!("{}{new}\n", version_line(change).unwrap_or_else(|| change_line(change)));
+        }
+        text.extend(self.endpoints.iter().map(|change| format!("{}\n", endpoint_line(change))));
+        for host in &self.hosts {
+            let change = host.change.map(|change| change.to_string()).unwrap_or_default();
+            text += &format!("{change:8} host {}: {} ({})\n", address(host), host.why.join(", "), host.known);
+        }
+        let signed = self.newly_signed().count();
+        if signed > 0 {
+            text += &format!("{} with new signatures or other referrers\n", count_of(signed, "item"));
+        }
+        let [(_, from), (_, to)] = &self.sides;
+        text + &format!("{}\nold lock fingerprint  {from}\nnew lock fingerprint  {to}\n", self.summary())
+    }
+
+    /// As Markdown for a pull request.
+    pub(crate) fn markdown(&self) -> String {
+        let mut document = Markdown::new(format!("**{}**", text(&self.summary())));
+        let short =
+            |digest: &Option<Digest>| digest.as_ref().map(|one| code(&one.short(12))).unwrap_or_default();
+        let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
+        let rows = |is: &dyn Fn(&Change) -> bool, row: &dyn Fn(&Change, &Option<u64>) -> Vec<String>| {
+            let rows = self.shown().filter(|(change, _)| is(change));
+            rows.map(|(change, bytes)| row(change, bytes)).collect::<Vec<_>>()
+        };
+        let moved = rows(&|change| change.change == "moved", &|change, bytes| {
+            vec![code(&change.name), short(&change.from), short(&change.to), size(bytes)]
+        });
+        document.table("Moved: the same name, another digest", &["name", "from", "to", "new"], moved);
+        for (word, title) in [("up", "Newer versions"), ("down", "Older versions")] {
+            let versions = rows(&|change| change.version == Some(word), &|change, bytes| {
+                vec![
+                    change.replaces.as_deref().map(code).unwrap_or_default(),
+                    code(&change.name),
+                    size(bytes),
+                ]
+            });
+            document.table(title, &["from", "to", "new"], versions);
+        }
+        let alone = |word: &'static str| {
+            rows(&|change| change.change == word && change.version.is_none(), &|change, bytes| {
+                vec![change.kind.to_string(), code(&change.name), size(bytes)]
+            })
+        };
+        document.table("Added", &["kind", "name", "new"], alone("added"));
+        document.table("Removed", &["kind", "name", ""], alone("removed"));
+        let changed = rows(&|change| change.change == "changed", &|change, bytes| {
+            let count = |of: &[Digest]| of.len().to_string();
+            vec![code(&change.name), count(&change.new_referrers), count(&change.gone_referrers), size(bytes)]
+        });
+        let columns = ["name", "new referrers", "gone referrers", "new"];
+        document.table("The same digest, with other parts, platforms or referrers", &columns, changed);
+        let signed = self
+            .newly_signed()
+            .map(|change| vec![code(&change.name), change.new_referrers.len().to_string()]);
+        document.table("New signatures and other referrers", &["name", "new"], signed);
+        let hosts = self.hosts.iter().map(|host| {
+            let change = host.change.map(|change| change.to_string()).unwrap_or_default();
+            vec![change, code(&address(host)), text(&host.why.join(", ")), host.known.to_string()]
+        });
+        document.table("Hosts for the firewall", &["change", "host", "what for", "known"], hosts);
+        let endpoints = self.endpoints.iter().map(|EndpointChange { change, endpoint }| {
+            vec![(*change).to_owned(), code(&endpoint.to_string()), text(&endpoint.why)]
+        });
+        document.table("Endpoints", &["change", "endpoint", "what for"], endpoints);
+        document.finish()
+    }
+
+    /// The members of the report.
+    pub(crate) fn members(&self) -> Map<String, Value> {
+        let changes = self.changes.iter().map(|(change, bytes)| {
+            let mut change = json!(change);
+            // a change that brings nothing brings no byte
+            change["newBytes"] = json!(bytes.unwrap_or_default());
+            change
+        });
+        let [(old_word, from), (new_word, to)] = &self.sides;
+        let mut new = json!({"lock": to, "of": new_word});
+        if let Some(News { blobs, bytes, all_bytes }) = self.news {
+            new["blobs"] = json!(blobs);
+            new["bytes"] = json!(bytes);
+            new["all_bytes"] = json!(all_bytes);
+        }
+        let members = [
+            ("changes", changes.collect::<Vec<_>>().into()),
+            ("endpointChanges", json!(self.endpoints)),
+            ("hostChanges", json!(self.hosts)),
+            ("old", json!({"lock": from, "of": old_word})),
+            ("new", new),
+        ];
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// `12 changes: 3 up, 1 moved; 12 blobs with 45 MB are new, of 1.2 GB in all`
+    pub(crate) fn summary(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (change, _) in self.shown() {
+            *counts.entry(change.version.unwrap_or(change.change)).or_default() += 1;
+        }
+        let order = ["moved", "up", "down", "added", "removed", "changed", "gone"];
+        let told: Vec<String> = order
+            .iter()
+            .filter_map(|word| Some(format!("{} {word}", counts.get(word)?)))
+            .chain((!self.endpoints.is_empty()).then(|| count_of(self.endpoints.len(), "endpoint")))
+            .collect();
+        let all = count_of(self.shown().count() + self.endpoints.len(), "change");
+        let told = if told.is_empty() { all } else { format!("{all}: {}", told.join(", ")) };
+        match &self.news {
+            Some(news) => format!(
+                "{told}; {} with {} are new, of {} in all",
+                count_of(news.blobs, "blob"),
+                human_size(news.bytes),
+                human_size(news.all_bytes)
+            ),
+            None => told,
+        }
+    }
+
+    /// The changes without those that another line tells: what is removed for another version.
+    fn shown(&self) -> impl Iterator<Item = &(Change, Option<u64>)> {
+        self.changes.iter().filter(|(change, _)| change.replaced_by.is_none())
+    }
+
+    /// What was there before and has new referrers, and what came with some.
+    fn newly_signed(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().map(|(change, _)| change).filter(|change| !change.new_referrers.is_empty())
+    }
+}
+
+/// One line for a version that another one stands for.
+fn version_line(change: &Change) -> Option<String> {
+    let (version, replaces) = (change.version?, change.replaces.as_deref()?);
+    Some(format!("{version:8} {replaces} -> {}", change.name))
+}
+
+fn address(host: &EgressHost) -> String {
+    format!("{}:{}", host.host, host.port)
+}
+
+/// Hosts that only one of the two locks needs.
+fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, Failure> {
+    let sessions = context.client()?.shared_sessions();
+    let record = Record::load(&context.store_dir()?)?;
+    let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
+    // endpoints are told by themselves
+    let named = |hosts: Vec<EgressHost>| {
+        hosts.into_iter().filter(|host| host.known != egress::Known::Declared).collect()
+    };
+    Ok(egress::diff(named(old?.hosts), named(new?.hosts)))
+}
+
+/// Everything under the entries, each digest once, with its size.
+fn unique(entries: &[Entry]) -> BTreeMap<&Digest, u64> {
+    let parts = entries.iter().flat_map(|entry| &entry.parts);
+    parts.map(|part| (&part.descriptor.digest, part.descriptor.size)).collect()
+}

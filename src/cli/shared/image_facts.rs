@@ -1,0 +1,49 @@
+//! What an image says about itself, in annotations and labels, as far as it is at hand.
+
+use crate::content::{BlobRead, Entry, Part};
+use crate::model::media_type;
+use serde_json::Value;
+
+/// What an image says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ImageFacts {
+    /// `org.opencontainers.image.licenses`.
+    pub(crate) licences: Option<String>,
+    /// `org.opencontainers.image.created`, or the config's own time.
+    pub(crate) created: Option<String>,
+}
+
+impl ImageFacts {
+    /// What `entry` says: its manifests' annotations before its configs' labels. What `blobs` lacks says nothing.
+    pub(crate) fn of(entry: &Entry, blobs: &dyn BlobRead) -> ImageFacts {
+        let read = |part: &Part| -> Option<Value> {
+            serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
+        };
+        let own = |part: &&Part| !entry.only_refers(&part.descriptor.digest);
+        let manifests = entry.parts.iter().rev().filter(|part| part.is_manifest()).filter(own);
+        let configs =
+            entry.parts.iter().filter(|part| media_type::is_image_config(&part.descriptor.media_type));
+        let mut facts = ImageFacts::default();
+        let mut take = |notes: &Value, created: &Value| {
+            let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            facts.licences =
+                facts.licences.take().or_else(|| text(&notes["org.opencontainers.image.licenses"]));
+            let told = text(&notes["org.opencontainers.image.created"]);
+            // a build without a time says 1970 or 1980
+            let told = told.or_else(|| text(created)).filter(|time| time.as_str() >= "2000");
+            facts.created = facts.created.take().or(told);
+            facts.licences.is_some() && facts.created.is_some()
+        };
+        for manifest in manifests.filter_map(read) {
+            if take(&manifest["annotations"], &Value::Null) {
+                return facts;
+            }
+        }
+        for config in configs.filter_map(read) {
+            if take(&config["config"]["Labels"], &config["created"]) {
+                return facts;
+            }
+        }
+        facts
+    }
+}

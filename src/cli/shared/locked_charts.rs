@@ -1,0 +1,71 @@
+//! Charts that are named as the lock names them, in place of a path.
+
+use super::lock_flags::Locked;
+use super::{Context, Exit, Failure};
+use crate::item::{ChartArchive, LockedItem};
+use crate::lockfile::Lock;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// Paths, and the folder of the archives among them that came out of the store or a bundle.
+pub(crate) struct LockedCharts {
+    /// The paths.
+    pub paths: Vec<PathBuf>,
+    folder: Option<TempDir>,
+}
+
+impl LockedCharts {
+    /// Whether one of the paths is an archive that nobody keeps.
+    pub(crate) fn has_any(&self) -> bool {
+        self.folder.is_some()
+    }
+}
+
+/// `paths`, with an archive in place of each that is no path, but the name of a locked chart: `app`, `app:1.2.3`, or its
+/// name in the lock. `named` are the paths that a bundle may be among.
+///
+/// # Errors
+/// When a name means several charts, or the content is not there.
+pub(crate) fn locked_charts(
+    paths: Vec<PathBuf>,
+    lock: &Lock,
+    (locked, named): (&Locked, &[PathBuf]),
+    context: &Context,
+) -> Result<LockedCharts, Failure> {
+    let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
+    let mut folder = None;
+    let mut found = Vec::new();
+    for path in paths {
+        let text = path.to_str().unwrap_or_default();
+        let means = |chart: &&ChartArchive| {
+            let (name, version) = text.split_once(':').unwrap_or((text, &chart.version));
+            chart.item == text || (chart.chart == name && chart.version == version)
+        };
+        let meant: Vec<&ChartArchive> = charts.iter().filter(means).collect();
+        let [chart] = meant[..] else {
+            if meant.is_empty() || path.exists() {
+                found.push(path);
+                continue;
+            }
+            let names: Vec<&str> = meant.iter().map(|chart| &*chart.item).collect();
+            return Err(Failure::usage(format!(
+                "{text} is several charts: name one of {}",
+                names.join(", ")
+            )));
+        };
+        if path.exists() {
+            found.push(path);
+            continue;
+        }
+        let failed = |why: String| Failure::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
+        let archive = locked.content(context, named)?.read(&chart.archive);
+        let archive = archive.map_err(|error| failed(error.to_string()))?;
+        let made =
+            folder.take().map_or_else(tempfile::tempdir, Ok).map_err(|error| failed(error.to_string()))?;
+        let file = made.path().join(chart.file());
+        std::fs::write(&file, archive).map_err(|error| failed(error.to_string()))?;
+        folder = Some(made);
+        found.push(file);
+    }
+    Ok(LockedCharts { paths: found, folder })
+}

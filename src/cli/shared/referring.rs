@@ -1,0 +1,14 @@
+//! How many manifests refer to an item, by what they are.
+
+use crate::content::{BlobRead, Entry};
+use crate::sbom::attached_kind;
+use std::collections::BTreeMap;
+
+/// How many manifests refer to `entry`, by what they are. `blobs` has their types, which no tag tells.
+pub(crate) fn referring(entry: &Entry, blobs: Option<&dyn BlobRead>) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for referrer in &entry.referrers {
+        *counts.entry(attached_kind(referrer, blobs).word()).or_default() += 1;
+    }
+    counts
+}

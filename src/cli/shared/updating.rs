@@ -1,0 +1,224 @@
+//! What `update` and `refresh` share: the plan, the manifests and the lock that are written, and what is told of them.
+
+use super::listing::count_of;
+use super::lock_output::Old;
+use super::summary::{change_line, endpoint_line};
+use super::{Context, Exit, Failure, input_file};
+use crate::client::Client;
+use crate::content::replace;
+use crate::lock::Locked;
+use crate::lockfile::FILE_NAME;
+use crate::model::{Digest, Platform};
+use crate::report::{Annotation, Level, Markdown, Report, Side, Status, code, text};
+use crate::store::Disk;
+use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// What is updated.
+#[derive(Args)]
+pub(crate) struct UpdateFlags {
+    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", required = true, num_args = 1..)]
+    manifests: Vec<PathBuf>,
+    /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
+    /// The lock
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    pub(crate) lock: PathBuf,
+    /// Move only this: a variable, an image or a list; * stands for any text (may be repeated)
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<NamePattern>,
+    /// Look up signatures and other referrers again too, also of images that did not move
+    #[arg(long)]
+    referrers: bool,
+}
+
+impl UpdateFlags {
+    /// Reads manifests and lock, and asks upstream what is newer. Nothing is written.
+    ///
+    /// # Errors
+    /// When a manifest or the lock has a fault (exit 2).
+    pub(crate) async fn plan(
+        &self,
+        client: &Client,
+        store: &Disk,
+        every_digest: bool,
+    ) -> Result<(Updated, Option<Old>), Failure> {
+        input_file::manifests(&self.manifests, &self.platforms)?;
+        let old = Old::load(&self.lock)?;
+        let asked = Asked {
+            paths: &self.manifests,
+            platforms: &self.platforms,
+            old: old.as_ref().map(|old| &old.lock),
+            only: &self.only,
+            every_digest,
+        };
+        Ok((client.update(&asked, store).await?, old))
+    }
+
+    /// Writes the manifests and lists that change, each whole or not at all.
+    ///
+    /// # Errors
+    /// When one cannot be written, or was edited meanwhile.
+    pub(crate) fn write_manifests(updated: &Updated, context: &Context) -> Result<(), Failure> {
+        for (path, text) in &updated.edited {
+            let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
+            let lost = replace(path, is_read, text.as_bytes()).map_err(|error| cannot_write(path, &error))?;
+            lost.iter().for_each(|lost| context.progress.note(&format!("{}: lost {lost}", path.display())));
+        }
+        Ok(())
+    }
+
+    /// Locks what the update wants and writes the lock. Returns whether it differs from the old one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) async fn write_lock(
+        &self,
+        (client, context): (&Client, &Context),
+        updated: &Updated,
+        old: Option<&Old>,
+        store: &Disk,
+    ) -> Result<(Locked, bool), Failure> {
+        let locked = client.lock_updated(updated, old.map(|old| &old.lock), self.referrers, store).await;
+        let report = Report { items: locked.items.clone(), ..Report::default() };
+        // as `lock`: where nothing at all resolves, the lock stays as it is
+        let is_vain = report.has_losses() && !report.has_successes();
+        let is_new = !is_vain && Old::replace(old, &self.lock, &locked.lock, context)?;
+        Ok((locked, is_new))
+    }
+}
+
+fn cannot_write(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display())).on(Side::Destination)
+}
+
+/// A line for each version that moved or is held back, and for what upstream says of the rest.
+pub(crate) fn lines(updated: &Updated) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Move { name, at, from, to, held, items, .. } in &updated.moves {
+        if let Some(to) = to {
+            let items = count_of(items.len(), "new item");
+            lines.push(format!("newer    {name} {} -> {} ({at}): {items}", short(from), short(to)));
+        }
+        lines
+            .extend(held.iter().map(|held| format!("held     {name} {} ({at}): {}", held.version, held.why)));
+    }
+    for noticed in &updated.noticed {
+        let Noticed { kind, name, what, taken, .. } = noticed;
+        lines.push(format!(
+            "{what:8} {kind} {name}{}{}",
+            digests(noticed),
+            if *taken { "" } else { advice(what) }
+        ));
+    }
+    lines
+}
+
+/// The digests of what moved, for people.
+fn digests(noticed: &Noticed) -> String {
+    let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
+    match (short(&noticed.from), short(&noticed.to)) {
+        (Some(from), Some(to)) => format!(" {from} -> {to}"),
+        _ => String::new(),
+    }
+}
+
+/// What is done about what upstream says.
+fn advice(what: &str) -> &'static str {
+    match what {
+        "moved" => ": not taken; `update: digest` takes it",
+        _ => ": the old pin is kept",
+    }
+}
+
+/// A digest in the place of a version, shortened.
+fn short(version: &str) -> String {
+    version.parse::<Digest>().map_or_else(|_| version.to_owned(), |digest| digest.short(12))
+}
+
+/// Lines for what changes in the lock.
+pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
+    let gone = |change: &&crate::lock::Change| change.change != "gone";
+    let changes = locked.changes.iter().filter(gone).map(change_line);
+    changes.chain(locked.endpoints.iter().map(endpoint_line)).collect()
+}
+
+/// Puts the plan into a report, with an annotation at each place.
+pub(crate) fn tell(report: &mut Report, updated: &Updated) {
+    report.extra.insert("updates".into(), json!(updated.moves));
+    report.extra.insert("noticed".into(), json!(updated.noticed));
+    for Move { name, at, from, to, held, .. } in &updated.moves {
+        let place = Some((at.file.clone(), at.line, at.column));
+        let annotation =
+            |level, message| Annotation { level, place: place.clone(), title: name.clone(), message };
+        report.annotations.extend(
+            to.iter().map(|to| annotation(Level::Notice, format!("{} -> {}", short(from), short(to)))),
+        );
+        let held = held.iter().map(|held| format!("{} is held back: {}", held.version, held.why));
+        report.annotations.extend(held.map(|message| annotation(Level::Warning, message)));
+    }
+    for noticed in updated.noticed.iter().filter(|noticed| !noticed.taken) {
+        let title = format!("{} {}", noticed.kind, noticed.name);
+        let message = format!("{}{}{}", noticed.what, digests(noticed), advice(noticed.what));
+        report.annotations.push(Annotation { level: Level::Warning, place: None, title, message });
+    }
+}
+
+/// The plan for a pull request. `summary` is its first line.
+pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Markdown {
+    let mut document = Markdown::new(summary);
+    let moved = updated.moves.iter().filter_map(|one| {
+        let to = one.to.as_ref()?;
+        let new = match &one.items[..] {
+            [] => String::new(),
+            [one] => code(one),
+            [first, rest @ ..] => format!("{} and {} more", code(first), rest.len()),
+        };
+        Some(vec![
+            code(&one.name),
+            code(&short(&one.from)),
+            code(&short(to)),
+            text(&one.policy),
+            text(&one.at.to_string()),
+            new,
+        ])
+    });
+    document.table("newer versions", &["what", "from", "to", "policy", "where", "new"], moved);
+    let held = updated.moves.iter().flat_map(|one| {
+        one.held
+            .iter()
+            .map(|held| vec![code(&one.name), code(&one.from), code(&held.version), text(&held.why)])
+    });
+    document.table("held back", &["what", "stays at", "newer", "why"], held);
+    let noticed = updated.noticed.iter().map(|one| {
+        let done = if one.taken { "taken" } else { advice(one.what).trim_start_matches(": ") };
+        vec![one.what.to_owned(), code(&one.name), text(digests(one).trim()), text(done)]
+    });
+    document.table("moved or gone upstream", &["what", "item", "digest", "done"], noticed);
+    let lost = report.items.iter().filter(|item| matches!(item.status, Status::Failed | Status::Missing));
+    let lost = lost.map(|item| vec![code(&item.name), text(item.reason.as_deref().unwrap_or_default())]);
+    document.table("failing", &["item", "why"], lost);
+    document
+}
+
+/// `2 newer versions, 1 held back, 3 moved or gone`; nothing where there is nothing.
+pub(crate) fn counted(updated: &Updated) -> String {
+    let newer = updated.moves.iter().filter(|one| one.to.is_some()).count();
+    let held = updated.moves.iter().map(|one| one.held.len()).sum::<usize>();
+    let parts = [
+        (newer, count_of(newer, "newer version")),
+        (held, format!("{held} held back")),
+        (updated.noticed.len(), format!("{} moved or gone", updated.noticed.len())),
+    ];
+    let told: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+    told.join(", ")
+}
+
+/// The names of files, for a message.
+pub(crate) fn names(paths: &[&PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,266 @@
+//! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job. Its state is git and the store.
+
+use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging};
+use crate::cli::shared::bases::Given;
+use crate::cli::shared::failing;
+use crate::cli::shared::listing::count_of;
+use crate::cli::shared::lock_output::Old;
+use crate::cli::shared::packed::{SerialFlags, bundle_lines, bundle_member, pack_report, signer};
+use crate::cli::shared::room::check_output;
+use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
+use crate::cli::shared::updating::{self, UpdateFlags, counted};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::client::Client;
+use crate::lock::Locked;
+use crate::lockfile::Lock;
+use crate::model::{Digest, human_size, today};
+use crate::report::{Item, Report, Status, code, escape};
+use crate::sign::Signer;
+use crate::store::Disk;
+use crate::update::Updated;
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Update, lock, pull and pack what is new: one command for a scheduled job
+///
+/// It can be run again at any time, and does the rest. Where nothing is new, it writes nothing.
+#[derive(Args)]
+pub(crate) struct Refresh {
+    #[command(flatten)]
+    update: UpdateFlags,
+    /// The bundle to write, where something is new
+    #[arg(short, long, value_name = "BUNDLE")]
+    out: PathBuf,
+    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT")]
+    since: Vec<PathBuf>,
+    /// zstd's level for what is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Sign the bundle, as `pack --sign`
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
+    #[command(flatten)]
+    serial: SerialFlags,
+    /// Pack what is there where something is missing; the bundle says what it lacks
+    #[arg(long)]
+    allow_partial: bool,
+    /// Show what would change and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is known of a run when it ends.
+struct Done {
+    updated: Updated,
+    locked: Locked,
+    /// What was pulled, where something was.
+    pulled: Option<Vec<Item>>,
+    /// What was written of manifests and lock.
+    files: Vec<PathBuf>,
+    packed: Option<Packed>,
+}
+
+/// What came of the bundle.
+struct Packed {
+    lines: String,
+    /// Of the report.
+    member: Option<serde_json::Value>,
+    /// One for each thing that it lacks.
+    lost: Vec<Item>,
+}
+
+impl Refresh {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        // what cannot be read or written is found before anything is asked
+        let signer = signer(self.sign.as_deref())?;
+        check_output("the bundle", &self.out)?;
+        let has = self.since.iter().map(|path| Ok(fingerprint(&Given::open(path)?)));
+        let has = has.collect::<Result<Vec<_>, Failure>>()?;
+        context.run(async {
+            let client = context.client()?;
+            let store = Disk::open(&context.store_dir()?)?;
+            let planned = self.update.plan(&client, &store, false).await;
+            client.remember_hosts(&store, "refresh");
+            let (updated, old) = planned?;
+            if self.dry_run {
+                return Ok(Self::dry(&updated, client.report(updated.items())));
+            }
+            let done = self.work((&client, context), &store, updated, old, &has, signer).await;
+            client.remember_hosts(&store, "refresh");
+            self.finish(done?, &client, &store)
+        })
+    }
+
+    async fn work(
+        &self,
+        (client, context): (&Client, &Context),
+        store: &Disk,
+        updated: Updated,
+        old: Option<Old>,
+        has: &[Option<Digest>],
+        signer: Option<Arc<Signer>>,
+    ) -> Result<Done, Failure> {
+        UpdateFlags::write_manifests(&updated, context)?;
+        let (locked, is_new) =
+            self.update.write_lock((client, context), &updated, old.as_ref(), store).await?;
+        let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
+        files.extend(is_new.then(|| self.update.lock.clone()));
+        let mut done = Done { updated, locked, pulled: None, files, packed: None };
+        if done.locked.lock.items().next().is_none() || self.is_carried(&done.locked.lock, has) {
+            return Ok(done);
+        }
+        done.pulled = Some(client.pull(&done.locked.lock, store, false).await?);
+        done.packed = Some(self.pack(done.locked.lock.clone(), store.clone(), signer, context).await?);
+        Ok(done)
+    }
+
+    /// Whether the far side has all that `lock` names, or the bundle is there already.
+    fn is_carried(&self, lock: &Lock, has: &[Option<Digest>]) -> bool {
+        let wanted = lock.fingerprint();
+        if !has.is_empty() && has.iter().all(|one| one.as_ref() == Some(&wanted)) {
+            return true;
+        }
+        let Ok(bundle) = Bundle::open(&self.out) else { return false };
+        let bases: BTreeSet<Digest> = bundle.bases().iter().map(|base| lock_of(base).clone()).collect();
+        let given: BTreeSet<Digest> = has.iter().flatten().cloned().collect();
+        bundle.fingerprint() == &wanted && bundle.partial().is_empty() && bases == given
+    }
+
+    /// Packs the bundle. Where something is missing and that is not allowed, there is none.
+    async fn pack(
+        &self,
+        lock: Lock,
+        store: Disk,
+        signer: Option<Arc<Signer>>,
+        context: &Context,
+    ) -> Result<Packed, Failure> {
+        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
+        let serial = self.serial.of(&lock)?;
+        let (out, level, allow_partial) = (self.out.clone(), self.level, self.allow_partial);
+        let progress = Arc::clone(&context.progress);
+        let work = tokio::task::spawn_blocking(move || {
+            let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
+            plan.serial = serial;
+            let lost = pack_report(&lock, &plan, Status::Done).items;
+            let lost: Vec<Item> = lost.into_iter().filter(|item| item.status == Status::Missing).collect();
+            if plan.items.is_empty() || (!lost.is_empty() && !allow_partial) {
+                let lines =
+                    "no bundle was made, as something is missing; --allow-partial makes one without that\n";
+                return Ok(Packed { lines: lines.into(), member: None, lost });
+            }
+            let keys: Vec<_> = signer.iter().map(|signer| signer.key().clone()).collect();
+            let packaging = Packaging { signer, ..Packaging::default() };
+            let written =
+                bundle::write_packaged(&plan, &store, &out, PackOptions { level }, &packaging, &*progress)?;
+            let omitted: u64 = plan.omitted.iter().map(|blob| blob.size).sum();
+            let mut lines = format!("packed {}\n{}", out.display(), bundle_lines(&plan, &written));
+            lines.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
+            if !bases.is_empty() {
+                lines += &format!("  left out          {}\n", human_size(omitted));
+            }
+            Ok(Packed { lines, member: Some(bundle_member(&plan, &out, &written, &keys)), lost })
+        });
+        work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
+    }
+
+    fn finish(&self, done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
+        let Done { updated, locked, pulled, files, packed } = done;
+        let mut items = locked.items.clone();
+        for pulled in pulled.into_iter().flatten().chain(packed.iter().flat_map(|packed| packed.lost.clone()))
+        {
+            join(&mut items, pulled);
+        }
+        updated.fail(&mut items);
+        failing::remember(store, &mut items, today())?;
+        let mut report = client.report(items);
+        updating::tell(&mut report, &updated);
+        report.extra.insert("changes".into(), json!(locked.changes));
+        report.extra.insert("endpointChanges".into(), json!(locked.endpoints));
+        report.extra.insert("lock".into(), json!(locked.lock.fingerprint()));
+        if let Some(member) = packed.as_ref().and_then(|packed| packed.member.clone()) {
+            report.extra.insert("bundle".into(), member);
+        }
+        let nothing_new = files.is_empty() && packed.is_none();
+        let mut lines = updating::lines(&updated);
+        if !nothing_new {
+            lines.extend(updating::lock_lines(&locked));
+        }
+        let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
+        text += &loss_lines(&report.items);
+        if !files.is_empty() {
+            let counted = good_of_all(&report.items);
+            let names = updating::names(&files.iter().collect::<Vec<_>>());
+            text += &format!("wrote {names}: {counted}{}\n", lost_count(&report.totals()));
+        }
+        text += packed.as_ref().map_or("", |packed| &packed.lines);
+        if nothing_new {
+            text += "unchanged\n";
+        }
+        let markdown = self.markdown(&updated, &locked, &report, nothing_new);
+        let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };
+        if outcome.exit == Exit::Failed && packed.is_some_and(|packed| packed.member.is_some()) {
+            outcome.exit = Exit::Partial;
+        }
+        Ok(outcome)
+    }
+
+    fn markdown(&self, updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
+        let counted = match (nothing_new, &counted(updated)[..]) {
+            (true, "") => "unchanged".to_owned(),
+            (false, "") => format!("{} in the lock", count_of(locked.changes.len(), "change")),
+            (_, counted) => counted.to_owned(),
+        };
+        let bundle = match report.extra.get("bundle") {
+            Some(bundle) => {
+                format!("; the bundle has {}", human_size(bundle["bytes"].as_u64().unwrap_or_default()))
+            }
+            None => String::new(),
+        };
+        let mut document = updating::markdown(&format!("**{counted}**{bundle}"), updated, report);
+        document.line(&format!("Lock fingerprint {}", code(&locked.lock.fingerprint().to_string())));
+        document.finish()
+    }
+
+    fn dry(updated: &Updated, mut report: Report) -> Outcome {
+        updating::tell(&mut report, updated);
+        let mut text: String = updating::lines(updated).into_iter().map(|line| line + "\n").collect();
+        text += &loss_lines(&report.items);
+        text += &match updated.files()[..] {
+            [] => "would write no manifest\n".to_owned(),
+            ref files => format!("would write {}, the lock and the bundle\n", updating::names(files)),
+        };
+        let markdown = updating::markdown("**dry run**", updated, &report).finish();
+        Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) }
+    }
+}
+
+/// Joins what became of an item in a later step with what is known of it: the worse counts.
+fn join(items: &mut Vec<Item>, later: Item) {
+    let is_lost = |status| matches!(status, Status::Failed | Status::Missing);
+    match items.iter_mut().find(|item| (item.kind, &item.name) == (later.kind, &later.name)) {
+        None => items.push(later),
+        Some(item) if is_lost(item.status) => {}
+        Some(item) if later.status == Status::Present => item.bytes = later.bytes.or(item.bytes),
+        Some(item) => *item = later,
+    }
+}
+
+/// The fingerprint of the lock of which the far side has everything; `None` for a bundle that lacks something.
+fn fingerprint(given: &Given) -> Option<Digest> {
+    match given {
+        Given::Bundle(bundle) => Some(bundle.fingerprint().clone()).filter(|_| bundle.partial().is_empty()),
+        Given::Lock(lock) => Some(lock.fingerprint()),
+        Given::Receipt(receipt) => Some(receipt.lock.clone()),
+    }
+}
+
+fn lock_of(base: &BaseName) -> &Digest {
+    match base {
+        BaseName::Bundle { lock, .. } | BaseName::Lock { lock } | BaseName::Receipt { lock, .. } => lock,
+    }
+}

@@ -1,0 +1,61 @@
+//! `landfall report`: a bundle as one HTML page.
+
+use crate::bundle::places_of;
+use crate::cli::shared::age::Age;
+use crate::cli::shared::comparison::{Comparison, Known};
+use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::result_file::write_result;
+use crate::cli::shared::shown::Shown;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::lockfile::losses;
+use crate::model::today;
+use crate::report::{Report, RunStatus};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs, licences
+#[derive(Args)]
+pub(crate) struct ReportVerb {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// More of it, where its volumes lie in several folders: a volume of each, or each folder
+    #[arg(value_name = "VOLUME|FOLDER")]
+    more: Vec<PathBuf>,
+    /// The file to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Show what changed since this lock, bundle or receipt
+    #[arg(long, value_name = "LOCK|BUNDLE|RECEIPT")]
+    since: Option<PathBuf>,
+    /// Notice images that were made longer ago than this, as in 90d, 26w or 1y
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<Age>,
+}
+
+impl ReportVerb {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let places = places_of(self.bundle.clone(), &mut self.more);
+        let demands = Demands { allow_partial: true, ..Demands::default() };
+        let carried = open_bundle::open(context, &places, &demands)?;
+        let bundle = &carried.bundle;
+        let lock = bundle.held()?;
+        let items = lock.each_entry().map(|entry| entry.item()).chain(losses(&lock)).collect();
+        let mut report = Report { items, ..Report::default() };
+        report.extra.insert("bundle".into(), carried.told());
+        let shown = Shown::of_bundle();
+        shown.lock(&lock, Some(bundle));
+        if let Some(age) = &self.older_than {
+            report.notice(shown.older_than(age, today()));
+        }
+        if let Some(since) = &self.since {
+            let new = Known::Lock(Box::new(lock), bundle.fingerprint().clone());
+            report.extra.extend(Comparison::new(context, &Known::open(context, since)?, &new)?.members());
+        }
+        let status = if bundle.partial().is_empty() { RunStatus::Done } else { RunStatus::Partial };
+        let page = shown.page("report", status, None, &report);
+        let line = format!("{}: {} items", self.bundle.display(), report.items.len());
+        let text = write_result(page, self.out.as_deref(), &[line], context)?;
+        Ok(Outcome::new(report, text, Exit::Done))
+    }
+}

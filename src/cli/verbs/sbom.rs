@@ -1,0 +1,68 @@
+//! `landfall sbom`: what a bundle holds, as CycloneDX.
+
+use crate::bundle::places_of;
+use crate::cli::shared::image_facts::ImageFacts;
+use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::result_file::write_result;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::content::Entry;
+use crate::report::Report;
+use crate::sbom::{Subject, cyclonedx};
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Write what a bundle holds as CycloneDX, with the SBOMs that it carries linked
+///
+/// The same bundle gives the same document. It has no time, unless SOURCE_DATE_EPOCH gives one. `landfall export
+/// referrers` writes the SBOMs themselves.
+#[derive(Args)]
+pub(crate) struct Sbom {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// More of it, where its volumes lie in several folders: a volume of each, or each folder
+    #[arg(value_name = "VOLUME|FOLDER")]
+    more: Vec<PathBuf>,
+    /// The file to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Sbom {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let places = places_of(self.bundle.clone(), &mut self.more);
+        let demands = Demands { allow_partial: true, ..Demands::default() };
+        let carried = open_bundle::open(context, &places, &demands)?;
+        let (bundle, lock) = (&carried.bundle, carried.bundle.held()?);
+        let subject = Subject {
+            digest: bundle.digest(),
+            lock: bundle.fingerprint(),
+            series: bundle.serial().map(|serial| (serial.series, serial.number)),
+            is_partial: !bundle.partial().is_empty(),
+            time: source_date()?,
+        };
+        let licences = |entry: &Entry| ImageFacts::of(entry, bundle).licences;
+        let (document, linked) = cyclonedx(&subject, &lock, bundle, licences);
+        let mut report =
+            Report { items: lock.each_entry().map(|entry| entry.item()).collect(), ..Report::default() };
+        report.extra.insert("bundle".into(), carried.told());
+        let count: usize = linked.values().map(Vec::len).sum();
+        let line = format!("{} components, {count} documents linked", report.items.len());
+        report.extra.insert("sbom".into(), json!(document));
+        let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
+        let text = write_result(made, self.out.as_deref(), &[line], context)?;
+        Ok(Outcome::new(report, text, Exit::Done))
+    }
+}
+
+/// The time that SOURCE_DATE_EPOCH gives, as RFC 3339.
+fn source_date() -> Result<Option<String>, Failure> {
+    let Some(text) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let time = text.parse().ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let wrong =
+        || Failure::usage(format!("SOURCE_DATE_EPOCH is '{text}': it is a number of seconds since 1970"));
+    time.map(|time| Some(time.to_string())).ok_or_else(wrong)
+}

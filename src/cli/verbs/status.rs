@@ -1,0 +1,182 @@
+//! `landfall status`: how a registry stands beside a lock.
+
+use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::lockfile::Lock;
+use crate::model::{Digest, Mapping, Target};
+use crate::push::{Stands, State, status};
+use crate::report::{Item, Markdown, Report, Side, Status as Became, code, escape, shell_word, text};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Show what of a lock a registry has, lacks, or has otherwise; exit 4 if it differs
+///
+/// One request an image, and one for each of its signatures. `push` mends what is missing; with --move-tags also what
+/// is different.
+#[derive(Args)]
+pub(crate) struct Status {
+    /// The bundle, in place of --bundle
+    #[arg(value_name = "BUNDLE")]
+    path: Option<PathBuf>,
+    #[command(flatten)]
+    locked: Locked,
+    /// The registry [default: registry.address of the site]
+    #[arg(long, visible_alias = "to", value_name = "REGISTRY[/PREFIX]")]
+    registry: Option<Target>,
+    /// Ask for every manifest and blob of what stands there too: a registry may have lost some
+    #[arg(long)]
+    recheck: bool,
+    /// Show the tags too that the lock's repositories have and the lock does not (one list a repository)
+    #[arg(long)]
+    foreign: bool,
+}
+
+/// The states in the order in which they are told, each with its word.
+const STATES: [(State, &str); 6] = [
+    (State::Different, "different"),
+    (State::Missing, "missing"),
+    (State::Incomplete, "incomplete"),
+    (State::Unknown, "unknown"),
+    (State::Foreign, "foreign"),
+    (State::There, "there"),
+];
+
+impl Status {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let paths: Vec<PathBuf> = self.path.iter().cloned().collect();
+        let (lock, others) = self.locked.load_beside(context, &paths)?;
+        if let Some(other) = others.first() {
+            return Err(Failure::usage(format!("{} is no bundle; name a lock with --lock", other.display())));
+        }
+        let mapping = context.mapping(self.registry.as_ref())?;
+        let push = self.push_line(&paths, &mapping);
+        context.run(async {
+            let client = context.client()?;
+            let asked = status(&lock, &mapping, client.sessions(), (self.recheck, self.foreign)).await;
+            let report = client.report(Vec::new());
+            let stands = asked.map_err(|error| {
+                let failure = Failure::from(error).on(Side::Destination);
+                Failure { report: Box::new(report.clone()), ..failure }
+            })?;
+            context.shown.lock(&lock, None);
+            Ok(outcome(report, &lock, &stands, &mapping, &push))
+        })
+    }
+
+    /// The command that mends what differs, less `--move-tags`.
+    fn push_line(&self, paths: &[PathBuf], mapping: &Mapping) -> String {
+        let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
+        words.extend(self.locked.words(paths));
+        words.extend(["--to".into(), mapping.target().to_string()]);
+        words.extend(self.recheck.then(|| "--recheck".into()));
+        words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping, push: &str) -> Outcome {
+    report.items = items(lock, stands);
+    report.extra.insert("to".into(), json!(mapping.target().to_string()));
+    report.extra.insert("standings".into(), json!(stands));
+    let count = |state| stands.iter().filter(|one| one.state == state).count();
+    let asked = stands.iter().filter(|one| one.kind.is_some()).count();
+    let counts: Vec<String> = STATES
+        .iter()
+        .filter(|(state, _)| *state != State::There && count(*state) > 0)
+        .map(|(state, word)| format!("{} {word}", count(*state)))
+        .collect();
+    let summary = format!(
+        "{}: {} of {asked} there{}{}",
+        mapping.target(),
+        count(State::There),
+        if counts.is_empty() { "" } else { ", " },
+        counts.join(", ")
+    );
+    let differs = [State::Missing, State::Different, State::Incomplete].map(count);
+    let mend = differs.iter().any(|count| *count > 0).then(|| {
+        let moving = if count(State::Different) > 0 { " --move-tags" } else { "" };
+        format!("{push}{moving}")
+    });
+    let exit = match (&mend, count(State::Unknown)) {
+        (Some(_), _) => Exit::Refused,
+        (None, 0) => Exit::Done,
+        (None, _) => Exit::Partial,
+    };
+    let mut lines: String = told(stands).map(|(_, word, one)| line(word, one)).collect();
+    lines += &format!("{summary}; {} requests\n", report.requests);
+    lines.extend(mend.iter().map(|mend| format!("  mend it with      {mend}\n")));
+    let markdown = markdown(&summary, stands, mend.as_deref());
+    Outcome { markdown: Some(markdown), ..Outcome::new(report, escape(&lines), exit) }
+}
+
+/// What is told of, in the order of [`STATES`].
+fn told(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Stands)> {
+    let wanted = STATES.iter().filter(|(state, _)| *state != State::There);
+    wanted.flat_map(move |(state, word)| {
+        stands.iter().filter(|one| one.state == *state).map(|one| (*state, *word, one))
+    })
+}
+
+fn line(word: &str, one: &Stands) -> String {
+    let name = one.name.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
+    format!("{word:<10} {}{name}{}\n", one.at, why(one).map(|why| format!(": {why}")).unwrap_or_default())
+}
+
+fn why(one: &Stands) -> Option<String> {
+    match (one.state, &one.stands, &one.wanted) {
+        (State::Different, Some(stands), Some(wanted)) => {
+            Some(format!("it stands at {stands}, not at {wanted}"))
+        }
+        (State::Incomplete, ..) => Some("something that belongs to it is not there".into()),
+        _ => one.why.clone(),
+    }
+}
+
+fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
+    let mut document = Markdown::new(format!("**{}**", text(summary)));
+    for (state, word) in STATES.iter().filter(|(state, _)| *state != State::There) {
+        let of_state = stands.iter().filter(|one| one.state == *state);
+        let short =
+            |digest: &Option<Digest>| digest.as_ref().map(|one| code(&one.short(12))).unwrap_or_default();
+        let row = |one: &Stands| {
+            let name = one.name.as_deref().map(code).unwrap_or_default();
+            let why = one.why.as_deref().map(text).unwrap_or_default();
+            vec![code(&one.at), name, short(&one.stands), short(&one.wanted), why]
+        };
+        document.table(
+            word,
+            &["at the registry", "in the lock", "stands at", "wanted", "why"],
+            of_state.map(row),
+        );
+    }
+    if let Some(mend) = mend {
+        document.line(&format!("Mend it with {}", code(mend)));
+    }
+    document.finish()
+}
+
+/// One item for each lock entry: present if it is whole at all of its destinations.
+fn items(lock: &Lock, stands: &[Stands]) -> Vec<Item> {
+    let mut of_item: BTreeMap<_, Vec<&Stands>> = BTreeMap::new();
+    for one in stands {
+        of_item.entry((one.kind, one.name.as_deref())).or_default().push(one);
+    }
+    let item = |entry: crate::content::Entry| {
+        let own = of_item.get(&(Some(entry.kind), Some(&*entry.name))).map_or(&[][..], Vec::as_slice);
+        let worst = own.iter().find(|one| one.state == State::Unknown);
+        let worst = worst.or_else(|| own.iter().find(|one| one.state != State::There));
+        let status = match worst.map(|one| one.state) {
+            None => Became::Present,
+            Some(State::Unknown) => Became::Failed,
+            Some(_) => Became::Missing,
+        };
+        let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
+        Item { status, reason, ..entry.item() }
+    };
+    lock.each_entry().map(item).collect()
+}
+
+fn word(state: State) -> &'static str {
+    STATES.iter().find(|(one, _)| *one == state).map_or("", |(_, word)| word)
+}

@@ -1,0 +1,54 @@
+//! The exact charts that a chart's dependencies mean now.
+
+use super::metadata::Dependency;
+use super::name::ChartName;
+use super::repository;
+use crate::item::resolver::{Cause, Resolver};
+use crate::model::{ChartVersion, ImageRef, VersionRange};
+
+/// The charts that `lacking` mean, sorted.
+pub(super) async fn resolve(resolver: &Resolver, lacking: &[Dependency]) -> Result<Vec<ChartName>, Cause> {
+    let mut found = Vec::new();
+    for dependency in lacking {
+        let Dependency { name, version, repository } = dependency;
+        let what = format!("its dependency {name} {version}");
+        found.push(newest(resolver, dependency).await.map_err(|cause| {
+            let cause = cause.of(&format!("{what} of '{repository}'"));
+            // the chart itself is there
+            Cause { is_gone: false, ..cause }
+        })?);
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The newest chart in the range of a dependency.
+async fn newest(resolver: &Resolver, dependency: &Dependency) -> Result<ChartName, Cause> {
+    let Dependency { name, version, repository } = dependency;
+    let range: VersionRange = if version.is_empty() { "*" } else { version.as_str() }
+        .parse()
+        .map_err(|()| "this is no range of versions".to_owned())?;
+    let url = repository.trim_end_matches('/');
+    let oci = url.strip_prefix("oci://");
+    let versions = match oci {
+        Some(place) => {
+            let at: ImageRef = format!("{place}/{name}").parse().map_err(|_| "this is no registry")?;
+            let tags = resolver.tags(&at, resolver.limits().pages).await?;
+            let tags = tags.ok_or("its registry does not list its versions")?;
+            tags.iter().map(|tag| tag.replace('_', "+")).collect()
+        }
+        None if url.starts_with("http://") || url.starts_with("https://") => {
+            repository::versions(resolver, url, name).await?
+        }
+        None => return Err("it is not in the archive, and nothing says where it is".into()),
+    };
+    let known = versions.iter().filter_map(|text| Some((text.parse::<ChartVersion>().ok()?, text)));
+    let newest = known.filter(|(version, _)| range.has(version)).max_by(|a, b| a.0.cmp(&b.0));
+    let (_, version) = newest.ok_or("no version there is in this range")?;
+    let name = match oci {
+        Some(place) => ChartName::try_from(format!("oci://{place}/{name}:{version}")),
+        None => ChartName::in_repository(url, name, version),
+    };
+    name.map_err(|error| error.to_string().into())
+}

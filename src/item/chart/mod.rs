@@ -1,0 +1,22 @@
+//! A Helm chart: an artifact of a registry, carried as it is; or an archive of an HTTP repository, which becomes such an
+//! artifact, with its provenance. Its dependencies, and the images that are found in it, are locked with it.
+
+mod archive;
+mod dependencies;
+mod images;
+mod kind;
+mod locked;
+mod metadata;
+mod name;
+mod parts;
+mod provenance;
+mod repository;
+mod resolve;
+mod wish;
+mod written;
+
+pub(crate) use archive::{ChartArchive, clash, index, index_entry};
+pub(crate) use images::{FindImages, FoundImages};
+pub use locked::{Chart, ChartImage, OpenReference};
+pub use name::ChartName;
+pub(crate) use wish::Discovery;

@@ -1,0 +1,56 @@
+//! One difference between two locks.
+
+use crate::model::Digest;
+use crate::report::Kind;
+use serde::Serialize;
+
+/// One difference between two locks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What kind of item.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or `gone`
+    /// (upstream lacks it now; the old pin is kept).
+    pub change: &'static str,
+    /// The name of the older version that it stands for, where it is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// The name of the newer version that stands for it, where it is removed.
+    #[serde(rename = "replacedBy", skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
+    /// `up` or `down`: how the version differs from that of what it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<&'static str>,
+    /// The old digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
+    /// The new digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Digest>,
+    /// Its new referrers.
+    #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub new_referrers: Vec<Digest>,
+    /// Referrers that it no longer has.
+    #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
+    pub gone_referrers: Vec<Digest>,
+}
+
+impl Change {
+    /// A change of which no more is known than this.
+    pub(super) fn of(kind: Kind, name: &str, change: &'static str) -> Change {
+        Change {
+            kind,
+            name: name.into(),
+            change,
+            replaces: None,
+            replaced_by: None,
+            version: None,
+            from: None,
+            to: None,
+            new_referrers: Vec::new(),
+            gone_referrers: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The versions in manifests that `landfall update` may move: where they stand, and edits that keep every other byte.
+
+use super::items::ListSource;
+use super::load::{Edited, Error, Read, each};
+use crate::document::{Location, MovingVar, Node, SourceSpan, VersionsFrom};
+use crate::item::{ItemKind, Moving, kinds, tag_of};
+use crate::model::{Digest, ImageRef, UpdatePolicy};
+use serde_yaml::Value;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A version in a manifest that has an update policy.
+#[derive(Debug, Clone)]
+pub(crate) struct Slot {
+    /// What people call it: the variable, or the image without its version.
+    pub(crate) name: String,
+    /// The manifest.
+    pub(crate) file: PathBuf,
+    /// Where it stands there.
+    pub(crate) at: Location,
+    /// What it may move to.
+    pub(crate) policy: UpdatePolicy,
+    /// The same as it is written.
+    pub(crate) written: String,
+    /// The version that stands there.
+    pub(crate) current: String,
+    /// Other values of the same variable.
+    pub(crate) others: Vec<String>,
+    /// Where its versions come from, or why nothing says so.
+    pub(crate) versions: Result<Versions, String>,
+    key: SlotKey,
+    /// The text around the version, as YAML reads it, and the version in it.
+    text: String,
+    version: Range<usize>,
+}
+
+/// Where a version stands in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SlotKey {
+    /// A variable's value, or the nth of its values.
+    Var(String, Option<usize>),
+    /// A text of the nth entry of a section.
+    Entry(&'static str, usize, &'static str),
+}
+
+/// Where versions come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Versions {
+    /// The tags of a repository, with what stands before and after the version in them.
+    Tags(ImageRef, String, String),
+    /// A text, a JSON document or a chart's index.
+    Document(VersionsFrom),
+}
+
+/// The lists of the manifests at `paths` that have a source.
+///
+/// # Errors
+/// When a manifest has a fault.
+pub(crate) fn list_sources(paths: &[PathBuf], edited: &Edited) -> Result<Vec<ListSource>, Error> {
+    Ok(each(paths, edited)?.into_iter().flat_map(|read| read.items.list_sources).collect())
+}
+
+/// The versions with a policy in the manifests at `paths`, in the order of the files; variables before entries.
+///
+/// # Errors
+/// When a manifest has a fault.
+pub(crate) fn slots(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Slot>, Error> {
+    let mut all = Vec::new();
+    for read in each(paths, edited)? {
+        all.extend(of_vars(&read));
+        all.extend(of_entries(&read));
+    }
+    Ok(all)
+}
+
+/// The policy, where it lets a version move.
+fn moving_policy(text: &str) -> Option<UpdatePolicy> {
+    text.parse().ok().filter(UpdatePolicy::moves)
+}
+
+fn of_vars(read: &Read) -> Vec<Slot> {
+    let mut found = Vec::new();
+    for (name, value) in &read.document.vars {
+        let Ok(var) = serde_yaml::from_value::<MovingVar>(value.clone()) else { continue };
+        let Some(policy) = moving_policy(&var.update) else { continue };
+        let texts: Vec<(Option<usize>, String)> = match &var.value {
+            Value::Sequence(values) => {
+                let texts = values.iter().map(|value| value.as_str().unwrap_or_default().to_owned());
+                texts.enumerate().map(|(at, text)| (Some(at), text)).collect()
+            }
+            value => vec![(None, value.as_str().unwrap_or_default().to_owned())],
+        };
+        let versions = match var.from {
+            Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
+            Some(from) => Ok(Versions::Document(from)),
+            None => tagged_by(read, name).ok_or_else(|| {
+                format!("nothing says where versions of `{name}` come from; add `from:`, as no image has it as its tag")
+            }),
+        };
+        for (index, current) in &texts {
+            let key = SlotKey::Var(name.clone(), *index);
+            let others = texts.iter().filter(|(at, _)| at != index).map(|(_, text)| text.clone());
+            found.push(Slot {
+                name: name.clone(),
+                file: read.path.clone(),
+                at: SourceSpan::new(&read.text, key.node(&read.text.root).span()).location(),
+                policy: policy.clone(),
+                written: var.update.clone(),
+                current: current.clone(),
+                others: others.collect(),
+                versions: versions.clone(),
+                key,
+                text: current.clone(),
+                version: 0..current.len(),
+            });
+        }
+    }
+    found.sort_by_key(|slot| (slot.at.line, slot.at.column));
+    found
+}
+
+/// The tags of the repository that `text` names.
+fn repository(text: &str) -> Result<Versions, String> {
+    let image: ImageRef =
+        text.parse().map_err(|error| format!("`from: {text}` is no URL and no repository: {error}"))?;
+    Ok(Versions::Tags(image, String::new(), String::new()))
+}
+
+macro_rules! of_entries {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// The versions with a policy of their own.
+        fn of_entries(read: &Read) -> Vec<Slot> {
+            let mut found = Vec::new();
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in read.document.$section.iter().enumerate() {
+                    let Some(moving) = <$kind as ItemKind>::moving(entry) else { continue };
+                    let key = SlotKey::Entry(stringify!($section), index, moving.key);
+                    let at = SourceSpan::new(&read.text, key.node(&read.text.root).span()).location();
+                    let mut wishes = read.items.$section.iter().filter(|item| item.span.location() == at);
+                    let image = wishes.find_map(|item| <$kind as ItemKind>::tagged(&item.value));
+                    found.extend(of_entry(read, key, at, &moving, image));
+                }
+            )*
+            found
+        }
+
+        /// The repository of the first item whose tag is made of the variable `name` alone.
+        fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
+            let variable = format!("${{{name}}}");
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in read.document.$section.iter().enumerate() {
+                    let Some(text) = <$kind as ItemKind>::reference(entry) else { continue };
+                    let Some((before, after)) = tag_of(text).and_then(|tag| tag.split_once(&variable)) else { continue };
+                    if before.contains("${") || after.contains("${") {
+                        continue;
+                    }
+                    let node = read.text.root.get(stringify!($section)).item(index).get("ref");
+                    let at = SourceSpan::new(&read.text, node.span()).location();
+                    let mut wishes = read.items.$section.iter().filter(|item| item.span.location() == at);
+                    if let Some(image) = wishes.find_map(|item| <$kind as ItemKind>::tagged(&item.value)) {
+                        return Some(Versions::Tags(image.clone(), before.into(), after.into()));
+                    }
+                }
+            )*
+            None
+        }
+    };
+}
+kinds!(of_entries);
+
+fn of_entry(
+    read: &Read,
+    key: SlotKey,
+    at: Location,
+    moving: &Moving<'_>,
+    image: Option<&ImageRef>,
+) -> Option<Slot> {
+    let name = moving.text[..moving.version.start].trim_end_matches(':').to_owned();
+    let no_tags = || format!("nothing says where versions of `{name}` come from");
+    Some(Slot {
+        versions: image
+            .map(|image| Versions::Tags(image.clone(), String::new(), String::new()))
+            .ok_or_else(no_tags),
+        file: read.path.clone(),
+        at,
+        policy: moving_policy(moving.policy)?,
+        written: moving.policy.into(),
+        current: moving.text[moving.version.clone()].into(),
+        others: Vec::new(),
+        key,
+        text: moving.text.into(),
+        version: moving.version.clone(),
+        name,
+    })
+}
+
+impl SlotKey {
+    fn node<'a>(&self, root: &'a Node) -> &'a Node {
+        match self {
+            SlotKey::Var(name, index) => {
+                let value = root.get("vars").get(name).get("value");
+                index.map_or(value, |index| value.item(index))
+            }
+            SlotKey::Entry(section, index, key) => root.get(section).item(*index).get(key),
+        }
+    }
+
+    /// The text there, as YAML reads it.
+    fn read(&self, document: &Value) -> Option<String> {
+        let value = match self {
+            SlotKey::Var(name, index) => {
+                let value = document.get("vars")?.get(name.as_str())?.get("value")?;
+                index.map_or(Some(value), |index| value.get(index))?
+            }
+            SlotKey::Entry(section, index, key) => document.get(*section)?.get(*index)?.get(*key)?,
+        };
+        value.as_str().map(str::to_owned)
+    }
+}
+
+const NOT_PLAIN: &str = "it is an alias, or written with escapes, and cannot be edited in its place";
+
+/// `text`, a manifest's, with `new` in place of the version of `slot`.
+///
+/// # Errors
+/// Why that cannot be done by changing the version's bytes alone.
+pub(crate) fn set_version(text: &str, slot: &Slot, new: &str) -> Result<String, String> {
+    let (mark, body) = without_mark(text);
+    let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
+    let span = slot.key.node(&root).span();
+    // an anchor may stand before it
+    let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
+    let (start, end) = (at + slot.version.start, at + slot.version.end);
+    let edited = [&body[..start], new, &body[end..]].concat();
+    let wanted = [&slot.text[..slot.version.start], new, &slot.text[slot.version.end..]].concat();
+    let document: Option<Value> = serde_yaml::from_str(&edited).ok();
+    match document.and_then(|document| slot.key.read(&document)) {
+        Some(read) if read == wanted => Ok([mark, &edited].concat()),
+        _ => Err(format!("`{new}` cannot be written in its place: YAML would read it as something else")),
+    }
+}
+
+/// `text`, a manifest's, with the digest `new` in place of `old` in the entry that is written at `at`.
+///
+/// # Errors
+/// Why that cannot be done.
+pub(crate) fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) -> Result<String, String> {
+    let (mark, body) = without_mark(text);
+    let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
+    let source = crate::document::SourceText::yaml(at.file.clone(), body.to_owned());
+    let images = root.get("images");
+    let entry = (0..images.len()).map(|index| images.item(index)).find(|entry| {
+        let location = SourceSpan::new(&source, entry.get("ref").span()).location();
+        location == *at
+    });
+    let entry = entry.ok_or("it is not written in `images`")?;
+    let nodes = [entry.get("ref").span()]
+        .into_iter()
+        .chain(entry.key_span("digest").map(|_| entry.get("digest").span()));
+    let old = old.to_string();
+    let mut places: Vec<usize> =
+        nodes.filter_map(|span| body[span.clone()].rfind(&old).map(|at| at + span.start)).collect();
+    if places.is_empty() {
+        return Err("its digest stands in a variable or an alias, and cannot be edited in its place".into());
+    }
+    places.sort_unstable();
+    let mut edited = body.to_owned();
+    places.iter().rev().for_each(|&at| edited.replace_range(at..at + old.len(), &new.to_string()));
+    Ok([mark, &edited].concat())
+}
+
+/// The byte order mark, and what follows it.
+fn without_mark(text: &str) -> (&str, &str) {
+    let body = text.trim_start_matches('\u{feff}');
+    text.split_at(text.len() - body.len())
+}
+
+/// The text of the manifest at `path`, edited or not.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn text_of(path: &Path, edited: &Edited) -> Result<String, Error> {
+    match edited.get(path) {
+        Some(text) => Ok(text.clone()),
+        None => std::fs::read_to_string(path).map_err(|source| Error::Open { path: path.into(), source }),
+    }
+}

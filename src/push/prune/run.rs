@@ -1,0 +1,101 @@
+//! All repositories that were named: what nobody needs of them, and its removal.
+
+use super::needed::Needed;
+use super::survey::survey;
+use crate::http::Error;
+use crate::model::Digest;
+use crate::push::receipt::PrunedManifest;
+use crate::registry::{Sessions, deletes_nothing};
+use futures_util::StreamExt;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A repository that was looked into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Looked {
+    /// Its name.
+    pub(crate) repository: String,
+    /// How many of its tags stay.
+    pub(crate) kept: usize,
+    /// Why nothing of it goes, or not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Pruned {
+    /// Each repository.
+    pub(crate) repositories: Vec<Looked>,
+    /// What was removed, or would be.
+    pub(crate) gone: Vec<PrunedManifest>,
+    /// At most so many bytes: blobs under what was removed, which others may need too.
+    pub(crate) bytes: u64,
+}
+
+/// Why nothing was removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PruneError {
+    /// The registry cannot be reached.
+    #[error("{0}")]
+    Unreachable(Error),
+    /// It removes no manifest at all.
+    #[error(
+        "{host} removes nothing: {error}. Deletion is a setting of the registry: docker-registry has it under \
+         storage.delete.enabled (REGISTRY_STORAGE_DELETE_ENABLED=true)"
+    )]
+    DeletesNothing {
+        /// The registry.
+        host: String,
+        /// Its answer.
+        error: Error,
+    },
+}
+
+/// Finds what of `repositories` is not `needed`, less the `keep_last` newest tags of each; and with `delete` removes it.
+/// A repository that does not tell all about itself is left alone.
+///
+/// # Errors
+/// When the registry cannot be reached, or removes nothing at all.
+pub(crate) async fn prune(
+    registry: &str,
+    repositories: &[String],
+    needed: &Needed,
+    (keep_last, delete): (usize, bool),
+    sessions: &Sessions,
+) -> Result<Pruned, PruneError> {
+    let session = sessions.destination(registry).await.map_err(PruneError::Unreachable)?;
+    let limits = sessions.transport().limits();
+    let looking = futures_util::stream::iter(0..repositories.len())
+        .map(|at| survey(&session, &repositories[at], needed, keep_last, limits));
+    // each asks for several tags at once
+    let found: Vec<_> = looking.buffered(2).collect().await;
+    let mut pruned = Pruned::default();
+    let mut blobs: BTreeMap<Digest, u64> = BTreeMap::new();
+    for (repository, found) in repositories.iter().zip(found) {
+        let mut looked = Looked { repository: repository.clone(), kept: 0, why: None };
+        match found {
+            Err(error) => looked.why = Some(error.to_string()),
+            Ok(found) => {
+                looked.kept = found.kept;
+                blobs.extend(found.blobs);
+                for gone in found.gone {
+                    let removed = match delete {
+                        true => session.delete_manifest(repository, &gone.digest).await.map(drop),
+                        false => Ok(()),
+                    };
+                    match removed {
+                        Ok(()) => pruned.gone.push(gone),
+                        Err(error) if pruned.gone.is_empty() && deletes_nothing(&error) => {
+                            return Err(PruneError::DeletesNothing { host: registry.to_owned(), error });
+                        }
+                        Err(error) => looked.why = Some(error.to_string()),
+                    }
+                }
+            }
+        }
+        pruned.repositories.push(looked);
+    }
+    pruned.bytes = blobs.values().sum();
+    Ok(pruned)
+}

@@ -1,0 +1,200 @@
+//! One repository: what stands at its tags, and what of it nobody needs.
+
+use super::needed::Needed;
+use crate::http::{Error, ErrorKind};
+use crate::model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
+use crate::push::receipt::PrunedManifest;
+use crate::registry::Session;
+use futures_util::StreamExt;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What a repository has.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// How many tags stay.
+    pub(super) kept: usize,
+    /// What may go, in the order of removal: an index before what it names.
+    pub(super) gone: Vec<PrunedManifest>,
+    /// The blobs of what may go that no tag which stays names by itself, with their sizes.
+    pub(super) blobs: BTreeMap<Digest, u64>,
+}
+
+/// Looks into `repository`. Nothing is removed.
+///
+/// # Errors
+/// When the registry does not tell all that must be known.
+pub(super) async fn survey(
+    session: &Session,
+    repository: &str,
+    needed: &Needed,
+    keep_last: usize,
+    limits: &Limits,
+) -> Result<Found, Error> {
+    let Some(tags) = session.tags(repository, limits.pages).await? else {
+        let words =
+            format!("{} lists no tags of it: it is not there, or not for this account", session.host());
+        return Err(Error::new(ErrorKind::Invalid, words).about(repository.to_owned()));
+    };
+    let names: Vec<&String> = tags.iter().collect();
+    let asking = futures_util::stream::iter(0..names.len())
+        .map(|at| session.head_manifest(repository, names[at], false))
+        .buffered(limits.jobs);
+    let digests: Vec<_> = asking.collect().await;
+    let mut standing = BTreeMap::new();
+    for (tag, digest) in tags.iter().zip(digests) {
+        // one that went meanwhile is gone
+        standing.extend(digest?.map(|digest| (tag.as_str(), digest)));
+    }
+    let mut survey = Survey { session, repository, documents: HashMap::new(), kept: BTreeSet::new() };
+    let last = newest(standing.keys().copied(), keep_last);
+    let is_needed = |tag: &str, digest: &Digest| {
+        needed.digests.contains(digest)
+            || needed.tags.contains(&(repository.to_owned(), tag.to_owned()))
+            || last.contains(tag)
+    };
+    for (tag, digest) in &standing {
+        if is_needed(tag, digest) {
+            survey.keep(digest).await?;
+        }
+    }
+    // what refers to something that stays, stays; and so does what that names
+    loop {
+        let before = survey.kept.len();
+        for (tag, digest) in &standing {
+            if !survey.kept.contains(digest) && survey.refers_to_kept(tag, digest).await? {
+                survey.keep(digest).await?;
+            }
+        }
+        if survey.kept.len() == before {
+            break;
+        }
+    }
+    survey.found(&standing).await
+}
+
+/// The `count` newest tags of each shape, by the numbers in them.
+fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a str> {
+    let mut shapes: BTreeMap<String, Vec<(Version, &str)>> = BTreeMap::new();
+    for tag in tags.filter(|tag| tagged_subject(tag).is_none()) {
+        if let Some(version) = Version::parse(tag) {
+            shapes.entry(version.shape().to_owned()).or_default().push((version, tag));
+        }
+    }
+    let newest = shapes.into_values().flat_map(|mut tags| {
+        tags.sort_by(|(a, _), (b, _)| b.order(a));
+        tags.into_iter().take(count).map(|(_, tag)| tag)
+    });
+    newest.collect()
+}
+
+struct Survey<'a> {
+    session: &'a Session,
+    repository: &'a str,
+    /// Manifests that were read; `None` where the registry has none of the digest.
+    documents: HashMap<Digest, Option<Manifest>>,
+    kept: BTreeSet<Digest>,
+}
+
+impl Survey<'_> {
+    async fn read(&mut self, digest: &Digest) -> Result<Option<&Manifest>, Error> {
+        if !self.documents.contains_key(digest) {
+            let read = match self.session.manifest(self.repository, &digest.to_string()).await {
+                Ok(raw) => {
+                    let invalid = |error| Error::new(ErrorKind::Invalid, format!("{error}"));
+                    let parsed = Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(invalid);
+                    Some(parsed.map_err(|error| error.about(format!("{}@{digest}", self.repository)))?.0)
+                }
+                Err(error) if error.kind == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            self.documents.insert(digest.clone(), read);
+        }
+        Ok(self.documents.get(digest).and_then(Option::as_ref))
+    }
+
+    /// Keeps a manifest with all that it names.
+    async fn keep(&mut self, digest: &Digest) -> Result<(), Error> {
+        let mut todo = vec![digest.clone()];
+        while let Some(digest) = todo.pop() {
+            if !self.kept.insert(digest.clone()) {
+                continue;
+            }
+            if let Some(Manifest::Index(children)) = self.read(&digest).await? {
+                let (indexes, others): (Vec<_>, Vec<_>) = children
+                    .iter()
+                    .map(|child| child.descriptor.clone())
+                    .partition(|child| media_type::is_index(&child.media_type));
+                todo.extend(indexes.into_iter().map(|child| child.digest));
+                self.kept.extend(others.into_iter().map(|child| child.digest));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the tag's form, or the manifest itself, says that it refers to something that stays.
+    async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, Error> {
+        if let Some(subject) = tagged_subject(tag) {
+            return Ok(self.kept.iter().any(|kept| kept.to_string().starts_with(&subject.digest)));
+        }
+        let subject = match self.read(digest).await? {
+            Some(Manifest::Image { subject: Some(subject), .. }) => subject.digest.clone(),
+            _ => return Ok(false),
+        };
+        Ok(self.kept.contains(&subject))
+    }
+
+    /// What stays and what may go: tags that are not kept, what they name, and what refers to that.
+    async fn found(mut self, standing: &BTreeMap<&str, Digest>) -> Result<Found, Error> {
+        let mut gone: Vec<PrunedManifest> = Vec::new();
+        let mut blobs = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        let mut todo: Vec<Digest> =
+            standing.values().filter(|at| !self.kept.contains(at)).rev().cloned().collect();
+        while let Some(digest) = todo.pop() {
+            if self.kept.contains(&digest) || !seen.insert(digest.clone()) {
+                continue;
+            }
+            let mut next = match self.read(&digest).await? {
+                None => continue,
+                Some(Manifest::Index(children)) => {
+                    children.iter().map(|child| child.descriptor.digest.clone()).collect::<Vec<_>>()
+                }
+                Some(Manifest::Image { config, layers, .. }) => {
+                    let of_image = std::iter::once(config).chain(layers);
+                    blobs.extend(of_image.map(|blob| (blob.digest.clone(), blob.size)));
+                    Vec::new()
+                }
+            };
+            let referring = self.session.referrers(self.repository, &digest, false).await?;
+            next.extend(referring.into_iter().flatten().map(|referrer| referrer.digest));
+            todo.extend(next.into_iter().rev());
+            let tags = standing.iter().filter(|(_, at)| **at == digest);
+            let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
+            gone.push(PrunedManifest { repository: self.repository.to_owned(), digest, tags });
+        }
+        for kept in self.documents.iter().filter(|(digest, _)| self.kept.contains(digest)) {
+            if let Some(Manifest::Image { config, layers, .. }) = kept.1 {
+                std::iter::once(config).chain(layers).for_each(|blob| {
+                    blobs.remove(&blob.digest);
+                });
+            }
+        }
+        let kept = standing.values().filter(|at| self.kept.contains(at)).count();
+        Ok(Found { kept, gone, blobs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_of_each_shape_stay() {
+        let signature = format!("sha256-{}.sig", "1".repeat(64));
+        let tags = ["v1.9.0", "v1.10.0", "v1.8.9", "1.27-alpine", "1.28-alpine", "latest", &signature];
+        let of = |count| newest(tags.into_iter(), count).into_iter().collect::<Vec<_>>();
+        assert_eq!(of(1), ["1.28-alpine", "v1.10.0"]);
+        assert_eq!(of(2), ["1.27-alpine", "1.28-alpine", "v1.10.0", "v1.9.0"]);
+        assert!(of(0).is_empty());
+    }
+}

@@ -1,0 +1,109 @@
+//! The whole document: the same bytes for the same bundle.
+
+use super::component::{Known, component, hash};
+use super::linked::{Linked, linked};
+use crate::content::{BlobRead, Entry};
+use crate::item::LockedItem;
+use crate::lockfile::Lock;
+use crate::model::Digest;
+use crate::report::Kind;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What the document is about.
+pub(crate) struct Subject<'a> {
+    /// The bundle digest.
+    pub(crate) digest: &'a Digest,
+    /// The fingerprint of its lock.
+    pub(crate) lock: &'a Digest,
+    /// Its series and number.
+    pub(crate) series: Option<(String, u64)>,
+    /// Whether it says of itself that items are missing.
+    pub(crate) is_partial: bool,
+    /// When the document is made, by RFC 3339, where it is to say so.
+    pub(crate) time: Option<String>,
+}
+
+/// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the item's name. `licences` says
+/// what an item says of itself.
+pub(crate) fn cyclonedx(
+    subject: &Subject<'_>,
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    licences: impl Fn(&Entry) -> Option<String>,
+) -> (Value, BTreeMap<String, Vec<Linked>>) {
+    let mut all = BTreeMap::new();
+    let mut components = Vec::new();
+    for item in lock.items() {
+        let entry = item.entry();
+        let own = of_item(item, &entry, blobs);
+        let known = Known {
+            image: item.reference(),
+            platforms: item.platforms().unwrap_or_default(),
+            licences: if entry.kind == Kind::Image { licences(&entry) } else { None },
+            linked: &own,
+        };
+        components.push(component(&entry, &known));
+        all.insert(entry.name, own);
+    }
+    // kind after kind is the lock's order; names decide here
+    components.sort_by(|a, b| a["bom-ref"].as_str().cmp(&b["bom-ref"].as_str()));
+    let names: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
+    let root = subject.digest.to_string();
+    let (name, version) = match &subject.series {
+        Some((series, number)) => (series.clone(), number.to_string()),
+        None => ("bundle".to_owned(), subject.digest.short(12)),
+    };
+    let mut document = json!({
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": serial_number(subject.digest),
+        "version": 1,
+        "metadata": {
+            "tools": {"components": [
+                {"type": "application", "name": "landfall", "version": env!("CARGO_PKG_VERSION")},
+            ]},
+            "component": {
+                "type": "data", "bom-ref": root, "name": name, "version": version,
+                "properties": [
+                    {"name": "landfall:bundle", "value": subject.digest},
+                    {"name": "landfall:lock", "value": subject.lock},
+                ],
+            },
+        },
+        "dependencies": [{"ref": root, "dependsOn": names}],
+        "compositions": [{
+            "aggregate": if subject.is_partial { "incomplete" } else { "complete" }, "assemblies": [root],
+        }],
+    });
+    if let Some(time) = &subject.time {
+        document["metadata"]["timestamp"] = json!(time);
+    }
+    document["components"] = components.into();
+    document["metadata"]["component"]["hashes"] = json!([hash(subject.digest)]);
+    (document, all)
+}
+
+fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<Linked> {
+    linked(entry, &item.source(), blobs)
+}
+
+/// A UUID (RFC 9562, version 8) of the digest's first bits: the same bundle has the same one.
+fn serial_number(digest: &Digest) -> String {
+    let hex = digest.hex();
+    let variant = match u8::from_str_radix(&hex[16..17], 16).unwrap_or_default() & 3 {
+        0 => '8',
+        1 => '9',
+        2 => 'a',
+        _ => 'b',
+    };
+    format!(
+        "urn:uuid:{}-{}-8{}-{variant}{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..32]
+    )
+}

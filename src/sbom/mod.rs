@@ -1,0 +1,12 @@
+//! What a bundle holds as a CycloneDX document, with what the carried SBOMs say linked.
+//!
+//! - `linked.rs`: what the carried SBOMs and attestations are, and how they are named from outside.
+//! - `component.rs`: one item of the lock as a component.
+//! - `document.rs`: the whole document, the same for the same bundle.
+
+mod component;
+mod document;
+mod linked;
+
+pub(crate) use document::{Subject, cyclonedx};
+pub(crate) use linked::{attached_kind, linked};

@@ -1,0 +1,123 @@
+//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance of a chart.
+
+use pgp::composed::{CleartextSignedMessage, Deserializable, SignedPublicKey, SignedPublicSubKey};
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::Signature;
+use pgp::types::{KeyDetails, VerifyingKey};
+use std::fmt;
+
+/// Public keys, any of which may have signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPgpKeys(Vec<SignedPublicKey>);
+
+/// Why a signature of OpenPGP does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenPgpError {
+    /// The file holds no public key.
+    #[error("it holds no public key of OpenPGP; `gpg --armor --export NAME` writes one")]
+    NoKey,
+    /// The file holds a private key.
+    #[error("it holds a private key; name the public one, which `gpg --armor --export NAME` writes")]
+    Private,
+    /// The text is not signed.
+    #[error("it is no text with a signature of OpenPGP")]
+    NotSigned,
+    /// None of the keys made the signature, or the text was changed.
+    #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
+    Wrong(String),
+    /// The key was revoked.
+    #[error("the key {0} that signed it is revoked")]
+    Revoked(String),
+    /// The key had expired before the signature was made.
+    #[error("the key {0} had expired when it signed")]
+    Expired(String),
+}
+
+impl OpenPgpKeys {
+    /// The public keys in `bytes`, armored or not.
+    ///
+    /// # Errors
+    /// When there is none, or something else stands there.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
+        if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
+            return Err(OpenPgpError::Private);
+        }
+        let (keys, _) = SignedPublicKey::from_reader_many(bytes).map_err(|_| OpenPgpError::NoKey)?;
+        let keys: Vec<SignedPublicKey> = keys.collect::<Result<_, _>>().map_err(|_| OpenPgpError::NoKey)?;
+        if keys.is_empty() { Err(OpenPgpError::NoKey) } else { Ok(OpenPgpKeys(keys)) }
+    }
+
+    /// Whether `fingerprint` is that of one of the keys.
+    pub(crate) fn has(&self, wanted: &str) -> bool {
+        self.0.iter().any(|key| fingerprint(key) == wanted)
+    }
+
+    /// The text below which its signature stands in `signed`, and the fingerprint of the key that made it.
+    ///
+    /// # Errors
+    /// When none of the keys signed this text, or the one that did must not be believed.
+    pub(crate) fn verify(&self, signed: &str) -> Result<(String, String), OpenPgpError> {
+        let (message, _) =
+            CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
+        for key in &self.0 {
+            let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
+            let made = good(&message, &key.primary_key)
+                .or_else(|| subkeys.filter_map(|subkey| good(&message, &subkey.key)).next());
+            if let Some(signature) = made {
+                let name = fingerprint(key);
+                if !key.details.revocation_signatures.is_empty() {
+                    return Err(OpenPgpError::Revoked(name));
+                }
+                if has_expired(key, signature) {
+                    return Err(OpenPgpError::Expired(name));
+                }
+                return Ok((message.signed_text().replace("\r\n", "\n"), name));
+            }
+        }
+        Err(OpenPgpError::Wrong(self.to_string()))
+    }
+}
+
+impl fmt::Display for OpenPgpKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(fingerprint).collect();
+        f.write_str(&names.join(" or "))
+    }
+}
+
+fn fingerprint(key: &SignedPublicKey) -> String {
+    key.fingerprint().to_string().to_ascii_uppercase()
+}
+
+/// The signature of `message` by `key`. Hashes for which two texts can be made to fit do not count.
+fn good<'m>(message: &'m CleartextSignedMessage, key: &impl VerifyingKey) -> Option<&'m Signature> {
+    let text = message.signed_text();
+    let is_strong = |signature: &&Signature| {
+        !matches!(
+            signature.hash_alg(),
+            None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160)
+        )
+    };
+    let mut strong = message.signatures().iter().filter(is_strong);
+    strong.find(|signature| signature.verify(key, text.as_bytes()).is_ok())
+}
+
+/// Whether `subkey` belongs to `key`, is for signing, and is not revoked.
+fn may_sign(key: &SignedPublicKey, subkey: &SignedPublicSubKey) -> bool {
+    use pgp::packet::SignatureType;
+    let revoked = Some(SignatureType::SubkeyRevocation);
+    !subkey.signatures.iter().any(|signature| signature.typ() == revoked)
+        && subkey.signatures.iter().any(|signature| signature.key_flags().sign())
+        && subkey.verify_bindings(&key.primary_key).is_ok()
+}
+
+/// Whether the newest self-signature of `key` ends before `signature` was made.
+fn has_expired(key: &SignedPublicKey, signature: &Signature) -> bool {
+    let id = key.legacy_key_id();
+    let all =
+        key.details.users.iter().flat_map(|user| &user.signatures).chain(&key.details.direct_signatures);
+    let newest = all.filter(|one| one.issuer_key_id().contains(&&id)).max_by_key(|own| own.created());
+    let life = newest.and_then(Signature::key_expiration_time).map_or(0, |life| life.as_secs());
+    let made = signature.created().map_or(u32::MAX, |made| made.as_secs());
+    life > 0 && made > key.primary_key.created_at().as_secs().saturating_add(life)
+}

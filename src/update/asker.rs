@@ -1,0 +1,91 @@
+//! Asks upstream what stands at the names of items, each name once in a run.
+
+use crate::document::Location;
+use crate::item::{Cause, ItemKind, Resolver, Stand, kinds};
+use crate::manifest::Wanted;
+use crate::model::{Digest, ImageRef};
+use crate::report::Kind;
+use futures_util::{StreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A name that manifests want, and what they say of it.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    /// Its own policy.
+    pub(super) policy: Option<String>,
+    /// The digest that it must have, and where it is written.
+    pub(super) demanded: Option<(Digest, Location)>,
+    /// The image, where it has a tag.
+    pub(super) tagged: Option<ImageRef>,
+}
+
+/// Asks upstream, and remembers the answers.
+pub(super) struct Asker<'a> {
+    pub(super) resolver: &'a Resolver,
+    answers: BTreeMap<(Kind, String), Result<Stand, Cause>>,
+}
+
+macro_rules! wishes {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        /// Everything that is wanted.
+        pub(super) fn wishes(wanted: &Wanted) -> Vec<Wish> {
+            let mut all = Vec::new();
+            $(
+                $(#[cfg($only)])*
+                all.extend(wanted.$section.iter().map(wish::<$kind>));
+            )*
+            all
+        }
+
+        impl Asker<'_> {
+            /// Asks for those of `wanted` that are among `names` and were not asked for yet.
+            pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(Kind, String)>) {
+                $(
+                    $(#[cfg($only)])*
+                    self.ask_kind::<$kind>(&wanted.$section, names).await;
+                )*
+            }
+        }
+    };
+}
+kinds!(wishes);
+
+fn wish<K: ItemKind>(wish: &K::Wish) -> Wish {
+    Wish {
+        kind: K::KIND,
+        name: K::wished(wish).to_string(),
+        policy: K::policy(wish).map(str::to_owned),
+        demanded: K::demanded(wish).map(|(digest, at)| (digest.clone(), at.clone())),
+        tagged: K::tagged(wish).cloned(),
+    }
+}
+
+impl Asker<'_> {
+    pub(super) fn new(resolver: &Resolver) -> Asker<'_> {
+        Asker { resolver, answers: BTreeMap::new() }
+    }
+
+    /// What upstream said; `None` where it was not asked.
+    pub(super) fn answer(&self, wish: &Wish) -> Option<&Result<Stand, Cause>> {
+        self.answers.get(&(wish.kind, wish.name.clone()))
+    }
+
+    async fn ask_kind<K: ItemKind + Sync>(&mut self, wishes: &[K::Wish], names: &BTreeSet<(Kind, String)>) {
+        let key = |wish: &K::Wish| (K::KIND, K::wished(wish).to_string());
+        let open: Vec<&K::Wish> = wishes
+            .iter()
+            .filter(|wish| names.contains(&key(wish)) && !self.answers.contains_key(&key(wish)))
+            .collect();
+        let resolver = self.resolver;
+        // by number, as a stream over closures that take references is not Send
+        let asking = stream::iter(0..open.len()).map(async |at: usize| {
+            let stand = K::stand(resolver, open[at]).await;
+            resolver.progress().item(&K::wished(open[at]).to_string());
+            (key(open[at]), stand)
+        });
+        let found: Vec<_> = asking.buffered(resolver.limits().jobs).collect().await;
+        self.answers.extend(found);
+    }
+}

@@ -1,0 +1,102 @@
+//! Paths into JSON documents that list versions: `[].tag_name`, `items[0].latest`, `versions{}`.
+
+use serde_json::Value;
+
+/// A text that is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no path: write keys with dots between them, `[]` for every element of a list, `[0]` for one, `{{}}` for the keys of an object"
+)]
+pub(super) struct NoPath(String);
+
+enum Step<'a> {
+    Key(&'a str),
+    Each,
+    At(usize),
+    Keys,
+}
+
+/// The texts and numbers at `path` in `document`, in its order.
+///
+/// # Errors
+/// When `path` is none.
+pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, NoPath> {
+    let mut found = vec![document.clone()];
+    for step in steps(path).ok_or_else(|| NoPath(path.to_owned()))? {
+        found = found.into_iter().flat_map(|value| follow(value, &step)).collect();
+    }
+    let text = |value: Value| match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    Ok(found.into_iter().filter_map(text).collect())
+}
+
+fn follow(value: Value, step: &Step<'_>) -> Vec<Value> {
+    match (step, value) {
+        (Step::Key(key), Value::Object(mut members)) => members.remove(*key).into_iter().collect(),
+        (Step::Each, Value::Array(elements)) => elements,
+        (Step::At(at), Value::Array(mut elements)) if *at < elements.len() => vec![elements.swap_remove(*at)],
+        (Step::Keys, Value::Object(members)) => {
+            members.into_iter().map(|(key, _)| Value::String(key)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+    let (mut steps, mut rest) = (Vec::new(), path);
+    while !rest.is_empty() {
+        if let Some(behind) = rest.strip_prefix("[]") {
+            (rest, _) = (behind, steps.push(Step::Each));
+        } else if let Some(behind) = rest.strip_prefix("{}") {
+            (rest, _) = (behind, steps.push(Step::Keys));
+        } else if let Some(behind) = rest.strip_prefix('[') {
+            let (number, behind) = behind.split_once(']')?;
+            steps.push(Step::At(number.parse().ok()?));
+            rest = behind;
+        } else {
+            let key = match (rest.strip_prefix('.'), steps.is_empty()) {
+                (Some(key), _) => key,
+                (None, true) => rest,
+                (None, false) => return None,
+            };
+            let end = key.find(['.', '[', '{']).unwrap_or(key.len());
+            if end == 0 {
+                return None;
+            }
+            steps.push(Step::Key(&key[..end]));
+            rest = &key[end..];
+        }
+    }
+    Some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_leads_to_texts() {
+        let releases = json!([{"tag_name": "v2", "n": 1.5}, {"tag_name": "v1"}, {"draft": true}]);
+        let nested = json!({"a": {"b": [{"v": "1"}, {"v": "2"}]}, "versions": {"1.0": {}, "1.1": {}}});
+        for (document, path, found) in [
+            (&releases, "[].tag_name", &["v2", "v1"][..]),
+            (&releases, "[1].tag_name", &["v1"]),
+            (&releases, "[].n", &["1.5"]),
+            (&releases, "[9].tag_name", &[]),
+            (&nested, "a.b[].v", &["1", "2"]),
+            (&nested, ".a.b[0].v", &["1"]),
+            (&nested, "versions{}", &["1.0", "1.1"]),
+            (&nested, "a.c", &[]),
+            (&json!(["1", "2"]), "[]", &["1", "2"]),
+        ] {
+            assert_eq!(texts_at(document, path).unwrap(), found, "{path}");
+        }
+        for bad in ["[", "[x]", "a..b", "a[]b"] {
+            assert!(texts_at(&releases, bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Names as people give them to `--only`: `*` stands for any text.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+/// A name in which `*` stands for any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamePattern(String);
+
+impl FromStr for NamePattern {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<NamePattern, Infallible> {
+        Ok(NamePattern(text.to_owned()))
+    }
+}
+
+impl NamePattern {
+    /// Whether it means `name`.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        let mut pieces = self.0.split('*');
+        let first = pieces.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(first) else { return false };
+        let Some(last) = self.0.contains('*').then(|| pieces.next_back().unwrap_or_default()) else {
+            return rest.is_empty();
+        };
+        for piece in pieces {
+            match rest.find(piece) {
+                Some(at) => rest = &rest[at + piece.len()..],
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        let matches = |pattern: &str, name| NamePattern(pattern.into()).matches(name);
+        for (pattern, name) in
+            [("cni", "cni"), ("*", "x"), ("quay.io/*", "quay.io/a:1"), ("*/a:*", "q/a:1"), ("a*b*c", "axbyc")]
+        {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("cni", "cni2"), ("quay.io/*", "x.quay.io/a"), ("a*b*c", "acb"), ("a*a", "a")]
+        {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

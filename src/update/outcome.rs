@@ -1,0 +1,120 @@
+//! What came of an update: versions that moved, what holds them back, what upstream says of the rest.
+
+use super::asker::{Wish, wishes};
+use crate::document::Location;
+use crate::manifest::{Edited, Wanted};
+use crate::model::Digest;
+use crate::report::{Item, Kind, Status};
+use serde::{Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// A version that moved, or is held back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Move {
+    /// The variable, the image without its version, or the list.
+    pub(crate) name: String,
+    /// Where it stands, as `file:line:column`.
+    #[serde(serialize_with = "shown")]
+    pub(crate) at: Location,
+    /// Its policy.
+    pub(crate) policy: String,
+    /// The version that stood there.
+    pub(crate) from: String,
+    /// The version that stands there now; none where nothing newer can be taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    /// The items that are new by it.
+    pub(crate) items: Vec<String>,
+    /// Newer versions that cannot be taken.
+    pub(crate) held: Vec<Held>,
+}
+
+fn shown<S: Serializer>(at: &Location, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(at)
+}
+
+/// A newer version that cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Held {
+    /// The version.
+    pub(crate) version: String,
+    /// What holds it back.
+    pub(crate) why: String,
+}
+
+/// What upstream says of an item whose version did not move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Noticed {
+    /// Its kind.
+    pub(crate) kind: Kind,
+    /// Its name.
+    pub(crate) name: String,
+    /// `moved` (another digest, or another size of a file) or `gone`.
+    pub(crate) what: &'static str,
+    /// What is locked, or what the manifest demands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Digest>,
+    /// What upstream has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<Digest>,
+    /// Whether it is taken, by `update: digest`.
+    pub(crate) taken: bool,
+}
+
+/// What came of an update.
+#[derive(Debug, Default)]
+pub(crate) struct Updated {
+    /// Versions that moved or are held back, in the order of the manifests.
+    pub(crate) moves: Vec<Move>,
+    /// What upstream says of the rest.
+    pub(crate) noticed: Vec<Noticed>,
+    /// One for each thing that could not be asked.
+    pub(crate) failed: Vec<Item>,
+    /// The digest of each manifest and list as it was read.
+    pub(crate) before: BTreeMap<PathBuf, Digest>,
+    /// The texts of the files that change, whole.
+    pub(crate) edited: Edited,
+    /// What the manifests want after it.
+    pub(crate) wanted: Wanted,
+    /// The items whose new digest is to be locked though their name stays.
+    pub(crate) relock: BTreeSet<(Kind, String)>,
+}
+
+impl Updated {
+    /// Whether something is newer, moved or gone.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.noticed.is_empty() || self.moves.iter().any(|one| one.to.is_some() || !one.held.is_empty())
+    }
+
+    /// One for each thing that is wanted, and what could not be asked: for a report without a lock.
+    pub(crate) fn items(&self) -> Vec<Item> {
+        let mut items: Vec<Item> = wishes(&self.wanted)
+            .into_iter()
+            .map(|Wish { kind, name, .. }| {
+                let gone = |one: &&Noticed| one.what == "gone" && (one.kind, &one.name) == (kind, &name);
+                let gone = self.noticed.iter().any(|one| gone(&one));
+                let reason = gone.then(|| "upstream does not have it any more".to_owned());
+                let status = if gone { Status::Missing } else { Status::Present };
+                Item { kind, name, digest: None, bytes: None, status, reason }
+            })
+            .collect();
+        self.fail(&mut items);
+        items
+    }
+
+    /// Puts what could not be asked among `items`.
+    pub(crate) fn fail(&self, items: &mut Vec<Item>) {
+        for failed in &self.failed {
+            match items.iter_mut().find(|item| (item.kind, &item.name) == (failed.kind, &failed.name)) {
+                Some(item) => (item.status, item.reason) = (Status::Failed, failed.reason.clone()),
+                None => items.push(failed.clone()),
+            }
+        }
+    }
+
+    /// The files that change.
+    pub(crate) fn files(&self) -> Vec<&PathBuf> {
+        self.edited.keys().collect()
+    }
+}

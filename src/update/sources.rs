@@ -1,0 +1,113 @@
+//! Where versions come from: the tags of a repository, a text, a JSON document, the index of a chart repository.
+
+use super::json_path::texts_at;
+use crate::document::VersionsFrom;
+use crate::item::{Cause, Resolver};
+use crate::manifest::Versions;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Longest text that is taken for a version, in bytes: as long as a tag may be.
+const LONGEST: usize = 128;
+
+/// The versions that a source has, in no order.
+pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec<String>, Cause> {
+    let found = match from {
+        Versions::Tags(image, before, after) => {
+            let tags = resolver.tags(image, resolver.limits().pages).await?.ok_or_else(|| {
+                Cause::from(format!(
+                    "the registry does not list the tags of {}; name another source with `from:`",
+                    image.name()
+                ))
+            })?;
+            let version = |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
+            tags.iter().filter_map(version).collect()
+        }
+        Versions::Document(from) => in_document(resolver, from).await?,
+    };
+    Ok(found.into_iter().filter(|version| is_version(version)).collect())
+}
+
+/// Whether a text can be a version that is written into a manifest as it is.
+fn is_version(text: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+');
+    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(good)
+}
+
+async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<String>, Cause> {
+    let limits = resolver.limits();
+    match from {
+        VersionsFrom::Text(url) => {
+            let bytes = resolver.small_file(url, limits.document_bytes, None).await?;
+            let text = String::from_utf8_lossy(&bytes);
+            Ok(text.lines().map(|line| line.trim().to_owned()).collect())
+        }
+        VersionsFrom::Json(json) => {
+            let bytes = resolver.small_file(&json.url, limits.archive_bytes as usize, None).await?;
+            let document = serde_json::from_slice(&bytes)
+                .map_err(|error| Cause::from(format!("{} is no JSON: {error}", json.url)))?;
+            let found = texts_at(&document, &json.path).map_err(|error| Cause::from(error.to_string()))?;
+            match found.is_empty() {
+                true => Err(format!("{} has nothing at `{}`", json.url, json.path).into()),
+                false => Ok(found),
+            }
+        }
+        VersionsFrom::Chart(chart) => {
+            let url = format!("{}/index.yaml", chart.repo.trim_end_matches('/'));
+            let bytes = resolver.small_file(&url, limits.archive_bytes as usize, None).await?;
+            let index: Index = serde_yaml::from_slice(&bytes)
+                .map_err(|error| Cause::from(format!("{url} is no index of charts: {error}")))?;
+            let releases = index.entries.get(&chart.chart);
+            let releases =
+                releases.ok_or_else(|| Cause::from(format!("{url} has no chart `{}`", chart.chart)))?;
+            Ok(releases.iter().map(|release| release.version.clone()).collect())
+        }
+    }
+}
+
+/// The part of a chart repository's index that says which versions there are.
+#[derive(Deserialize)]
+struct Index {
+    entries: BTreeMap<String, Vec<Release>>,
+}
+
+#[derive(Deserialize)]
+struct Release {
+    version: String,
+}
+
+/// `version` with or without a `v` at its start, as `current` has it.
+pub(super) fn written_like(current: &str, version: &str) -> String {
+    let digits = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    match (current.strip_prefix('v').is_some_and(digits), version.strip_prefix('v')) {
+        (true, None) if digits(version) => format!("v{version}"),
+        (false, Some(bare)) if digits(current) && digits(bare) => bare.to_owned(),
+        _ => version.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_written_as_the_one_before() {
+        for (current, version, written) in [
+            ("v1.2.3", "1.2.4", "v1.2.4"),
+            ("1.2.3", "v1.2.4", "1.2.4"),
+            ("v1.2.3", "v1.2.4", "v1.2.4"),
+            ("1.2.3", "1.2.4", "1.2.4"),
+            ("go1.2", "1.3", "1.3"),
+        ] {
+            assert_eq!(written_like(current, version), written);
+        }
+    }
+
+    #[test]
+    fn what_could_mean_something_in_yaml_is_no_version() {
+        assert!(is_version("v1.30.0-rke2r1") && is_version("1.2.3+k3s1"));
+        for bad in ["", "1.0 # x", "a: b", "\"1\"", "1\n2"] {
+            assert!(!is_version(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Charts: from registries and HTTP repositories to a lock, a bundle, a registry and a repository again.
+
+use crate::support::charts::{Chart, HELM_CONFIG, Signer, repository};
+use crate::support::http::{ACCEPT, request};
+use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::{Images, Place, landfall_serve, need};
+use serde_json::{Value, json};
+
+/// A file server with a repository at `/charts`, and a registry.
+struct Upstream {
+    place: Place,
+    files: Server,
+    registry: Server,
+    images: Images,
+}
+
+impl Upstream {
+    fn new() -> Upstream {
+        let place = Place::new();
+        std::fs::create_dir_all(place.path("up")).unwrap();
+        let files = file_server(&place.path("up"));
+        let images = Images::new(place.path("layout"));
+        Upstream { files, registry: own_registry(), images, place }
+    }
+
+    fn repository(&self, charts: &[Chart]) {
+        repository(&self.place, "up/charts", "", charts);
+    }
+
+    fn repo(&self) -> String {
+        format!("{}/charts", self.files.url())
+    }
+
+    /// Writes a manifest of these charts.
+    fn manifest(&self, charts: &Value, more: &str) {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+        self.place.write("m.yaml", format!("{head}{more}\ncharts: {charts}\n"));
+    }
+
+    fn lock(&self, exit: i32, more: &[&str]) -> Value {
+        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+    }
+
+    fn requests(&self) -> usize {
+        self.files.requests("\"") + self.registry.requests("\"")
+    }
+
+    fn image(&self, repository: &str, tag: &str) -> String {
+        let layer = self.images.layer(&[("a", repository.as_bytes())]);
+        let image = self.images.image("linux/amd64", &[layer]);
+        self.images.push(&self.registry.address, repository, tag, &image);
+        format!("{}/{repository}:{tag}", self.registry.address)
+    }
+}
+
+/// The reasons of a report's items, and its error.
+fn told(report: &Value) -> String {
+    let items = report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str());
+    items.chain(report["error"]["message"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn charts_of_both_sources_go_all_the_way() {
+    let up = Upstream::new();
+    let place = &up.place;
+    let app = Chart::new("app", "1.2.3+b", "description: \"a: b\"\n", &[("values.yaml", "a: 1\n")]);
+    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    up.repository(std::slice::from_ref(&app));
+    let more = Chart::new("more", "2.0.0", "", &[("values.yaml", "b: 1\n")]);
+    let more = Chart { provenance: Some(b"signed too\n".to_vec()), ..more };
+    let manifest = more.push(&up.images, &up.registry.address, "team/charts/more");
+    let oci = format!("oci://{}/team/charts/more:2.0.0", up.registry.address);
+    up.manifest(&json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]), "");
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    let name = format!("helm+{}/app:1.2.3+b", up.repo());
+    assert!(lock.contains(&format!("- name: {name}\n  digest: {}\n", app.digest())), "{lock}");
+    assert!(
+        lock.contains(&format!("- name: {oci}\n  digest: {}\n", manifest["digest"].as_str().unwrap())),
+        "{lock}"
+    );
+    assert!(lock.contains("\n  provenance: {url: ") && lock.contains("\n  appVersion: \"9.1\"\n"), "{lock}");
+
+    // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
+    let before = up.requests();
+    up.lock(0, &[]);
+    assert_eq!(up.requests(), before);
+    let refreshed = up.lock(0, &["--refresh"]);
+    assert_eq!((refreshed["totals"]["present"].as_u64(), place.read("landfall.lock")), (Some(2), lock));
+
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b"]);
+    place.ok(&["verify", "b", "--lock", "landfall.lock"]);
+    let listed = place.ok(&["ls", "b"]);
+    assert!(listed.contains("2 charts") && listed.contains(&name), "{listed}");
+
+    // the registry has them as Helm expects them
+    let there = own_registry();
+    place.ok(&["push", "b", "--to", &there.address]);
+    let accept = [("Accept", ACCEPT)];
+    let got = |at: &str| request("GET", &there.address, at, &accept, b"");
+    let wrapped = got("/v2/charts/app/manifests/1.2.3_b").json();
+    assert_eq!(wrapped["config"]["mediaType"], HELM_CONFIG);
+    assert_eq!(wrapped["layers"][0]["digest"], app.digest());
+    let config =
+        got(&format!("/v2/charts/app/blobs/{}", wrapped["config"]["digest"].as_str().unwrap())).json();
+    assert_eq!(config, json!({"name": "app", "version": "1.2.3+b", "apiVersion": "v2", "appVersion": "9.1"}));
+    let carried = got("/v2/team/charts/more/manifests/2.0.0").body;
+    assert_eq!(carried, up.images.bytes(manifest["digest"].as_str().unwrap()), "byte for byte");
+    let again = place.json(0, &["push", "b", "--to", &there.address]);
+    assert_eq!(again["totals"]["present"], 2, "{again}");
+
+    // and so has the repository
+    let server = landfall_serve(place, &["b"]);
+    let get = |at: &str| request("GET", &server.address, at, &[], b"");
+    let index = get("/charts/index.yaml").text();
+    let read: Value = serde_yaml_of(&index);
+    let entry = &read["entries"]["app"][0];
+    assert_eq!(
+        (&entry["urls"][0], &entry["description"]),
+        (&json!("app-1.2.3+b.tgz"), &json!("a: b")),
+        "{index}"
+    );
+    assert_eq!(format!("sha256:{}", entry["digest"].as_str().unwrap()), app.digest());
+    for (file, content) in [
+        ("app-1.2.3+b.tgz", &app.archive),
+        ("app-1.2.3%2Bb.tgz.prov", app.provenance.as_ref().unwrap()),
+        ("more-2.0.0.tgz", &more.archive),
+        ("more-2.0.0.tgz.prov", more.provenance.as_ref().unwrap()),
+    ] {
+        assert_eq!(&get(&format!("/charts/{file}")).body, content, "{file}");
+    }
+    assert_eq!(get("/charts/none-1.0.0.tgz").status, 404);
+    place.ok(&["export", "charts", "--bundle", "b", "-o", "out"]);
+    assert_eq!(place.read("out/index.yaml"), index);
+    assert_eq!(place.read_bytes("out/app-1.2.3+b.tgz"), app.archive);
+    assert_eq!(place.read_bytes("out/more-2.0.0.tgz.prov"), b"signed too\n");
+}
+
+/// YAML by a parser that the tests have: the index is a JSON document but for its first lines.
+fn serde_yaml_of(index: &str) -> Value {
+    let mut entries = serde_json::Map::new();
+    let mut name = String::new();
+    for line in index.lines().skip(2) {
+        match line.trim_start().strip_prefix("- ") {
+            Some(entry) => {
+                let entry: Value = serde_json::from_str(entry).unwrap();
+                let all = entries.entry(name.clone()).or_insert_with(|| json!([]));
+                all.as_array_mut().unwrap().push(entry);
+            }
+            None => name = serde_json::from_str(line.trim().trim_end_matches(':')).unwrap(),
+        }
+    }
+    json!({"entries": entries})
+}
+
+#[test]
+fn a_hostile_repository_is_refused_and_a_moved_archive_not_taken_silently() {
+    let up = Upstream::new();
+    let app = Chart::new("app", "1.0.0", "", &[]);
+    let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]);
+    up.manifest(&chart, "");
+    let index = |from: &str, to: &str| {
+        let text = up.place.read("up/charts/index.yaml").replace(from, to);
+        up.place.write("up/charts/index.yaml", text);
+    };
+    for (from, to, why) in [
+        ("- app-1.0.0.tgz", "- file:///etc/passwd", "which nothing can be fetched from"),
+        ("- app-1.0.0.tgz", "- https://u:p@h/app.tgz", "which nothing can be fetched from"),
+        ("digest: ", "digest: 00", "a digest that is none"),
+        ("entries:\n", "entries: [[[[\n", "this is no index of charts"),
+        ("version: 1.0.0", "version: v1.0.0", "calls this version v1.0.0"),
+        ("  app:\n", "  other:\n", "upstream does not have it"),
+    ] {
+        up.repository(std::slice::from_ref(&app));
+        index(from, to);
+        let report = up.lock(1, &[]);
+        assert!(told(&report).contains(why), "{to}: {report}");
+    }
+    // another archive than the index says, and one that says to be another version
+    up.repository(std::slice::from_ref(&app));
+    let other = Chart::new("app", "9.9.9", "", &[]);
+    up.place.write("up/charts/app-1.0.0.tgz", &other.archive);
+    assert!(told(&up.lock(1, &[])).contains("names another digest"));
+    up.repository(&[Chart { version: "1.0.0".into(), ..other.clone() }]);
+    assert!(told(&up.lock(1, &[])).contains("says that it is app 9.9.9"));
+
+    up.repository(std::slice::from_ref(&app));
+    up.lock(0, &[]);
+    let moved = Chart::new("app", "1.0.0", "", &[("values.yaml", "new: 1\n")]);
+    up.repository(std::slice::from_ref(&moved));
+    up.lock(0, &[]);
+    assert!(up.place.read("landfall.lock").contains(&app.digest()), "kept");
+    assert_eq!(up.lock(4, &["--check"])["changes"][0]["kind"], "chart");
+    up.lock(0, &["--refresh"]);
+    assert!(up.place.read("landfall.lock").contains(&moved.digest()));
+}
+
+#[test]
+fn provenance_is_checked_with_the_key_that_the_manifest_names() {
+    if !need(&["gpg"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let place = &up.place;
+    let (maker, other) = (Signer::new(place, "maker"), Signer::new(place, "other"));
+    place.write("keys/maker.asc", maker.public());
+    place.write("keys/other.gpg", other.keyring());
+    let app = Chart::new("app", "1.0.0", "", &[]).signed(&maker);
+    let (repo, registry) = (up.repo(), &up.registry.address);
+    let oci = format!("oci://{registry}/charts/app:1.0.0");
+    let demand = |key: &str| {
+        let chart =
+            json!([{"repo": repo, "name": "app", "version": "1.0.0", "key": key}, {"ref": oci, "key": key}]);
+        up.manifest(&chart, "");
+    };
+    let publish = |chart: &Chart| {
+        up.repository(std::slice::from_ref(chart));
+        chart.push(&up.images, registry, "charts/app");
+    };
+    publish(&app);
+    demand("keys/other.gpg");
+    let report = up.lock(1, &[]);
+    assert_eq!(told(&report).matches("another key made it, or the text was changed").count(), 2, "{report}");
+    demand("keys/maker.asc");
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert_eq!(lock.matches("\n  signedBy: ").count(), 2, "{lock}");
+    up.lock(0, &[]);
+    assert_eq!(place.read("landfall.lock"), lock);
+
+    // a key that is demanded later is asked about
+    demand("keys/other.gpg");
+    assert!(told(&up.lock(1, &[])).contains("another key made it"));
+
+    std::fs::remove_file(place.path("landfall.lock")).unwrap();
+    demand("keys/maker.asc");
+    let changed =
+        Chart { provenance: app.provenance.clone(), ..Chart::new("app", "1.0.0", "", &[("x", "y")]) };
+    publish(&changed);
+    let report = up.lock(1, &[]);
+    assert_eq!(told(&report).matches("signed for another archive").count(), 2, "{report}");
+    publish(&Chart { provenance: None, ..app });
+    std::fs::remove_file(place.path("up/charts/app-1.0.0.tgz.prov")).unwrap();
+    assert_eq!(told(&up.lock(1, &[])).matches("it has no provenance").count(), 2);
+    demand("keys/none.asc");
+    let wrong = up.lock(2, &[])["error"]["message"].to_string();
+    assert!(wrong.contains("m.yaml:") && wrong.contains("cannot read keys/none.asc"), "{wrong}");
+}
+
+#[test]
+fn dependencies_that_the_archive_lacks_are_locked_too() {
+    let up = Upstream::new();
+    let registry = &up.registry.address;
+    let dependencies = format!(
+        "dependencies:\n- {{name: redis, version: ~1.2, repository: \"{}\"}}\n- {{name: common, version: 2.x.x, \
+         repository: \"oci://{registry}/charts\"}}\n- {{name: inside, version: 1.x}}\n",
+        up.repo()
+    );
+    let inside = [("charts/inside/Chart.yaml", "apiVersion: v2\nname: inside\nversion: 1.0.0\n")];
+    let app = Chart::new("app", "1.0.0", &dependencies, &inside);
+    let redis = ["1.2.0", "1.2.5", "1.3.0"].map(|version| Chart::new("redis", version, "", &[]));
+    up.repository(&[&[app][..], &redis].concat());
+    for version in ["1.9.0", "2.0.0", "2.4.0-rc.1", "2.3.1"] {
+        Chart::new("common", version, "", &[]).push(&up.images, registry, "charts/common");
+    }
+    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]), "");
+    up.lock(0, &[]);
+    let lock = up.place.read("landfall.lock");
+    let (redis, common) =
+        (format!("helm+{}/redis:1.2.5", up.repo()), format!("oci://{registry}/charts/common:2.3.1"));
+    for name in [redis, common] {
+        assert!(
+            lock.contains(&format!("\n- name: {name}\n")) && lock.contains(&format!("\n  - {name}\n")),
+            "{lock}"
+        );
+    }
+    assert_eq!(lock.matches("\n- name: ").count(), 3, "{lock}");
+    let before = up.requests();
+    up.lock(0, &[]);
+    assert_eq!((up.requests(), up.place.read("landfall.lock")), (before, lock));
+
+    let lost = "dependencies: [{name: gone, version: 1.x, repository: \"@mine\"}]\n";
+    up.repository(&[Chart::new("app", "2.0.0", lost, &[])]);
+    up.manifest(&json!([{"repo": up.repo(), "name": "app", "version": "2.0.0"}]), "");
+    let report = up.lock(1, &[]);
+    assert!(told(&report).contains("its dependency gone 1.x of '@mine'"), "{report}");
+}
+
+#[test]
+fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
+    let up = Upstream::new();
+    let registry = up.registry.address.clone();
+    for (repository, tag) in [
+        ("x/said", "v1"),
+        ("x/main", "v9.1"),
+        ("x/sub", "3"),
+        ("x/crd", "4"),
+        ("x/arg", "5"),
+        ("x/on", "6"),
+        ("x/out", "7"),
+    ] {
+        up.image(repository, tag);
+    }
+    let said = format!(
+        "annotations:\n  artifacthub.io/images: |\n    - name: said\n      image: {registry}/x/said:v1\n"
+    );
+    let dependencies = "dependencies:\n- {name: sub, version: 1.0.0, condition: sub.enabled}\n- {name: off, version: 1.0.0, condition: off.enabled}\n";
+    let values = format!(
+        "image: {{registry: \"{registry}\", repository: x/main, tag: \"\"}}\nsub: {{enabled: true}}\noff: {{enabled: false}}\n\
+         extra: {{image: {{repository: \"{registry}/x/wrong\", tag: 1}}}}\nleft: {{image: \"{registry}/x/out:7\"}}\n"
+    );
+    let sub = format!("image: \"{registry}/x/sub:3\"\n");
+    let off = format!("image: \"{registry}/x/off:1\"\n");
+    let template = format!(
+        "image: \"{{{{ .Values.image.repository }}}}:{{{{ .Values.image.tag | default (printf \"v%s\" .Chart.AppVersion) }}}}\"\n\
+         args: [\"--helper-image={registry}/x/arg:5\"]\nother:\n  image: \"{{{{ .Values.nowhere.image }}}}\"\n"
+    );
+    let crd = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  default: \"{registry}/x/crd:4\"\n"
+    );
+    let files = [
+        ("values.yaml", &*values),
+        ("templates/d.yaml", &*template),
+        ("crds/c.yaml", &*crd),
+        ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+        ("charts/sub/values.yaml", &*sub),
+        ("charts/off/Chart.yaml", "apiVersion: v2\nname: off\nversion: 1.0.0\n"),
+        ("charts/off/values.yaml", &*off),
+    ];
+    up.repository(&[Chart::new("app", "1.0.0", &format!("{said}{dependencies}"), &files)]);
+    let mine = format!("extra: {{image: {{repository: \"{registry}/x/on\", tag: \"6\"}}}}\n");
+    up.place.write("mine.yaml", mine);
+    let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover", "values": ["mine.yaml"]}]);
+    up.manifest(&chart, &format!("exclude: [\"{registry}/x/out\"]"));
+    let report = up.lock(0, &[]);
+    let lock = up.place.read("landfall.lock");
+    for (name, at) in [
+        ("x/said:v1", "app/Chart.yaml"),
+        ("x/main:v9.1", "app/values.yaml:1:"),
+        ("x/sub:3", "app/charts/sub/values.yaml:1:"),
+        ("x/crd:4", "app/crds/c.yaml:4:"),
+        ("x/arg:5", "app/templates/d.yaml:2:"),
+        ("x/on:6", "app/values.yaml:4:"),
+    ] {
+        let found = lock.lines().find(|line| line.contains(&format!("{{name: {registry}/{name}, at: ")));
+        assert!(found.is_some_and(|line| line.contains(at)), "{name} at {at}: {found:?}\n{lock}");
+        assert!(lock.contains(&format!("\n- name: {registry}/{name}\n")), "{name}\n{lock}");
+    }
+    assert_eq!(lock.matches("\n- name: ").count(), 7, "six images and the chart\n{lock}");
+    assert!(
+        lock.contains("{reference: \"{{ .Values.nowhere.image }}\", at: app/templates/d.yaml:4:"),
+        "{lock}"
+    );
+    assert_eq!(report["open"][0]["reference"], "{{ .Values.nowhere.image }}", "{report}");
+    let before = up.requests();
+    up.lock(0, &[]);
+    assert_eq!((up.requests(), up.place.read("landfall.lock")), (before, lock));
+}
+
+#[test]
+fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
+    let up = Upstream::new();
+    let (place, registry) = (&up.place, &up.registry.address);
+    let image = up.image("x/app", "v1");
+    let (repository, tag) = image.rsplit_once(':').unwrap();
+    let values = format!("image: {{repository: \"{repository}\", tag: {tag}}}\n");
+    let app = Chart::new("app", "1.0.0", "", &[("values.yaml", &*values)]);
+    up.repository(std::slice::from_ref(&app));
+    Chart::new("more", "2.0.0", "", &[]).push(&up.images, registry, "charts/more");
+    let repo = up.repo();
+    let oci = format!("oci://{registry}/charts");
+    let charts = json!([{"repo": repo, "name": "app", "version": "1.0.0", "images": "discover"}, format!("{oci}/more:2.0.0")]);
+    up.manifest(&charts, "");
+    up.lock(0, &[]);
+    place.ok(&["pull"]);
+
+    let argo = format!("{registry}/charts");
+    let sources = [
+        ("argo", json!({"source": {"repoURL": repo, "chart": "app", "targetRevision": "1.0.0"}}), "held"),
+        (
+            "argo-oci",
+            json!({"sources": [{"repoURL": argo, "chart": "more", "targetRevision": "2.0.0"}]}),
+            "held",
+        ),
+        (
+            "argo-other",
+            json!({"source": {"repoURL": repo, "chart": "app", "targetRevision": "1.0.1"}}),
+            "missing",
+        ),
+        (
+            "argo-range",
+            json!({"source": {"repoURL": repo, "chart": "app", "targetRevision": "1.x"}}),
+            "undecided",
+        ),
+        (
+            "flux",
+            json!({"chart": {"spec": {"chart": "app", "version": "1.0.0", "sourceRef": {"name": "r"}}}}),
+            "held",
+        ),
+        ("flux-oci", json!({"url": format!("{oci}/more"), "ref": {"tag": "2.0.0"}}), "held"),
+        ("k3s", json!({"repo": repo, "chart": "gone", "version": "1.0.0"}), "missing"),
+    ];
+    for (name, spec, status) in sources {
+        place.write("app.yaml", json!({"kind": "Application", "spec": spec}).to_string());
+        let exit = if status == "missing" { 4 } else { 0 };
+        let report = place.json(exit, &["audit", "app.yaml", "--lock", "landfall.lock"]);
+        let found: Vec<&str> = ["held", "missing", "undecided"]
+            .into_iter()
+            .filter(|status| report[*status].as_array().is_some_and(|found| !found.is_empty()))
+            .collect();
+        assert_eq!(found, [status], "{name}: {report}");
+    }
+
+    let overlay =
+        place.ok(&["render", "helm-values", "app", "--to", "172.20.0.2:5000", "--lock", "landfall.lock"]);
+    assert!(overlay.contains("repository: 172.20.0.2:5000/x/app"), "{overlay}");
+    place.ok(&["rewrite", "app:1.0.0", "--to", "172.20.0.2:5000", "--lock", "landfall.lock", "-o", "new"]);
+    let new = std::fs::read(place.path("new/app-1.0.0.tgz")).unwrap();
+    let text = String::from_utf8(crate::support::run(place.clean("tar").args([
+        "-xzOf",
+        "new/app-1.0.0.tgz",
+        "app/values.yaml",
+    ])));
+    assert!(new != app.archive && text.unwrap().contains("172.20.0.2:5000/x/app"));
+    let refused =
+        place.json(2, &["rewrite", "app", "-i", "--to", "172.20.0.2:5000", "--lock", "landfall.lock"]);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("stays as it is"), "{refused}");
+}

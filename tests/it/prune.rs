@@ -1,0 +1,172 @@
+//! What `push --prune` lists and removes at a real registry, and what it never touches.
+
+use crate::support::images::noise;
+use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
+use crate::support::{Images, Place, docker_registry, http, need};
+use serde_json::{Value, json};
+
+const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
+
+/// A far side with `app:v1` and `app:v2`, two indexes that share an image, each with a signature by cosign's tag, and the
+/// bundles that brought them. `other` is a repository of somebody else.
+struct Far {
+    place: Place,
+    registry: Server,
+    _upstream: Server,
+    /// The indexes of `v1` and `v2`; the image of `v1` alone, the one of both, and that of `v2` alone.
+    indexes: [Value; 2],
+    images: [Value; 3],
+    signatures: [String; 2],
+}
+
+impl Far {
+    fn new(registry: Server) -> Far {
+        let (place, upstream) = (Place::new(), own_registry());
+        let images = Images::new(place.path("layout"));
+        let one = |platform, seed| images.image(platform, &[images.layer(&[("app", &noise(seed, 4000))])]);
+        let own = [one("linux/amd64", 1), one("linux/arm64", 2), one("linux/amd64", 3)];
+        let indexes = [
+            images.index(&[own[0].clone(), own[1].clone()]),
+            images.index(&[own[1].clone(), own[2].clone()]),
+        ];
+        let mut signatures = [String::new(), String::new()];
+        for (at, index) in indexes.iter().enumerate() {
+            let tag = format!("v{}", at + 1);
+            images.push(&upstream.address, "app", &tag, index);
+            let signature = images.artifact("application/vnd.example.sig", tag.as_bytes(), None);
+            signatures[at] = format!("{}.sig", digest(index).replace(':', "-"));
+            images.push(&upstream.address, "app", &signatures[at], &signature);
+            let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: ";
+            place.write("m.yaml", format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address));
+            let (lock, bundle) = (format!("{tag}.lock"), format!("b{}", at + 1));
+            place.ok(&["lock", "-f", "m.yaml", "--lock", &lock, "--store", "store"]);
+            place.ok(&["pull", "--lock", &lock, "--store", "store"]);
+            place.ok(&["pack", "--lock", &lock, "-o", &bundle, "--store", "store"]);
+            let receipt = format!("r{}.json", at + 1);
+            place.ok(&["push", &bundle, "--to", &registry.address, "--receipt", &receipt]);
+        }
+        images.push(&registry.address, "other", "mine", &own[0]);
+        Far { place, registry, _upstream: upstream, indexes, images: own, signatures }
+    }
+
+    fn push(&self, exit: i32, more: &[&str]) -> Value {
+        let push = ["push", "b2", "--to", &self.registry.address];
+        self.place.json(exit, &[&push, more].concat())
+    }
+
+    fn status(&self, repository: &str, reference: &str) -> u16 {
+        http::manifest(&self.registry.address, repository, reference).status
+    }
+}
+
+fn digest(descriptor: &Value) -> &str {
+    descriptor["digest"].as_str().unwrap()
+}
+
+/// The digests of what goes, or would go.
+fn gone(report: &Value) -> Vec<&str> {
+    report["pruned"]["manifests"].as_array().unwrap().iter().map(digest).collect()
+}
+
+const PRUNE: [&str; 3] = ["--prune", "--repository", "app"];
+
+#[test]
+fn what_nobody_needs_is_listed_first_and_removed_when_told() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry());
+    let [v1, v2] = [0, 1].map(|at| digest(&far.indexes[at]));
+    let listed = far.push(0, &PRUNE);
+    let would = gone(&listed);
+    assert!(would.contains(&v1) && would.contains(&digest(&far.images[0])), "{listed:#}");
+    // v1, its own image and its signature; the image that v2 names too stays
+    assert_eq!((would.len(), &listed["pruned"]["deleted"]), (3, &json!(false)), "{listed:#}");
+    assert_eq!(far.status("app", "v1"), 200, "a list removes nothing");
+    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--delete", "--dry-run"]].concat())), would);
+    assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
+
+    let did = far.push(0, &[&PRUNE[..], &["--delete", "--receipt", "r.json"]].concat());
+    assert_eq!(gone(&did), would);
+    for (reference, status) in [
+        ("v1", 404),
+        (v1, 404),
+        (digest(&far.images[0]), 404),
+        (&far.signatures[0], 404),
+        ("v2", 200),
+        (v2, 200),
+        (digest(&far.images[1]), 200),
+        (digest(&far.images[2]), 200),
+        (&far.signatures[1], 200),
+    ] {
+        assert_eq!(far.status("app", reference), status, "{reference}");
+    }
+    assert_eq!(far.status("other", "mine"), 200, "a repository that nobody named is left alone");
+    let receipt: Value = serde_json::from_str(&far.place.read("r.json")).unwrap();
+    assert_eq!(receipt["pruned"].as_array().unwrap().len(), 3, "{receipt:#}");
+    assert!(receipt["pruned"][0]["tags"].is_array() && receipt["items"].as_array().unwrap().len() == 1);
+    assert!(gone(&far.push(0, &[&PRUNE[..], &["--delete"]].concat())).is_empty());
+    // what is left is whole
+    far.place.json(0, &["status", "b2", "--to", &far.registry.address, "--recheck"]);
+}
+
+#[test]
+fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry());
+    let v1 = digest(&far.indexes[0]).to_owned();
+    let pods = |image: &str| {
+        let pod = json!({"spec": {"containers": [{"image": image}]}});
+        json!({"kind": "List", "apiVersion": "v1", "items": [pod]}).to_string()
+    };
+    far.place.write("by-tag.json", pods(&format!("{}/app:v1", far.registry.address)));
+    far.place.write("by-digest.json", pods(&format!("quay.io/any/name@{v1}")));
+    far.place.write("of-another.json", pods("quay.io/any/name:v1"));
+    let kept = ["v1.lock", "r1.json", "b1", "by-tag.json", "by-digest.json"];
+    for keep in kept {
+        assert!(gone(&far.push(0, &[&PRUNE[..], &["--keep", keep]].concat())).is_empty(), "{keep}");
+    }
+    assert!(gone(&far.push(0, &[&PRUNE[..], &["--keep-last", "2"]].concat())).is_empty());
+    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--keep-last", "1"]].concat())).len(), 3);
+    assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--keep", "of-another.json"]].concat())).len(), 3);
+
+    far.place.write("r9.json", far.place.read("r1.json").replace(&far.registry.address, "elsewhere:5000"));
+    let other = far.push(2, &[&PRUNE[..], &["--keep", "r9.json"]].concat());
+    assert!(other["error"]["message"].as_str().unwrap().contains("push to elsewhere:5000"));
+    far.place.write("empty.json", r#"{"kind": "List", "apiVersion": "v1", "items": []}"#);
+    let empty = far.push(2, &[&PRUNE[..], &["--keep", "empty.json"]].concat());
+    assert!(empty["error"]["message"].as_str().unwrap().contains("names no image of a pod"));
+}
+
+#[test]
+fn repositories_are_named_and_one_that_tells_nothing_is_left() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry());
+    let unnamed = far.push(2, &["--prune"]);
+    let said = unnamed["error"]["message"].as_str().unwrap();
+    assert!(said.contains("--repository NAME") && said.ends_with("\n  app"), "{said}");
+    far.place.write("names", "# ours\nnobody/knows\napp\n");
+    let report = far.push(3, &["--prune", "--delete", "--repository", "@names"]);
+    let left = &report["pruned"]["repositories"][1];
+    assert_eq!((&left["repository"], left["why"].is_string()), (&json!("nobody/knows"), true), "{report:#}");
+    assert_eq!(gone(&report).len(), 3);
+    let bad = far.push(2, &["--prune", "--repository", "r:5000/app:v1"]);
+    assert!(bad["error"]["message"].as_str().unwrap().contains("without the registry"));
+}
+
+#[test]
+fn a_registry_that_removes_nothing_says_which_setting_does_it() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry_without_deletion());
+    assert_eq!(gone(&far.push(0, &PRUNE)).len(), 3);
+    let refused = far.push(3, &[&PRUNE[..], &["--delete"]].concat());
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("storage.delete.enabled") && said.starts_with("delivered, but "), "{said}");
+    assert_eq!(far.status("app", "v1"), 200);
+}

@@ -1,0 +1,130 @@
+//! Helm charts made on the spot: archives, repositories with an index, artifacts of registries, and provenance by gpg.
+
+use super::images::{Images, OCI_MANIFEST, gzip, sha256, tarball};
+use super::{Place, run};
+use serde_json::json;
+use std::path::PathBuf;
+
+pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+pub const HELM_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
+
+/// A chart.
+#[derive(Clone)]
+pub struct Chart {
+    pub name: String,
+    pub version: String,
+    /// Its Chart.yaml.
+    pub yaml: String,
+    /// Its archive.
+    pub archive: Vec<u8>,
+    pub provenance: Option<Vec<u8>>,
+}
+
+impl Chart {
+    /// A chart with these files beside its Chart.yaml, to which `more` is added.
+    pub fn new(name: &str, version: &str, more: &str, files: &[(&str, &str)]) -> Chart {
+        let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"9.1\"\n{more}");
+        let mut all = vec![(format!("{name}/Chart.yaml"), yaml.clone())];
+        all.extend(files.iter().map(|(path, text)| (format!("{name}/{path}"), (*text).to_owned())));
+        let all: Vec<(&str, &[u8])> = all.iter().map(|(path, text)| (&**path, text.as_bytes())).collect();
+        let archive = gzip(&tarball(&all));
+        Chart { name: name.into(), version: version.into(), yaml, archive, provenance: None }
+    }
+
+    pub fn file(&self) -> String {
+        format!("{}-{}.tgz", self.name, self.version)
+    }
+
+    pub fn digest(&self) -> String {
+        sha256(&self.archive)
+    }
+
+    /// The same with its provenance.
+    pub fn signed(self, signer: &Signer) -> Chart {
+        let sums = format!("\n...\nfiles:\n  {}: {}\n", self.file(), self.digest());
+        Chart { provenance: Some(signer.sign(&format!("{}{sums}", self.yaml))), ..self }
+    }
+
+    /// Puts it into a registry, as `helm push` does.
+    pub fn push(&self, images: &Images, address: &str, repository: &str) -> serde_json::Value {
+        let config = json!({"name": self.name, "version": self.version, "apiVersion": "v2"}).to_string();
+        let mut layers = vec![images.blob(HELM_CHART, &self.archive)];
+        layers.extend(self.provenance.iter().map(|bytes| images.blob(HELM_PROVENANCE, bytes)));
+        let manifest = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST,
+            "config": images.blob(HELM_CONFIG, config.as_bytes()), "layers": layers});
+        let manifest = images.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
+        images.push(address, repository, &self.version.replace('+', "_"), &manifest);
+        manifest
+    }
+}
+
+/// Writes a repository of `charts` into `folder` of the place: each URL is the name of the archive behind `base`.
+pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
+    let mut names: Vec<&str> = charts.iter().map(|chart| &*chart.name).collect();
+    names.dedup();
+    let mut index = String::from("apiVersion: v1\nentries:\n");
+    for name in names {
+        index += &format!("  {name}:\n");
+        for chart in charts.iter().filter(|chart| chart.name == name) {
+            let (file, hex) = (chart.file(), chart.digest().replace("sha256:", ""));
+            index += &format!("  - apiVersion: v2\n    name: {name}\n    version: {}\n", chart.version);
+            index += &format!("    digest: {hex}\n    urls:\n    - {base}{file}\n");
+        }
+    }
+    index += "generated: \"2026-01-01T00:00:00Z\"\n";
+    place.write(&format!("{folder}/index.yaml"), index);
+    for chart in charts {
+        place.write(&format!("{folder}/{}", chart.file()), &chart.archive);
+        if let Some(provenance) = &chart.provenance {
+            place.write(&format!("{folder}/{}.prov", chart.file()), provenance);
+        }
+    }
+}
+
+/// A key of OpenPGP in a folder of its own.
+pub struct Signer {
+    home: PathBuf,
+}
+
+impl Signer {
+    pub fn new(place: &Place, name: &str) -> Signer {
+        let home = place.path(format!("gpg-{name}"));
+        std::fs::create_dir_all(&home).unwrap();
+        run(std::process::Command::new("chmod").arg("700").arg(&home));
+        let signer = Signer { home };
+        let who = format!("{name} <{name}@example.com>");
+        run(signer.gpg().args(["--passphrase", "", "--quick-gen-key", &who, "ed25519", "sign", "never"]));
+        signer
+    }
+
+    fn gpg(&self) -> std::process::Command {
+        let mut gpg = std::process::Command::new("gpg");
+        gpg.arg("--homedir").arg(&self.home).args(["--batch", "--quiet", "--pinentry-mode", "loopback"]);
+        gpg
+    }
+
+    /// `text` with the signature below it.
+    pub fn sign(&self, text: &str) -> Vec<u8> {
+        let input = self.home.join("text");
+        std::fs::write(&input, text).unwrap();
+        run(self.gpg().args(["--passphrase", "", "--output", "-", "--clearsign"]).arg(input))
+    }
+
+    /// The public key, armored.
+    pub fn public(&self) -> Vec<u8> {
+        run(self.gpg().args(["--armor", "--export"]))
+    }
+
+    /// The public key as a keyring, which is what helm reads.
+    pub fn keyring(&self) -> Vec<u8> {
+        run(self.gpg().arg("--export"))
+    }
+}
+
+impl Drop for Signer {
+    fn drop(&mut self) {
+        let mut end = std::process::Command::new("gpgconf");
+        let _ = end.arg("--homedir").arg(&self.home).args(["--kill", "gpg-agent"]).status();
+    }
+}

@@ -1,0 +1,114 @@
+//! Refreshes: update, lock, pull and pack in one command that can be run again at any time.
+
+use super::moved;
+use super::upstream::Upstream;
+use crate::support::faults::{Fault, On, What};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// An upstream with one image of each policy.
+fn upstream() -> Upstream {
+    let up = Upstream::new();
+    for (repository, tag) in [("a", "1.0.0"), ("b", "stable"), ("c", "v1"), ("d", "2.0.0")] {
+        up.put(repository, tag, u64::from(repository.as_bytes()[0]));
+    }
+    up.manifest(
+        "vars: {d: {value: 2.0.0, update: minor}}\nimages:\n- {ref: 'REG/a:1.0.0', update: patch}\n\
+         - {ref: 'REG/b:stable', update: digest}\n- REG/c:v1\n- 'REG/d:${d}'\n",
+    );
+    up
+}
+
+/// When each file below a folder was written.
+fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        // a lock that is held is no content
+        let is_content = !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
+        match path.is_dir() {
+            true if is_content => all.extend(times(&path)),
+            false if is_content => {
+                all.insert(path.display().to_string(), path.metadata().unwrap().modified().unwrap());
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn nothing_new_costs_one_request_an_image_and_writes_nothing() {
+    let up = upstream();
+    let first = up.run(0, "refresh", &["-o", "b1"]);
+    assert!(first["bundle"]["digest"].is_string(), "{first:#}");
+    up.place.ok(&["verify", "b1", "--lock", "landfall.lock"]);
+    up.run(0, "refresh", &["-o", "b1"]);
+    let before = times(up.place.dir());
+    for since in [&[][..], &["--since", "landfall.lock"], &["--since", "b1"]] {
+        let out = if since.is_empty() { "b1" } else { "b2" };
+        let report = up.run(0, "refresh", &[&["-o", out], since].concat());
+        assert_eq!(report["totals"]["requests"], 4, "{since:?}: {:?}", up.faults.shown());
+        assert_eq!((up.count(On::Manifest), up.count(On::Blob)), (0, 0));
+        assert!(report.get("bundle").is_none() && moved(&report).is_empty(), "{report:#}");
+    }
+    assert_eq!(times(up.place.dir()), before);
+    let said = up.place.ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
+    assert_eq!(said, "unchanged\n");
+}
+
+#[test]
+fn what_is_new_becomes_a_delta() {
+    let up = upstream();
+    up.run(0, "refresh", &["-o", "b1"]);
+    up.place.write("sent.lock", up.place.read("landfall.lock"));
+    up.put("a", "1.0.1", 9);
+    up.put("d", "2.1.0", 10);
+    up.put("b", "stable", 11);
+    let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
+    let names: Vec<String> = moved(&report).into_iter().map(|(_, to)| to).collect();
+    assert_eq!(names, ["2.1.0", "1.0.1"], "{report:#}");
+    assert_eq!(report["noticed"][0]["taken"], true);
+    assert_eq!(report["changes"].as_array().unwrap().len(), 5, "{report:#}");
+    let omitted = report["bundle"]["omitted"].as_array().unwrap().len();
+    assert_eq!(omitted, 2, "the base layer, and the one of what did not change: {report:#}");
+    up.place.ok(&["verify", "d2", "b1"]);
+    // killed after the lock: another run makes the same bundle
+    let made = up.place.read_bytes("d2");
+    std::fs::remove_file(up.place.path("d2")).unwrap();
+    up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
+    assert!(up.place.read_bytes("d2") == made);
+    // and what is there already is not made again
+    let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
+    assert!(report.get("bundle").is_none(), "{report:#}");
+}
+
+#[test]
+fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
+    let up = upstream();
+    up.manifest("images: [REG/a:1.0.0, REG/none:v1]\n");
+    let report = up.run(3, "refresh", &["-o", "b1"]);
+    let today = jiff::Zoned::now().date().to_string();
+    let since = format!("(failing since {today})");
+    assert!(report["items"].to_string().contains(&since), "{report:#}");
+    assert!(!up.place.path("b1").exists(), "nobody takes a partial bundle for a whole one");
+    assert!(up.place.read("landfall.lock").contains("/a:1.0.0"));
+    // the store remembers the first day
+    let path = up.place.path("store/.landfall/failing");
+    let remembered = std::fs::read_to_string(&path).unwrap().replace(&today, "2026-01-31");
+    std::fs::write(&path, remembered).unwrap();
+    let report = up.run(3, "refresh", &["-o", "b1", "--allow-partial"]);
+    assert!(report["items"].to_string().contains("(failing since 2026-01-31)"), "{report:#}");
+    assert_eq!(report["bundle"]["partial"].as_array().unwrap().len(), 1, "{report:#}");
+    up.place.json(4, &["verify", "b1"]);
+    // it is there again
+    up.put("none", "v1", 5);
+    up.run(0, "refresh", &["-o", "b1"]);
+    up.place.ok(&["verify", "b1"]);
+    // an upstream that fails keeps the pins, and what the store has is packed
+    std::fs::remove_file(up.place.path("b1")).unwrap();
+    up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    let report = up.place.json(3, &up.args("refresh", &["-o", "b1"]));
+    assert!(report["bundle"]["digest"].is_string(), "{report:#}");
+}
