@@ -24,7 +24,7 @@ mod tests;
 pub(crate) use catalogue::{CATALOGUE, Shipped};
 pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
 pub(crate) use first::{MORE, from_list, of_nothing};
-pub(crate) use import::{IMPORTS, Imported, Source, text_of};
+pub(crate) use import::{IMPORTS, Imported, Source, manifest_of};
 pub(crate) use lists::list_format;
 pub(crate) use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};

@@ -24,7 +24,7 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
     let left = report["notCarried"][0].as_str().unwrap();
     assert!(
         left.starts_with(
-            "hauler.yaml: document 2, Charts, charts[0]: chart https://c.test c without a version"
+            "hauler.yaml: document 2, Charts, charts[0]: chart https://c.test c: it has no version"
         ),
         "{left}"
     );

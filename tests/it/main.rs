@@ -5,9 +5,9 @@
 
 mod audit;
 mod bundle;
+mod catalogue;
 mod charts;
 mod charts_found;
-mod catalogue;
 mod deliver;
 mod delta;
 mod diff;

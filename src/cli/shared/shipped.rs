@@ -63,7 +63,7 @@ pub(crate) fn written(
     let mut text = String::new();
     if dry_run {
         files.iter().for_each(|(path, content)| text += &format!("--- {}\n{content}", path.display()));
-        return Ok(Outcome { report, text, exit: Exit::Done });
+        return Ok(Outcome::new(report, text, Exit::Done));
     }
     let new: Vec<(PathBuf, &str)> = files.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
     let new: &NewFiles<'_> = &new;
@@ -74,11 +74,8 @@ pub(crate) fn written(
     names.iter().for_each(|name| text += &format!("wrote {name}\n"));
     shipped.edit.iter().for_each(|line| text += &format!("edit {line}\n"));
     text += &format!("next: {next}\n");
-    Ok(Outcome {
-        report,
-        text: text.split_inclusive('\n').map(|line| escape(line.trim_end()) + "\n").collect(),
-        exit: Exit::Done,
-    })
+    let text: String = text.split_inclusive('\n').map(|line| escape(line.trim_end()) + "\n").collect();
+    Ok(Outcome::new(report, text, Exit::Done))
 }
 
 /// The site's `text` with `address` in place of its registry's.

@@ -3,8 +3,8 @@
 use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
-use super::export_referrers::Referrers;
 use super::export_list::List;
+use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
 

@@ -77,6 +77,6 @@ impl List {
             listed.left.iter().map(|line| format!("not in the list: {line}")).collect();
         lines.extend(flags.out.iter().map(|path| format!("wrote {}", path.display())));
         let text = write_result(listed.text, flags.out.as_deref(), &lines, context)?;
-        Ok(Outcome { report, text, exit })
+        Ok(Outcome::new(report, text, exit))
     }
 }

@@ -4,7 +4,7 @@ use crate::cli::shared::drafted::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
-use crate::manifest::{IMPORTS, Imported, Source, text_of};
+use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
 use crate::report::{Report, escape, shell_word};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -59,7 +59,7 @@ impl Import {
         let from: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
         let from = from.join(", ");
         let title = format!("Written by `landfall import {}` from {from}. Keep it in git.", self.format);
-        let manifest = text_of(&imported, &self.name, &title);
+        let manifest = manifest_of(&imported, &self.name, &title);
         let mut report = Report::default();
         report.extra.insert("notCarried".into(), json!(imported.left));
         report.extra.insert("notes".into(), json!(imported.notes));
@@ -73,7 +73,7 @@ impl Import {
         }
         let exit = if imported.left.is_empty() { Exit::Done } else { Exit::Partial };
         if self.dry_run {
-            return Ok(Outcome { report, text: manifest, exit });
+            return Ok(Outcome::new(report, manifest, exit));
         }
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
@@ -83,8 +83,8 @@ impl Import {
         })?;
         lines.push(format!("wrote {} with {} entries", file.display(), imported.entries()));
         lines.push(format!("next: landfall lock -f {}", shell_word(&file.display().to_string())));
-        let text = lines.iter().map(|line| escape(line) + "\n").collect();
-        Ok(Outcome { report, text, exit })
+        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome::new(report, text, exit))
     }
 
     fn site(self) -> Result<Outcome, Failure> {

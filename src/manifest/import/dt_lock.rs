@@ -27,8 +27,8 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
 
 #[cfg(test)]
 mod tests {
+    use super::super::manifest_of;
     use super::super::testing::import;
-    use super::super::text_of;
 
     #[test]
     fn images_with_their_platforms() {
@@ -36,7 +36,7 @@ mod tests {
                     h.test/a:1\n  chart: c\n  digests: [{arch: linux/amd64, digest: 'sha256:0'}, {arch: linux/arm64, digest: \
                     'sha256:1'}]\n";
         let imported = import("dt-lock", text).unwrap();
-        let made = text_of(&imported, "n", "t");
+        let made = manifest_of(&imported, "n", "t");
         assert!(made.contains("{ref: \"h.test/a:1\", platforms: [linux/amd64, linux/arm64]}"), "{made}");
         assert_eq!(imported.notes.len(), 1);
     }

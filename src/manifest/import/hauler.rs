@@ -63,6 +63,7 @@ fn charts(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
         let Some(chart) = chart.as_mapping() else { continue };
         let of = |key| text(chart, key).unwrap_or_default();
         imported.chart(source, &at, &of("repoURL"), &of("name"), &of("version"));
+        others(imported, source, &at, chart, &["repoURL", "name", "version"]);
     }
 }
 
@@ -87,19 +88,24 @@ spec: {files: [{path: 'https://get.test/i.sh', name: install.sh}, {path: local.t
 ---
 apiVersion: content.hauler.cattle.io/v1
 kind: Charts
-spec: {charts: [{name: c, repoURL: 'oci://h.test/charts', version: 1.2.3}]}
+spec:
+  charts:
+  - {name: c, repoURL: 'oci://h.test/charts', version: 1.2.3, add-images: true}
+  - {name: d, repoURL: 'https://h.test/charts'}
 ";
 
     #[test]
     fn what_is_wanted_is_carried_or_told() {
         let imported = import("hauler", FILE).unwrap();
         assert_eq!(imported.images(), ["ghcr.io/x/y:v1", "h.test/library/busybox:latest"]);
-        assert_eq!(imported.entries(), 3);
+        assert_eq!(imported.entries(), 4);
+        let made = super::super::manifest_of(&imported, "n", "t");
+        assert!(made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"), "{made}");
         let left = imported.left.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
             "files[1]: local.txt: only http and https are carried",
-            "charts[0]: chart oci://h.test/charts/c 1.2.3: this release carries no charts",
+            "charts[1]: chart https://h.test/charts d: it has no version",
         ] {
             assert!(left.contains(words), "{left}");
         }
@@ -109,6 +115,7 @@ spec: {charts: [{name: c, repoURL: 'oci://h.test/charts', version: 1.2.3}]}
             "images[0]: h.test/library/busybox: no tag, so latest",
             "`rewrite`",
             "`name`",
+            "`add-images`",
         ] {
             assert!(notes.contains(words), "{words}: {notes}");
         }

@@ -51,6 +51,8 @@ pub(crate) struct Imported {
     /// By name without a digest; then by digest.
     images: BTreeMap<String, BTreeMap<Option<Digest>, Platforms>>,
     files: BTreeMap<String, FileEntry>,
+    /// As entries of a manifest.
+    charts: BTreeSet<String>,
     /// Wanted items that the manifest cannot have, one line each.
     pub left: Vec<String>,
     /// Settings that the manifest has no place for, one line each.
@@ -119,22 +121,27 @@ impl Imported {
         self.files.insert(url.to_owned(), entry);
     }
 
-    /// A chart, which no manifest of this release can have.
+    /// The chart `name` in a repository: `oci://registry/path`, with or without the name, or a URL.
     pub(super) fn chart(&mut self, source: &Source, at: &str, repository: &str, name: &str, version: &str) {
-        let chart = match repository.strip_prefix("oci://") {
-            Some(_) if !name.is_empty() && !repository.ends_with(&format!("/{name}")) => {
-                format!("{}/{name}", repository.trim_end_matches('/'))
-            }
-            Some(_) => repository.to_owned(),
-            None => format!("{repository} {name}"),
+        let is_oci = repository.starts_with("oci://");
+        let folder = repository.trim_end_matches('/');
+        let chart = match is_oci && !name.is_empty() && !folder.ends_with(&format!("/{name}")) {
+            true => format!("{folder}/{name}"),
+            false => folder.to_owned(),
         };
-        let version = if version.is_empty() { "without a version" } else { version };
-        self.leave(
-            source,
-            at,
-            &format!("chart {} {version}", chart.trim()),
-            "this release carries no charts",
-        );
+        let shown = if is_oci { chart.clone() } else { format!("{folder} {name}").trim().to_owned() };
+        if version.is_empty() {
+            return self.leave(source, at, &format!("chart {shown}"), "it has no version");
+        }
+        if !is_oci && !folder.starts_with("http://") && !folder.starts_with("https://") {
+            let why = "it is in no registry and no repository";
+            return self.leave(source, at, &format!("chart {shown} {version}"), why);
+        }
+        let text = |value: &str| serde_json::Value::from(value).to_string();
+        self.charts.insert(match is_oci {
+            true => text(&format!("{chart}:{version}")),
+            false => format!("{{repo: {}, name: {}, version: {}}}", text(folder), text(name), text(version)),
+        });
     }
 
     /// An item that is wanted and has no place, and why.
@@ -149,7 +156,7 @@ impl Imported {
 
     /// How many entries the manifest has.
     pub(crate) fn entries(&self) -> usize {
-        self.images.values().map(BTreeMap::len).sum::<usize>() + self.files.len()
+        self.images.values().map(BTreeMap::len).sum::<usize>() + self.files.len() + self.charts.len()
     }
 
     /// The names of the images, as they stand in the manifest.
@@ -191,7 +198,7 @@ pub(super) fn at_host(host: &str, written: &str) -> String {
 }
 
 /// The manifest called `name` of what was `imported`; `title` is its first comment.
-pub(crate) fn text_of(imported: &Imported, name: &str, title: &str) -> String {
+pub(crate) fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
     let mut text = head(name, title);
     let told = |text: &mut String, what: &str, lines: &[String]| {
         if !lines.is_empty() {
@@ -225,5 +232,9 @@ pub(crate) fn text_of(imported: &Imported, name: &str, title: &str) -> String {
         let _ = entry.checksum.iter().try_for_each(|checksum| writeln!(text, "    checksum: {checksum}"));
         let _ = entry.mode.iter().try_for_each(|mode| writeln!(text, "    mode: \"{mode}\""));
     }
+    if !imported.charts.is_empty() {
+        text += "\ncharts:\n";
+    }
+    imported.charts.iter().for_each(|chart| text += &format!("  - {chart}\n"));
     text
 }

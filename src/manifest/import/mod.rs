@@ -17,5 +17,5 @@ mod tkg_bom;
 mod yaml;
 mod zarf;
 
-pub(crate) use imported::{Imported, Source, text_of};
+pub(crate) use imported::{Imported, Source, manifest_of};
 pub(crate) use table::IMPORTS;

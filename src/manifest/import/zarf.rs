@@ -94,12 +94,12 @@ mod tests {
              repos: ['https://github.com/a/b.git']\n  manifests: [{{name: m, files: [a.yaml]}}]\n  actions: {{}}\n"
         );
         let imported = import("zarf", &text).unwrap();
-        let text = super::super::text_of(&imported, "p", "t");
+        let text = super::super::manifest_of(&imported, "p", "t");
         for words in [
             "  - {ref: \"ghcr.io/x/y:v1\", platforms: [linux/arm64]}\n",
             &format!("  - url: \"https://a.test/f\"\n    checksum: sha256:{sum}\n    mode: \"0755\"\n"),
             "#   f: component c, images[1]: ###ZARF_X###: ",
-            "chart oci://ghcr.io/c/podinfo 6.4.0: this release carries no charts",
+            "charts:\n  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
             "repos[0]: https://github.com/a/b.git: landfall carries no git repositories",
             "manifests[0]: m: ",
             "`actions` is not carried over",

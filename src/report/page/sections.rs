@@ -192,8 +192,11 @@ pub(super) fn timings(phases: &[Phase]) -> Section {
     table("Timings", &["phase", "#items", "#bytes", "#time", "#rate"], phases.iter().map(row).collect())
 }
 
+/// The columns of a list: the member of a row, and the title.
+type Columns = &'static [(&'static str, &'static str)];
+
 /// The members of a report that are lists of rows, each with its heading and columns: a name, and what is shown of it.
-const LISTS: [(&str, &str, &[(&str, &str)]); 10] = [
+const LISTS: [(&str, &str, Columns); 10] = [
     (
         "notices",
         "What upstream says about itself",

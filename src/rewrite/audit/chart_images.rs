@@ -54,6 +54,7 @@ pub(crate) fn chart_images(
             found.push(in_chart(&chart, &values, finding));
         }
     }
+    let helpers: String = chart.helpers().into_iter().map(|text| format!("{text}\n")).collect();
     for (file, text) in &documents {
         if NOT_INSTALLED.iter().any(|folder| file.contains(folder) && !file.contains("/templates/")) {
             continue;
@@ -63,7 +64,7 @@ pub(crate) fn chart_images(
         }
         found.extend(of_flags(file, text, inventory));
         let of_text = audit_text(file, text, inventory).into_iter();
-        found.extend(of_text.filter(|placed| !is_made_of(&placed.finding, &paths)));
+        found.extend(of_text.filter(|placed| !is_made_of(&placed.finding, &paths, &helpers)));
     }
     Ok(images_alone(found))
 }
@@ -109,12 +110,20 @@ fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindi
 }
 
 /// Whether what a template puts together is made of values in which images were found.
-fn is_made_of(finding: &Finding, paths: &[Vec<String>]) -> bool {
+fn is_made_of(finding: &Finding, paths: &[Vec<String>], helpers: &str) -> bool {
     let Coverage::Undecided { .. } = finding.coverage else { return false };
     let written = &finding.reference;
-    let named: Vec<&str> = written.split(".Values.").skip(1).map(word).collect();
-    match named.is_empty() {
+    let of_values = |text| str::split(text, ".Values.").skip(1).map(word).collect::<Vec<&str>>();
+    let mut named = of_values(written);
+    if named.is_empty() {
         // a helper of the chart puts it together
+        let helper = written.split('"').nth(1).unwrap_or_default();
+        let defined = helpers
+            .split("define ")
+            .find(|text| text.trim_start_matches('"').starts_with(&format!("{helper}\"")));
+        named = of_values(defined.filter(|_| !helper.is_empty()).unwrap_or_default());
+    }
+    match named.is_empty() {
         true => written.contains("{{") && !paths.is_empty(),
         false => named.iter().any(|path| {
             let keys: Vec<&str> = path.split('.').collect();

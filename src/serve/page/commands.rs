@@ -14,7 +14,7 @@ pub(super) struct Here<'a> {
 }
 
 impl Here<'_> {
-    fn url(self, path: &str) -> String {
+    pub(super) fn url(self, path: &str) -> String {
         format!("{}://{}{path}", if self.is_tls { "https" } else { "http" }, self.host)
     }
 }

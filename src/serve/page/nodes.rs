@@ -16,6 +16,14 @@ pub(super) fn body(state: &State, here: Here<'_>) -> String {
     if !hosts.is_empty() {
         files(&mut out, &hosts.into_iter().collect::<Vec<_>>(), here);
     }
+    if !state.bundles.charts.is_empty() {
+        let url = escaped(&here.url("/charts"));
+        let _ = writeln!(
+            out,
+            "<h2>Charts</h2>\n<p>They are in an HTTP repository, and in this registry by their names.</p>\n\
+             <div class=\"cmd\"><code>helm repo add landfall {url}</code></div>"
+        );
+    }
     let guides = state.guides.as_ref().map(|guides| guides(here.host, here.is_tls)).unwrap_or_default();
     if !guides.is_empty() {
         out += "<h2>Images</h2>\n<p>What <code>landfall render</code> writes for this site. Each path is that of the file \
@@ -64,12 +72,11 @@ fn code(text: &str) -> String {
 }
 
 fn files(out: &mut String, hosts: &[&str], here: Here<'_>) {
-    let scheme = if here.is_tls { "https" } else { "http" };
-    let host = escaped(here.host);
+    let files = escaped(&here.url("/files/HOST/PATH"));
     let names: Vec<&str> = hosts.iter().map(|host| host.split(':').next().unwrap_or(host)).collect();
     let _ = writeln!(
         out,
-        "<h2>Files</h2>\n<p>Every file is at <code>{scheme}://{host}/files/HOST/PATH</code>. Under its own URL it is found \
+        "<h2>Files</h2>\n<p>Every file is at <code>{files}</code>. Under its own URL it is found \
          where the name of its host leads to this server: by an entry in a name server or in <code>/etc/hosts</code>, with \
          ports 80 and 443 (<code>--listen http://0.0.0.0:80 --listen https://0.0.0.0:443</code>) and a certificate for \
          these names that nodes trust (<code>--tls-cert</code>).</p>\n<pre tabindex=\"0\">"
