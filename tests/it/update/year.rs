@@ -114,6 +114,8 @@ impl Year {
         let report = self.up.place.json(0, &[&["push", "full", "--recheck"], &to[..]].concat());
         let written =
             self.far.seen().into_iter().filter(|seen| !matches!(seen.method.as_str(), "GET" | "HEAD"));
+        // every push names its lock there
+        let written = written.filter(|seen| !seen.path.contains("/landfall/locks/"));
         let written: Vec<String> = written.map(|seen| format!("{} {}", seen.method, seen.target)).collect();
         assert_eq!(written, Vec::<String>::new(), "round {}: {report:#}", self.round);
         assert_eq!(report["totals"]["done"], 0, "round {}: {report:#}", self.round);
