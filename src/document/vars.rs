@@ -202,6 +202,10 @@ fn moving(
         );
         span(name, At::Policy).fault(format!("the variable `{name}` cannot be read: {error}"), Some(help))
     })?;
+    if moving.from.iter().any(|from| format!("{from:?}").contains("${")) {
+        let help = Some("write the source out".into());
+        return Err(span(name, At::Policy).fault("the source of versions cannot have variables in it", help));
+    }
     match moving.update.parse() {
         Ok(UpdatePolicy::Digest) => {
             let help = Some("give this policy to the image".into());

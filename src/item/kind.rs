@@ -1,11 +1,11 @@
 //! What a kind of item is: what everybody asks of one item, and what a lock and a manifest ask of its kind.
 
+use super::ask::Ask;
 use super::chart::{ChartArchive, OpenReference};
 use super::entry_reader::{Checked, EntryReader};
 use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
-use super::table::Wishes;
 use crate::content::{BlobRead, Entry};
 use crate::document::{Location, Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
@@ -194,8 +194,10 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         false
     }
 
-    /// Adds to `more` what `item`, locked for `wish`, asks for besides itself.
-    fn asks(_wish: &Self::Wish, _item: &Self, _more: &mut Wishes) {}
+    /// What `item`, locked for `wish`, asks for besides itself.
+    fn asks(_wish: &Self::Wish, _item: &Self) -> Vec<Ask> {
+        Vec::new()
+    }
 
     /// Finds out what `wish` is exactly; `old` is what the last lock has of it.
     fn resolve(

@@ -10,6 +10,7 @@
 //! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which the tests alone
 //! have, shows it.
 
+mod ask;
 mod chart;
 mod entry_reader;
 mod exclude;
@@ -23,6 +24,7 @@ mod resolver;
 mod table;
 mod text;
 
+pub(crate) use ask::Ask;
 pub use chart::{Chart, ChartImage, ChartName, OpenReference};
 pub(crate) use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,

@@ -29,7 +29,7 @@ macro_rules! questions {
     ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
         /// Wishes of every kind.
         #[derive(Debug, Clone, Default)]
-        pub struct Wishes {
+        pub(crate) struct Wishes {
             $(
                 /// Those of this kind.
                 $(#[cfg($only)])*

@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
-use crate::item::{Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, kinds};
+use crate::item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
 use crate::model::today;
@@ -47,7 +47,12 @@ macro_rules! lock {
                             let item = sorting.settle(&name, found);
                             known.insert((<$kind as ItemKind>::KIND, name));
                             if let Some(item) = item {
-                                <$kind>::asks(wish, &item, &mut more);
+                                for ask in <$kind>::asks(wish, &item) {
+                                    match ask {
+                                        Ask::Image(image) => more.images.push(image),
+                                        Ask::Chart(chart) => more.charts.push(chart),
+                                    }
+                                }
                                 lock.$section.push(item);
                             }
                         }
@@ -145,8 +150,7 @@ async fn find<K: ItemKind + Sync>(
             found => found,
         }
     });
-    // more than transfers: one has few requests under way at a time
-    finding.buffered(2 * resolver.limits().jobs).collect().await
+    finding.buffered(resolver.limits().jobs).collect().await
 }
 
 /// Sorts the results into lock, losses and report.

@@ -5,6 +5,7 @@ pub(crate) mod delivered;
 mod document;
 mod endpoint;
 mod error;
+mod lists;
 mod load;
 mod losses;
 #[cfg(test)]
@@ -18,4 +19,5 @@ pub(crate) use collision::{Collision, collision};
 pub use document::{Accepted, Lock, Unresolved};
 pub use endpoint::Endpoint;
 pub use error::LockError;
+pub(crate) use lists::{Asked, FORMS};
 pub(crate) use losses::losses;

@@ -4,10 +4,12 @@
 //! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists` (`check`), and joins the
 //! items of all files (`merge`).
 
+mod catalogue;
 mod check;
 mod draft;
 mod faults;
 mod first;
+mod import;
 mod items;
 mod lists;
 mod load;
@@ -19,8 +21,10 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use catalogue::{CATALOGUE, Shipped};
 pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
 pub(crate) use first::{MORE, from_list, of_nothing};
+pub(crate) use import::{IMPORTS, Imported, Source, manifest_of};
 pub(crate) use lists::list_format;
 pub(crate) use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};

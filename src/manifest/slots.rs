@@ -1,11 +1,12 @@
 //! The versions in manifests that `landfall update` may move: where they stand, and edits that keep every other byte.
 
-use super::items::ListSource;
+use super::items::{ListSource, Located};
 use super::load::{Edited, Error, Read, each};
 use crate::document::{Location, MovingVar, Node, SourceSpan, VersionsFrom};
 use crate::item::{ItemKind, Moving, kinds, tag_of};
 use crate::model::{Digest, ImageRef, UpdatePolicy};
 use serde_yaml::Value;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -133,13 +134,15 @@ macro_rules! of_entries {
             let mut found = Vec::new();
             $(
                 $(#[cfg($only)])*
-                for (index, entry) in read.document.$section.iter().enumerate() {
-                    let Some(moving) = <$kind as ItemKind>::moving(entry) else { continue };
-                    let key = SlotKey::Entry(stringify!($section), index, moving.key);
-                    let at = SourceSpan::new(&read.text, key.node(&read.text.root).span()).location();
-                    let mut wishes = read.items.$section.iter().filter(|item| item.span.location() == at);
-                    let image = wishes.find_map(|item| <$kind as ItemKind>::tagged(&item.value));
-                    found.extend(of_entry(read, key, at, &moving, image));
+                {
+                    let images = images::<$kind>(&read.items.$section);
+                    for (index, entry) in read.document.$section.iter().enumerate() {
+                        let Some(moving) = <$kind as ItemKind>::moving(entry) else { continue };
+                        let key = SlotKey::Entry(stringify!($section), index, moving.key);
+                        let at = SourceSpan::new(&read.text, key.node(&read.text.root).span()).location();
+                        let image = images.get(&(at.line, at.column)).copied();
+                        found.extend(of_entry(read, key, at, &moving, image));
+                    }
                 }
             )*
             found
@@ -158,9 +161,8 @@ macro_rules! of_entries {
                     }
                     let node = read.text.root.get(stringify!($section)).item(index).get("ref");
                     let at = SourceSpan::new(&read.text, node.span()).location();
-                    let mut wishes = read.items.$section.iter().filter(|item| item.span.location() == at);
-                    if let Some(image) = wishes.find_map(|item| <$kind as ItemKind>::tagged(&item.value)) {
-                        return Some(Versions::Tags(image.clone(), before.into(), after.into()));
+                    if let Some(image) = images::<$kind>(&read.items.$section).get(&(at.line, at.column)) {
+                        return Some(Versions::Tags((*image).clone(), before.into(), after.into()));
                     }
                 }
             )*
@@ -169,6 +171,16 @@ macro_rules! of_entries {
     };
 }
 kinds!(of_entries);
+
+/// The images of a section that have a tag, each by the line and column where it is written.
+fn images<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), &ImageRef> {
+    let at = |item: &Located<K::Wish>| {
+        let at = item.span.location();
+        (at.line, at.column)
+    };
+    // of several at one place the first counts
+    items.iter().rev().filter_map(|item| Some((at(item), K::tagged(&item.value)?))).collect()
+}
 
 fn of_entry(
     read: &Read,

@@ -3,6 +3,7 @@
 use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
 use crate::http::Error;
+use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Mapping, tagged_subject};
 use crate::registry::{Session, Sessions};
@@ -90,7 +91,7 @@ fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, Error>) -> Sta
     Stands {
         state,
         at: format!("{}:{}", delivery.destination.repository, delivery.tag),
-        kind: item.map(|item| item.kind()),
+        kind: item.map(LockedItem::kind),
         name: item.map(|item| item.name().into_owned()),
         wanted: item.map(|item| item.digest().clone()),
         stands,

@@ -21,6 +21,12 @@ pub(super) fn read(path: &Path) -> Result<String, RenderError> {
     std::fs::read_to_string(path).map_err(|source| RenderError::Read { path: path.into(), source })
 }
 
+/// Each certificate of `certificates`, which holds nothing else.
+pub(super) fn each(certificates: &str) -> impl Iterator<Item = String> {
+    let blocks = certificates.split_inclusive(END).map(str::trim_start);
+    blocks.filter(|block| !block.is_empty()).map(|block| format!("{block}\n"))
+}
+
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
@@ -39,5 +45,6 @@ mod tests {
         let one = format!("{BEGIN}\nabc\n{END}\n");
         assert_eq!(certificates(&format!("CA of x\n{one}{key}{one}")), format!("{one}{one}"));
         assert_eq!(certificates(key), "");
+        assert_eq!(each(&format!("{one}{one}")).collect::<Vec<_>>(), [one.clone(), one]);
     }
 }

@@ -86,6 +86,8 @@ pub(crate) enum Flag {
     Arguments,
     /// As a flag with this short form.
     Short(char),
+    /// As a flag without one.
+    Long,
 }
 
 /// The configuration, and what there is to say about it.

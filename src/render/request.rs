@@ -61,6 +61,11 @@ impl<'r> Request<'r> {
         self.site.map_or(Ok(None), |site| SiteProxy::of(site, self.environment))
     }
 
+    /// The site's file server, without a slash at its end.
+    pub(crate) fn file_server(&self) -> Option<&'r str> {
+        self.site.and_then(|site| site.files.as_deref()).map(|files| files.trim_end_matches('/'))
+    }
+
     /// What goes past the proxy.
     pub(crate) fn no_proxy(&self) -> NoProxy {
         NoProxy::of(self.site, self.mapping.target())

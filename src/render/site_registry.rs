@@ -3,7 +3,7 @@
 use super::error::RenderError;
 use super::file::RenderedFile;
 use super::pem::{read, read_certificates};
-use crate::config::Site;
+use crate::config::{Destinations, Site};
 use crate::model::Target;
 use crate::registry::site_account;
 use base64::Engine as _;
@@ -125,6 +125,14 @@ impl<'s> SiteRegistry<'s> {
     pub(crate) fn has_account(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.credentials.is_some())
+    }
+
+    /// Whether the site names accounts for some of its paths.
+    pub(crate) fn has_accounts_of_paths(&self) -> bool {
+        let registry = self.site.and_then(|site| site.registry.as_ref());
+        let has_account =
+            |place: &Destinations| matches!(place, Destinations::Entry(entry) if entry.credentials.is_some());
+        registry.is_some_and(|registry| registry.paths.values().any(has_account))
     }
 
     /// The account that the site names for `repository`, read now.

@@ -12,6 +12,8 @@ pub(crate) enum NoticeKind {
     Gone,
     /// Its tag stands at another digest now.
     Moved,
+    /// There is a newer version.
+    Newer,
     /// It was made long ago.
     Old,
 }

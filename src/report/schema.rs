@@ -42,20 +42,38 @@ pub(crate) const MEMBERS: &[Member] = &[
         &[],
         "what ended the command: `message`, and `side` and `item` where they are known",
     ),
-    member("lock", "string", &["lock", "push", "mirror", "ls"], "the fingerprint of the lock"),
+    member(
+        "lock",
+        "string",
+        &["lock", "push", "mirror", "ls", "update", "refresh"],
+        "the fingerprint of the lock",
+    ),
     member(
         "bundle",
         "object",
-        &["pull", "pack", "sign", "verify", "push", "ls", "report", "sbom"],
+        &["pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom"],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of a delta, `signed` and \
          the `signer` that was checked; after `pack` and `pull` also `content_bytes`, `files` and `beside`",
     ),
     member(
         "changes",
         "array",
-        &["lock", "diff", "report", "rewrite"],
+        &["lock", "diff", "report", "rewrite", "update", "refresh"],
         "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
          `up` or `down`; that one is `replacedBy` it",
+    ),
+    member(
+        "updates",
+        "array",
+        &["update", "refresh"],
+        "versions that moved or are held back: `name`, `at`, `policy`, `from`, `to`, `items`, and `held` with `version` and \
+         `why`",
+    ),
+    member(
+        "noticed",
+        "array",
+        &["update", "refresh"],
+        "what upstream says of the rest: `kind`, `name`, `what` (`moved` or `gone`), `from`, `to`, `taken`",
     ),
     member(
         "needed_bytes",
@@ -103,7 +121,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "endpointChanges",
         "array",
-        &["lock", "diff", "report"],
+        &["lock", "diff", "report", "refresh"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
     member("archive", "object", &["export"], "the archive of images that was written"),
@@ -144,7 +162,18 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("undecided", "array", &["audit", "init", "discover", "render"], "what may be a reference"),
     member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
     member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
-    member("manifest", "string", &["init", "discover"], "the manifest that was drafted"),
+    member("manifest", "string", &["init", "discover", "import"], "the manifest that was drafted"),
+    member(
+        "notCarried",
+        "array",
+        &["import", "export"],
+        "wanted items that the manifest or list cannot have, and why",
+    ),
+    member("list", "string", &["export"], "the list that was written, in the form of another tool"),
+    member("notes", "array", &["import"], "settings that the manifest has no place for"),
+    member("systems", "array", &["init"], "what landfall ships: name, about, files, edit, platform"),
+    member("written", "array", &["init"], "the files that were written of what landfall ships"),
+    member("edit", "array", &["init"], "what must be edited in them"),
     member("site", "string", &["init", "import"], "the site that was drafted"),
     member("next", "string", &["init"], "the command to go on with"),
     member("helm", "string null", &["init", "discover"], "the helm that rendered charts"),
@@ -169,8 +198,8 @@ pub(crate) const MEMBERS: &[Member] = &[
     member(
         "notices",
         "array",
-        &["lock", "report"],
-        "what upstream says about itself: `kind` (`gone`, `moved`, `old`), `name`, `message`",
+        &["lock", "report", "update", "refresh"],
+        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, `message`",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),

@@ -3,6 +3,7 @@
 use super::linked::{Linked, ReferrerKind};
 use crate::content::Entry;
 use crate::model::{Algorithm, Digest, ImageRef};
+use crate::report::Kind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ const IN_VERSION: &AsciiSet = &ENCODED.add(b':').add(b'/');
 
 /// What is known of an item beside its entry.
 pub(super) struct Known<'a> {
-    /// Its reference, where it is an image.
+    /// Its reference, where one means it: of an image or a chart.
     pub(super) image: Option<&'a ImageRef>,
     /// Its platforms.
     pub(super) platforms: BTreeSet<String>,
@@ -29,7 +30,11 @@ pub(super) struct Known<'a> {
 /// The component; its `bom-ref` is the item's name in the lock.
 pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
     let mut component = json!({
-        "type": if known.image.is_some() { "container" } else { "file" },
+        "type": match entry.kind {
+            Kind::Image => "container",
+            Kind::Chart => "application",
+            _ => "file",
+        },
         "bom-ref": entry.name,
         "hashes": [hash(&entry.digest)],
         "properties": properties(entry, known),
@@ -124,9 +129,7 @@ mod tests {
     fn package_urls_are_those_of_the_specification() {
         let digest: Digest = format!("sha256:{}", "1a".repeat(32)).parse().unwrap();
         let hex = digest.hex();
-        let image: ImageRef = "localhost:5000/team/App_x:v1+2"
-            .parse()
-            .unwrap_or_else(|_| "localhost:5000/team/app_x:v1".parse().unwrap());
+        let image: ImageRef = "localhost:5000/team/app_x:v1".parse().unwrap();
         let purl = purl_of_image(&image, &digest);
         let head = format!("pkg:oci/app_x@sha256%3A{hex}?repository_url=localhost:5000/team/app_x&tag=v1");
         assert_eq!(purl, head);

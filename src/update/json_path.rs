@@ -49,9 +49,11 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let (mut steps, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("[]") {
-            (rest, _) = (behind, steps.push(Step::Each));
+            steps.push(Step::Each);
+            rest = behind;
         } else if let Some(behind) = rest.strip_prefix("{}") {
-            (rest, _) = (behind, steps.push(Step::Keys));
+            steps.push(Step::Keys);
+            rest = behind;
         } else if let Some(behind) = rest.strip_prefix('[') {
             let (number, behind) = behind.split_once(']')?;
             steps.push(Step::At(number.parse().ok()?));

@@ -8,11 +8,16 @@
 
 mod asker;
 mod json_path;
+mod lists;
 mod name_pattern;
 mod outcome;
+mod rest;
 mod run;
 mod sources;
+mod state;
+mod versions;
 
 pub(crate) use name_pattern::NamePattern;
 pub(crate) use outcome::{Move, Noticed, Updated};
-pub(crate) use run::{Asked, update};
+pub(crate) use run::update;
+pub(crate) use state::Asked;

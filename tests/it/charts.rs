@@ -343,9 +343,9 @@ fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
         ("x/arg:5", "app/templates/d.yaml:2:"),
         ("x/on:6", "app/values.yaml:4:"),
     ] {
-        let found = lock.lines().find(|line| line.contains(&format!("{{name: {registry}/{name}, at: ")));
+        let found = lock.lines().find(|line| line.contains(&format!("{{name: \"{registry}/{name}\", at: ")));
         assert!(found.is_some_and(|line| line.contains(at)), "{name} at {at}: {found:?}\n{lock}");
-        assert!(lock.contains(&format!("\n- name: {registry}/{name}\n")), "{name}\n{lock}");
+        assert!(lock.contains(&format!("\n- name: \"{registry}/{name}\"\n")), "{name}\n{lock}");
     }
     assert_eq!(lock.matches("\n- name: ").count(), 7, "six images and the chart\n{lock}");
     assert!(

@@ -8,7 +8,8 @@ fn root() -> &'static Path {
 
 /// The documents that people read.
 fn pages() -> Vec<PathBuf> {
-    let folders = ["docs", "docs/platforms"].map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let folders =
+        ["docs", "docs/ci", "docs/platforms"].map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
     let in_docs = folders.into_iter().flatten().map(|page| page.unwrap().path());
     let mut pages: Vec<PathBuf> =
         in_docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();

@@ -146,14 +146,18 @@ fn what_a_pull_in_another_process_uses_stays() {
     let (lock, store) = (["--lock", "l", "--plain-http", &rig.up.address], ["--store", "s"]);
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
-    // blobs come slowly, so that the sweeps meet the pull
-    rig.up.set(Settings { pace: Some((512, Duration::from_millis(2))), ..Settings::default() });
+    // blobs come slowly until a sweep has met the pull
+    let pace = |pace| rig.up.set(Settings { pace, ..Settings::default() });
+    pace(Some((512, Duration::from_millis(200))));
     let mut pulling = place.command().args(&pull).stdout(Stdio::null()).spawn().unwrap();
     let (mut refused, mut swept) = (0, 0);
     while pulling.try_wait().unwrap().is_none() {
         let run = place.command().args(["gc", "--lock", "empty.lock"]).args(store).output().unwrap();
         match run.status.code() {
-            Some(1) => refused += 1,
+            Some(1) => {
+                refused += 1;
+                pace(None);
+            }
             code => {
                 // before the pull has begun, or after it
                 assert_eq!(code, Some(0));

@@ -5,6 +5,7 @@
 
 mod audit;
 mod bundle;
+mod catalogue;
 mod charts;
 mod charts_found;
 mod deliver;
@@ -20,6 +21,7 @@ mod faults_push;
 mod file_signatures;
 mod full_disk;
 mod gc;
+mod import;
 mod init;
 mod inputs;
 mod interrupt;

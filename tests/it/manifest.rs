@@ -104,10 +104,7 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
 
 #[test]
 fn the_folder_of_a_manifest_and_a_site_can_be_named() {
-    assert_eq!(
-        names(&wanted(shipped("kubermatic"))),
-        names(&wanted(shipped("kubermatic/worker-node-2019.yaml")))
-    );
+    assert_eq!(names(&wanted(shipped("tkg"))), names(&wanted(shipped("tkg/tkg.yaml"))));
 }
 
 #[test]

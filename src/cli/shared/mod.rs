@@ -32,6 +32,7 @@ pub(super) mod referring;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod room;
+pub(super) mod shipped;
 pub(super) mod shown;
 pub(super) mod stdout;
 pub(super) mod summary;

@@ -11,7 +11,7 @@ use crate::model::ImageRef;
 use crate::report::page::{Carried, Page, Phase, render};
 use crate::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus};
 use jiff::civil::Date;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -113,7 +113,7 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried>
             kind: entry.kind,
             group: group(item.reference(), &entry.name),
             blobs: sizes.into_iter().collect(),
-            platforms: item.platforms().unwrap_or_else(BTreeSet::new).into_iter().collect(),
+            platforms: item.platforms().unwrap_or_default().into_iter().collect(),
             attached: attached.map(|(what, count)| (what.to_owned(), count)).collect(),
             licences: facts.licences,
             created: facts.created,

@@ -9,7 +9,7 @@ use crate::content::replace;
 use crate::lock::Locked;
 use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
-use crate::report::{Annotation, Level, Markdown, Report, Side, Status, code, text};
+use crate::report::{Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, text};
 use crate::store::Disk;
 use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
 use clap::Args;
@@ -161,11 +161,29 @@ pub(crate) fn tell(report: &mut Report, updated: &Updated) {
         let held = held.iter().map(|held| format!("{} is held back: {}", held.version, held.why));
         report.annotations.extend(held.map(|message| annotation(Level::Warning, message)));
     }
+    report.notice(notices(updated));
     for noticed in updated.noticed.iter().filter(|noticed| !noticed.taken) {
         let title = format!("{} {}", noticed.kind, noticed.name);
         let message = format!("{}{}{}", noticed.what, digests(noticed), advice(noticed.what));
         report.annotations.push(Annotation { level: Level::Warning, place: None, title, message });
     }
+}
+
+/// What the report says of upstream: what moved or is gone and stays as it was, and newer versions that are held back.
+fn notices(updated: &Updated) -> Vec<Notice> {
+    let kept = updated.noticed.iter().filter(|noticed| !noticed.taken).map(|noticed| Notice {
+        kind: if noticed.what == "gone" { NoticeKind::Gone } else { NoticeKind::Moved },
+        name: noticed.name.clone(),
+        message: format!("{}{}{}", noticed.what, digests(noticed), advice(noticed.what)),
+    });
+    let held = updated.moves.iter().flat_map(|one| {
+        one.held.iter().map(|held| Notice {
+            kind: NoticeKind::Newer,
+            name: one.name.clone(),
+            message: format!("{} is held back: {}", held.version, held.why),
+        })
+    });
+    kept.chain(held).collect()
 }
 
 /// The plan for a pull request. `summary` is its first line.

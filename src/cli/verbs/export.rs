@@ -3,6 +3,7 @@
 use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
+use super::export_list::List;
 use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
@@ -20,6 +21,8 @@ enum What {
     Files(Files),
     Referrers(Referrers),
     Charts(Charts),
+    #[command(flatten)]
+    List(List),
 }
 
 impl Export {
@@ -29,6 +32,7 @@ impl Export {
             What::Files(files) => files.run(context),
             What::Referrers(referrers) => referrers.run(context),
             What::Charts(charts) => charts.run(context),
+            What::List(list) => list.run(context),
         }
     }
 }

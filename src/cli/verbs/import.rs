@@ -1,49 +1,123 @@
 //! `landfall import`: what other tools wrote down, as landfall's own documents.
 
+use crate::cli::shared::drafted::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
-use crate::cli::shared::{Failure, Outcome};
+use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
-use crate::report::{Report, escape};
-use clap::{Args, Subcommand};
+use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
+use crate::report::{Report, escape, shell_word};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-/// Write a site from what another tool wrote down
+/// The format that gives a site.
+const TKG: &str = "tkg";
+
+/// Write a manifest, or a site, from what another tool wrote down
+///
+/// It replaces no file, and takes over no account. What has no place in a manifest is told, and stands there as a
+/// comment; exit 3 where an item is among it.
 #[derive(Args)]
 pub(crate) struct Import {
-    #[command(subcommand)]
-    format: Format,
+    /// What the files are
+    #[arg(value_parser = PossibleValuesParser::new(formats()))]
+    format: String,
+    /// The files; - is stdin
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The folder to write to: manifest.yaml, or site.yaml with ca.crt
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// The manifest's metadata.name
+    #[arg(long, value_name = "NAME", default_value = "imported", value_parser = name)]
+    name: String,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
-#[derive(Subcommand)]
-enum Format {
-    /// A site from a cluster configuration of TKG, or from the Secret in which TKG keeps one
-    ///
-    /// It replaces no file, and takes over no account.
-    Tkg {
-        /// The configuration
-        file: PathBuf,
-        /// The folder to write site.yaml to, and ca.crt where the configuration has one
-        #[arg(short, long, value_name = "DIR", default_value = ".")]
-        out: PathBuf,
-    },
+fn formats() -> Vec<PossibleValue> {
+    let manifests = IMPORTS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
+    let site = PossibleValue::new(TKG)
+        .help("a cluster configuration of TKG, or the Secret that keeps one: gives a site");
+    manifests.chain([site]).collect()
 }
 
 impl Import {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let Format::Tkg { file, out } = self.format;
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
-        let TkgSite { site, ca, notes } = site_of_tkg(&file.display().to_string(), &text)?;
-        let mut files = vec![(out.join("site.yaml"), site.as_str())];
-        files.extend(ca.as_deref().map(|ca| (out.join("ca.crt"), ca)));
-        let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
-        refuse_present(&paths)?;
-        write_new(&out, &files, || Ok(()))?;
+        if self.format == TKG {
+            return self.site();
+        }
+        let format = IMPORTS.iter().find(|format| format.name == self.format);
+        let Some(format) = format else { return Err(Failure::usage("no such format")) };
+        let mut imported = Imported::default();
+        for file in &self.files {
+            (format.read)(&read(file)?, &mut imported)?;
+        }
+        let from: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let from = from.join(", ");
+        let title = format!("Written by `landfall import {}` from {from}. Keep it in git.", self.format);
+        let manifest = manifest_of(&imported, &self.name, &title);
+        let mut report = Report::default();
+        report.extra.insert("notCarried".into(), json!(imported.left));
+        report.extra.insert("notes".into(), json!(imported.notes));
+        report.extra.insert("manifest".into(), json!(manifest));
+        let mut lines: Vec<String> =
+            imported.left.iter().map(|line| format!("not carried over: {line}")).collect();
+        lines.extend(imported.notes.iter().map(|line| format!("note: {line}")));
+        if imported.entries() == 0 {
+            lines.push(format!("{from} names nothing that a manifest can have, so nothing was written"));
+            return Err(Failure { report: report.into(), ..Failure::new(Exit::Failed, lines.join("\n")) });
+        }
+        let exit = if imported.left.is_empty() { Exit::Done } else { Exit::Partial };
+        if self.dry_run {
+            return Ok(Outcome::new(report, manifest, exit));
+        }
+        let file = self.out.join("manifest.yaml");
+        refuse_present(&[&file])?;
+        // the manifest is read as `lock` will read it
+        write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
+            input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
+        })?;
+        lines.push(format!("wrote {} with {} entries", file.display(), imported.entries()));
+        lines.push(format!("next: landfall lock -f {}", shell_word(&file.display().to_string())));
+        let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
+        Ok(Outcome::new(report, text, exit))
+    }
+
+    fn site(self) -> Result<Outcome, Failure> {
+        let [file] = &self.files[..] else {
+            return Err(Failure::usage("a site is imported from one file; name one"));
+        };
+        let Source { file, text } = read(file)?;
+        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text)?;
+        let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
+        files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
         let mut report = Report::default();
         report.extra.insert("site".into(), json!(site));
+        if self.dry_run {
+            return Ok(Outcome::of(report, site));
+        }
+        let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
+        refuse_present(&paths)?;
+        write_new(&self.out, &files, || Ok(()))?;
         let wrote = files.iter().map(|(path, _)| format!("wrote {}", path.display()));
         let text = wrote.chain(notes).map(|line| escape(&line) + "\n").collect::<String>();
         Ok(Outcome::of(report, text))
     }
+}
+
+/// The text of a file, or of stdin.
+fn read(file: &Path) -> Result<Source, Failure> {
+    let name = if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() };
+    let mut text = String::new();
+    let read = match file == Path::new("-") {
+        true => std::io::stdin().read_to_string(&mut text).map(drop),
+        false => std::fs::read_to_string(file).map(|found| text = found),
+    };
+    read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    let text = text.trim_start_matches('\u{feff}').to_owned();
+    Ok(Source { file: name, text })
 }

@@ -2,13 +2,15 @@
 
 use crate::cli::shared::drafted::{Asked, Drafted, drafted, name};
 use crate::cli::shared::new_files::{refuse_present, write_new};
+use crate::cli::shared::shipped::{listing, written};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::config::first_site;
-use crate::manifest::{MORE, from_list, of_nothing, platforms_line};
+use crate::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_line};
 use crate::model::{Platform, Target};
 use crate::report::{Report, escape, shell_word};
 use crate::rewrite::audit::Helm;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -16,14 +18,25 @@ use std::path::{Component, Path, PathBuf};
 const MANIFEST: &str = "manifest.yaml";
 const SITE: &str = "site.yaml";
 
-/// Write a first manifest and a first site, with comments, from a list, a tree of YAML or nothing
+/// Write a first manifest and a first site, with comments, from a list, a tree of YAML, the catalogue or nothing
 ///
 /// It replaces no file. Charts are rendered by `helm template` where a helm is on PATH, and read as they are where not.
 #[derive(Args)]
 pub(crate) struct Init {
     /// A plain list of images, the log of kubermatic-installer mirror-images, or a folder, chart or file of YAML
     from: Option<PathBuf>,
-    /// The folder to write manifest.yaml and site.yaml to
+    /// Write what landfall ships for this system: pinned manifests and a site
+    #[arg(
+        long = "from",
+        value_name = "SYSTEM",
+        conflicts_with_all = ["from", "name", "platforms"],
+        value_parser = PossibleValuesParser::new(CATALOGUE.iter().map(|shipped| shipped.name))
+    )]
+    system: Option<String>,
+    /// Show what landfall ships, and write nothing
+    #[arg(long, conflicts_with_all = ["from", "system", "name", "platforms", "out", "to", "dry_run"])]
+    list: bool,
+    /// The folder to write to
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// The private registry, for the site
@@ -51,6 +64,12 @@ struct First {
 
 impl Init {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        if self.list {
+            return Ok(listing());
+        }
+        if let Some(system) = &self.system {
+            return written(system, &self.out, self.to.as_ref(), self.dry_run);
+        }
         let files = [MANIFEST, SITE].map(|name| self.out.join(name));
         refuse_present(&files)?;
         let First { manifest, site, mut lines, mut report, exit } = self.first(context)?;

@@ -10,6 +10,7 @@ pub(super) mod export;
 mod export_charts;
 mod export_files;
 mod export_images;
+mod export_list;
 mod export_referrers;
 pub(super) mod gc;
 pub(super) mod import;

@@ -91,7 +91,7 @@ impl Refresh {
             }
             let done = self.work((&client, context), &store, updated, old, &has, signer).await;
             client.remember_hosts(&store, "refresh");
-            self.finish(done?, &client, &store)
+            Self::finish(done?, &client, &store)
         })
     }
 
@@ -109,6 +109,7 @@ impl Refresh {
             self.update.write_lock((client, context), &updated, old.as_ref(), store).await?;
         let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
         files.extend(is_new.then(|| self.update.lock.clone()));
+        context.shown.lock(&locked.lock, Some(store));
         let mut done = Done { updated, locked, pulled: None, files, packed: None };
         if done.locked.lock.items().next().is_none() || self.is_carried(&done.locked.lock, has) {
             return Ok(done);
@@ -168,7 +169,7 @@ impl Refresh {
         work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
     }
 
-    fn finish(&self, done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
+    fn finish(done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
         let Done { updated, locked, pulled, files, packed } = done;
         let mut items = locked.items.clone();
         for pulled in pulled.into_iter().flatten().chain(packed.iter().flat_map(|packed| packed.lost.clone()))
@@ -201,7 +202,7 @@ impl Refresh {
         if nothing_new {
             text += "unchanged\n";
         }
-        let markdown = self.markdown(&updated, &locked, &report, nothing_new);
+        let markdown = Self::markdown(&updated, &locked, &report, nothing_new);
         let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };
         if outcome.exit == Exit::Failed && packed.is_some_and(|packed| packed.member.is_some()) {
             outcome.exit = Exit::Partial;
@@ -209,7 +210,7 @@ impl Refresh {
         Ok(outcome)
     }
 
-    fn markdown(&self, updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
+    fn markdown(updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
         let counted = match (nothing_new, &counted(updated)[..]) {
             (true, "") => "unchanged".to_owned(),
             (false, "") => format!("{} in the lock", count_of(locked.changes.len(), "change")),

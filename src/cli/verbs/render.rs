@@ -113,6 +113,7 @@ fn argument(input: &'static Input) -> Arg {
         .action(ArgAction::Append);
     match input.flag {
         Flag::Short(flag) => argument.short(flag).long(input.name),
+        Flag::Long => argument.long(input.name),
         Flag::Arguments => argument.num_args(1..).required(true),
     }
 }

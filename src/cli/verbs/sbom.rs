@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Write what a bundle holds as CycloneDX, with the SBOMs that it carries linked
 ///
-/// The same bundle gives the same document. It has no time, unless SOURCE_DATE_EPOCH gives one. `landfall export
+/// The same bundle gives the same document. It has no time, unless `SOURCE_DATE_EPOCH` gives one. `landfall export
 /// referrers` writes the SBOMs themselves.
 #[derive(Args)]
 pub(crate) struct Sbom {
@@ -56,7 +56,7 @@ impl Sbom {
     }
 }
 
-/// The time that SOURCE_DATE_EPOCH gives, as RFC 3339.
+/// The time that `SOURCE_DATE_EPOCH` gives, as RFC 3339.
 fn source_date() -> Result<Option<String>, Failure> {
     let Some(text) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|text| !text.is_empty()) else {
         return Ok(None);

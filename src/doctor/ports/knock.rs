@@ -59,28 +59,32 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
             }
         }
         Line::Range { host, ports, range, what, why } => {
-            let mut silent = Vec::new();
+            let (mut silent, mut cause) = (Vec::new(), None);
             for (port, knocked) in ports.iter().zip(
                 futures_util::future::join_all(ports.iter().map(|port| transport.knock(host, *port))).await,
             ) {
-                if matches!(knocked, Ok((Knocked::Stopped(_), _)) | Err(_)) {
+                if let Ok((Knocked::Stopped(error), _)) | Err(error) = knocked {
                     silent.push(port.to_string());
+                    cause.get_or_insert(error);
                 }
             }
             let all = format!("{host}:{}-{}", range.start(), range.end());
             let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
             let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
-            if silent.is_empty() {
+            let Some(cause) = cause else {
                 let says = format!(
                     "{all} ({what}, {why}): nothing drops what goes to {}, of which a service need listen at none; the others were not tried",
                     shown.join(", ")
                 );
                 steps.add("port", CheckStatus::Ok, says, facts);
-            } else {
-                let says = format!("{all} ({what}, {why}): nothing comes back from {}", silent.join(", "));
-                steps.add("port", CheckStatus::No, says, facts);
-                steps.fix(format!("let the whole range {all} through at the firewall"));
-            }
+                return steps;
+            };
+            let says =
+                format!("{all} ({what}, {why}): nothing comes back from {}: {cause}", silent.join(", "));
+            steps.add("port", CheckStatus::No, says, facts);
+            steps.fix(format!(
+                "let the whole range {all} through at the firewall; nothing on the way may drop it in silence"
+            ));
         }
     }
     steps

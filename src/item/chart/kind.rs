@@ -10,10 +10,9 @@ use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
 use crate::item::image::{WantedImage, read_manifest};
 use crate::item::resolver::Cause;
-use crate::item::table::Wishes;
 use crate::item::text::oversize;
 use crate::item::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
 };
 use crate::model::{Destination, Digest, ImageRef, Manifest, Mapping, host_component};
 use crate::report::Kind;
@@ -190,22 +189,22 @@ impl ItemKind for Chart {
     }
 
     /// Its dependencies, and the images that were found in it.
-    fn asks(wish: &WantedChart, chart: &Chart, more: &mut Wishes) {
-        more.charts.extend(chart.dependencies.iter().map(|name| WantedChart {
-            name: name.clone(),
-            pin: None,
-            keys: None,
-            ..wish.clone()
-        }));
-        more.images.extend(chart.images.iter().map(|found| {
+    fn asks(wish: &WantedChart, chart: &Chart) -> Vec<Ask> {
+        let charts = chart.dependencies.iter().map(|name| {
+            let (name, pin, keys) = (name.clone(), None, None);
+            Ask::Chart(WantedChart { name, pin, keys, ..wish.clone() })
+        });
+        let images = chart.images.iter().map(|found| {
             let ImageRef { tag, digest, .. } = &found.name;
             let (name, pin) = match (tag, digest) {
                 (Some(_), pin) => (ImageRef { digest: None, ..found.name.clone() }, pin.clone()),
                 _ => (found.name.clone(), None),
             };
             let (platforms, referrers) = (wish.platforms.clone(), wish.referrers);
-            WantedImage { name, pin, platforms, update: None, referrers, at: wish.at.clone() }
-        }));
+            let at = wish.at.clone();
+            Ask::Image(WantedImage { name, pin, platforms, update: None, referrers, at })
+        });
+        charts.chain(images).collect()
     }
 
     async fn resolve(

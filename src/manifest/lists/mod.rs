@@ -10,4 +10,4 @@ mod testing;
 
 pub(super) use format::Format;
 pub(crate) use table::list_format;
-pub(super) use table::{FORMATS, format_of};
+pub(super) use table::{FORMATS, format_named, format_of};

@@ -6,6 +6,11 @@ use super::{images_txt, kkp};
 /// All formats, in the order of the JSON schema.
 pub(in super::super) const FORMATS: &[Format] = &[images_txt::FORMAT, kkp::FORMAT];
 
+/// The format of this name.
+pub(in super::super) fn format_named(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
 /// The format that a text has, by its looks.
 pub(in super::super) fn format_of(text: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.is)(text))

@@ -1,5 +1,6 @@
 //! What stays at a registry: digests, wherever they stand, and tags of its repositories.
 
+use crate::content::Part;
 use crate::lockfile::Lock;
 use crate::model::{Digest, ImageRef, Mapping};
 use crate::push::plan::deliveries;
@@ -22,7 +23,7 @@ impl Needed {
             self.tags.insert((delivery.destination.repository, delivery.tag));
         }
         for entry in lock.each_entry() {
-            let manifests = entry.parts.into_iter().filter(|part| part.is_manifest());
+            let manifests = entry.parts.into_iter().filter(Part::is_manifest);
             self.digests.extend(manifests.map(|part| part.descriptor.digest));
         }
     }

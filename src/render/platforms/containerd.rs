@@ -1,7 +1,7 @@
 //! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its proxy.
 
 use super::systemd::{FORM, Form, drop_in};
-use crate::model::Consumer;
+use crate::model::{Consumer, Destination, prefix_of};
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::mirrors::{Mirror, mirrors};
@@ -57,6 +57,7 @@ impl Platform for Containerd {
         if let Some(note) = registry.scheme_note() {
             notes.push(note);
         }
+        notes.extend(other_accounts(request, &registry, by_header)?);
         Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
     }
 }
@@ -121,6 +122,47 @@ fn hosts_toml(
     }
     let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
+}
+
+/// What there is to say where the site has several accounts for images that containerd asks for with one: it has one for a
+/// mirror (in hosts.toml), or for the registry (in its configuration).
+fn other_accounts(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    by_header: bool,
+) -> Result<Vec<String>, RenderError> {
+    let mut notes = Vec::new();
+    if !registry.has_accounts_of_paths() {
+        return Ok(notes);
+    }
+    for (host, of_host) in mirrors(request)? {
+        for mirror in &of_host {
+            let asked_with = if by_header { &mirror.repository } else { &request.mapping.target().prefix };
+            let account = registry.account(asked_with)?;
+            let images = request.images().filter(|image| image.registry == host);
+            let places = images.flat_map(|image| {
+                let is_here = |place: &Destination| {
+                    prefix_of(&place.repository, &image.repository) == Some(mirror.prefix.as_str())
+                };
+                let places = request.mapping.image(image).into_iter().filter(is_here);
+                places.map(|place| place.repository).collect::<Vec<_>>()
+            });
+            let mut others = Vec::new();
+            for place in places {
+                if registry.account(&place)? != account {
+                    others.push(place);
+                }
+            }
+            if let Some(first) = others.first() {
+                notes.push(format!(
+                    "{host}: containerd has one account for this mirror, that of {asked_with}; {first}{} has another, so let that one \
+                     read it too, or give its pods an imagePullSecret",
+                    if others.len() > 1 { format!(" (and {} more)", others.len() - 1) } else { String::new() }
+                ));
+            }
+        }
+    }
+    Ok(notes)
 }
 
 /// The address of a mirror. containerd adds `/v2` where there is no path.

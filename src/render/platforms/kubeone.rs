@@ -24,6 +24,14 @@ const VIA: Setting = Setting {
     choices: &["auto", "overwrite", "mirrors"],
 };
 
+const API: Setting = Setting {
+    key: "api",
+    value_name: "VERSION",
+    help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the URLs of binaries",
+    default: Some("v1beta2"),
+    choices: &["v1beta2", "v1beta1"],
+};
+
 impl Platform for KubeOne {
     fn spec(&self) -> &'static Spec {
         &Spec {
@@ -32,7 +40,7 @@ impl Platform for KubeOne {
             details: "KubeOne asks an overwritten registry over TLS and without an account; containerd's mirrors can do \
                       without TLS, and with an account.",
             inputs: &[],
-            settings: &[VIA],
+            settings: &[VIA, API],
             consumer: Some(Consumer::Kubeone),
             reads_lock: true,
             writes: Writes::Files { not_into: None },
@@ -42,24 +50,14 @@ impl Platform for KubeOne {
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let registry = request.registry()?;
         let account = registry.account(&request.mapping.target().prefix)?;
-        let plain_or_account = registry.plain_http || account.is_some();
-        let by_name = match request.settings.get(VIA.key) {
-            Some("overwrite") if registry.plain_http => {
-                let why = "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; \
-                           use --set via=mirrors";
-                return Err(RenderError::Refused(why.into()));
-            }
-            Some("overwrite") if account.is_some() => {
-                let why = "KubeOne asks an overwritten registry without an account, and the site names one; use --set via=mirrors";
-                return Err(RenderError::Refused(why.into()));
-            }
-            Some("overwrite") => true,
-            Some("mirrors") => false,
-            _ => !plain_or_account,
-        };
+        let is_old = request.settings.get(API.key) == Some("v1beta1");
+        let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
         let mut notes = Vec::new();
         let registry_configuration = match by_name {
-            true => map([("overwriteRegistry", request.mapping.target().to_string().into())]),
+            true => map([
+                ("overwriteRegistry", request.mapping.target().to_string().into()),
+                ("insecureRegistry", if registry.plain_http { true.into() } else { Value::Null }),
+            ]),
             false => Value::Null,
         };
         let containerd =
@@ -78,10 +76,11 @@ impl Platform for KubeOne {
             ]);
         }
         let cluster = map([
-            ("apiVersion", "kubeone.k8c.io/v1beta2".into()),
+            ("apiVersion", if is_old { "kubeone.io/v1beta1" } else { "kubeone.k8c.io/v1beta2" }.into()),
             ("kind", "KubeOneCluster".into()),
             ("registryConfiguration", registry_configuration),
             ("containerRuntime", containerd),
+            ("assetConfiguration", if is_old { assets(request, &mut notes) } else { Value::Null }),
             ("caBundle", optional(registry.ca.as_deref())),
             ("proxy", proxy_value),
             // nodes reach no repository of packages, so KubeOne does not set one up
@@ -100,6 +99,90 @@ impl Platform for KubeOne {
     }
 }
 
+/// Whether names are changed; else containerd asks the registry in place of others.
+fn by_name(
+    request: &Request<'_>,
+    is_old: bool,
+    plain_http: bool,
+    account: bool,
+) -> Result<bool, RenderError> {
+    let refused = |why: &str| Err(RenderError::Refused(why.into()));
+    match (request.settings.get(VIA.key), is_old) {
+        (Some("mirrors"), true) => {
+            refused("v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or api=v1beta2")
+        }
+        (_, true) if account => refused(
+            "KubeOne asks an overwritten registry without an account, and the site names one; use --set api=v1beta2",
+        ),
+        (_, true) => Ok(true),
+        (Some("overwrite"), false) if plain_http => refused(
+            "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; use --set via=mirrors",
+        ),
+        (Some("overwrite"), false) if account => refused(
+            "KubeOne asks an overwritten registry without an account, and the site names one; use --set via=mirrors",
+        ),
+        (Some("overwrite"), false) => Ok(true),
+        (Some("mirrors"), false) => Ok(false),
+        _ => Ok(!plain_http && !account),
+    }
+}
+
+/// A binary that machines download, and how its file is told by its name.
+struct Asset {
+    key: &'static str,
+    what: &'static str,
+    is_it: fn(&str) -> bool,
+}
+
+const ASSETS: [Asset; 3] = [
+    Asset {
+        key: "cni",
+        what: "an archive of CNI plugins for amd64",
+        is_it: |name| name.starts_with("cni-plugins-") && name.contains("amd64") && name.ends_with(".tgz"),
+    },
+    Asset {
+        key: "nodeBinaries",
+        what: "kubernetes-node-linux-amd64.tar.gz",
+        is_it: |name| name == "kubernetes-node-linux-amd64.tar.gz",
+    },
+    Asset { key: "kubectl", what: "a kubectl for linux/amd64", is_it: |name| name == "kubectl" },
+];
+
+/// Where machines get binaries from: all of the three, or none, as `KubeOne` takes it.
+fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
+    let mut assets = Mapping::new();
+    for Asset { key, what, is_it } in ASSETS {
+        let is_it = |url: &&str| {
+            let for_others = url.contains("/bin/") && !url.contains("/linux/amd64/");
+            !for_others && is_it(url.rsplit('/').next().unwrap_or_default())
+        };
+        let locked = request.lock.files.iter().map(|file| file.name.as_str());
+        match (&locked.filter(is_it).collect::<Vec<_>>()[..], request.file_server()) {
+            (&[url], Some(files)) => {
+                let path = url.split_once("://").map_or(url, |(_, path)| path);
+                assets.insert(key.into(), map([("url", format!("{files}/{path}").into())]));
+            }
+            (_, None) => {
+                let why = "assetConfiguration needs a file server: add `files: http://…` to the site";
+                notes.push(why.into());
+            }
+            ([], _) => notes.push(format!("assetConfiguration: the lock has not {what}")),
+            (several, _) => {
+                notes.push(format!(
+                    "assetConfiguration: the lock has several of {what}: {}",
+                    several.join(", ")
+                ));
+            }
+        }
+    }
+    notes.dedup();
+    if assets.len() == ASSETS.len() {
+        return Value::Mapping(assets);
+    }
+    notes.push("without all three of cni, nodeBinaries and kubectl KubeOne takes no assetConfiguration, so there is none".into());
+    Value::Null
+}
+
 /// containerd's mirrors as `KubeOne` writes them.
 fn mirrors(
     request: &Request<'_>,
@@ -108,6 +191,8 @@ fn mirrors(
     notes: &mut Vec<String>,
 ) -> Value {
     let mut hosts = Mapping::new();
+    // what is said of a host's TLS holds for its mirrors
+    let tls = || if registry.skip_verify { map([("insecureSkipVerify", true.into())]) } else { Value::Null };
     for (host, paths) in host_paths(request) {
         let (url, with_path) = match paths.prefix.as_str() {
             "" => (registry.url(), Value::Null),
@@ -118,13 +203,20 @@ fn mirrors(
                 "{host}/{repository} is at {path}, which a mirror of {host} cannot say: write that name with `landfall rewrite`"
             ));
         }
-        hosts.insert(host.into(), map([("mirrors", texts([url])), ("overridePath", with_path)]));
+        hosts.insert(
+            host.into(),
+            map([("mirrors", texts([url])), ("overridePath", with_path), ("tlsConfig", tls())]),
+        );
+    }
+    if !request.upstream_fallback() {
+        notes.push(
+            "containerd asks upstream for what the mirrors lack, and KubeOne cannot turn that off".into(),
+        );
     }
     let auth = account.map_or(Value::Null, |(user, password)| {
         map([("username", user.into()), ("password", password.into())])
     });
-    let tls = if registry.skip_verify { map([("insecureSkipVerify", true.into())]) } else { Value::Null };
-    let own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls), ("auth", auth)]);
+    let own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls()), ("auth", auth)]);
     hosts.insert(registry.target.registry.as_str().into(), own);
     map([("containerd", map([("registries", Value::Mapping(hosts))]))])
 }

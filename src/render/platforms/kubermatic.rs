@@ -1,9 +1,10 @@
 //! `kubermatic`: KKP's configuration, a Seed's datacenters, the certificates; and the node settings of releases up to 2.12.
 
+use super::operating_system_profile::{self, PACKAGES, PROFILES, Profile};
 use crate::model::{Consumer, ImageRef};
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
-use crate::render::kubernetes::{document, map, metadata, optional, some_map, texts};
+use crate::render::kubernetes::{document, map, metadata, optional, secret, some_map, texts};
 use crate::render::mirrors::mirrors;
 use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
@@ -47,11 +48,12 @@ impl Platform for Kubermatic {
     fn spec(&self) -> &'static Spec {
         &Spec {
             name: "kubermatic",
-            about: "KKP: KubermaticConfiguration, Seed, certificates",
+            about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
             details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
-                      them where the lock has its image.",
-            inputs: &[],
-            settings: &[VERSION, SEED, DATACENTER, SANDBOX],
+                      them where the lock has its image. With --osp, profiles of operating-system-manager are pointed at the \
+                      site: URLs that the lock has go to the file server, and machines trust the site's authorities.",
+            inputs: &[PROFILES],
+            settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES],
             consumer: Some(Consumer::Kubermatic),
             reads_lock: true,
             writes: Writes::Files { not_into: None },
@@ -62,30 +64,49 @@ impl Platform for Kubermatic {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let proxy = Proxy::of(request, &mut notes)?;
-        let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+        let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
         let mut files = Vec::new();
         if request.settings.get(VERSION.key) == Some("2.12") {
+            if !request.paths(PROFILES.name).is_empty() {
+                return Err(RenderError::Site("--osp: KKP 2.12 has no operating-system-manager".into()));
+            }
             let text = document(&datacenters(request, &registry, proxy.as_ref(), &mut notes)?);
-            files.push(RenderedFile::new("datacenters.yaml", text).secret(secret));
+            files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
             return Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() });
         }
         let account = registry.account(&request.mapping.target().prefix)?;
         let text = document(&configuration(request, &registry, account.as_ref(), proxy.as_ref()));
         files.push(
-            RenderedFile::new("kubermatic-configuration.yaml", text).secret(secret || account.is_some()),
+            RenderedFile::new("kubermatic-configuration.yaml", text).secret(has_account || account.is_some()),
         );
-        let text = document(&seed(request, &registry, proxy.as_ref(), &mut notes)?);
-        files.push(RenderedFile::new("seed.yaml", text).secret(secret));
-        if let Some(bundle) = ca_bundle(request, &registry)? {
-            files.push(RenderedFile::new("ca-bundle.yaml", document(&bundle)));
+        let authorities = authorities(request, &registry)?;
+        let profiles = operating_system_profile::profiles(request, &authorities)?;
+        let text = document(&seed(request, &registry, proxy.as_ref(), &profiles, &mut notes)?);
+        files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
+        if registry.ca.is_some() && profiles.is_empty() {
+            notes.push(
+                "machines of user clusters trust the registry's authority by a profile alone: give yours with --osp FILE".into(),
+            );
+        }
+        for Profile { file, notes: said, .. } in profiles {
+            files.push(file);
+            notes.extend(said);
+        }
+        if !authorities.is_empty() {
+            files.push(RenderedFile::new("ca-bundle.yaml", document(&ca_bundle(authorities))));
             notes.push(
                 "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it talks to"
                     .into(),
             );
         }
-        if account.is_some() {
-            notes.push("KKP has no place for an account of containerd's mirrors: what users pull by upstream names needs a \
-                        registry that lets everybody read, or pull secrets".into());
+        if let Some(account) = &account {
+            let text = document(&registry_credentials(&registry.auth_file(account)));
+            files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
+            notes.push(
+                "registry-credentials.yaml is for each user cluster: its Cluster names it as spec.imagePullSecret (name \
+                 registry-credentials, namespace kube-system), and nodes pull with that account"
+                    .into(),
+            );
         }
         Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
     }
@@ -220,6 +241,7 @@ fn seed(
     request: &Request<'_>,
     registry: &SiteRegistry<'_>,
     proxy: Option<&Proxy>,
+    profiles: &[Profile],
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
     let no_proxy = request.no_proxy().list(Dialect::Dotted);
@@ -229,7 +251,6 @@ fn seed(
     };
     let [http_proxy, list] = settings();
     let own = &registry.target.registry;
-    let insecure = registry.plain_http || registry.skip_verify;
     let mut registries = Mapping::new();
     for (host, of_host) in mirrors(request)? {
         if host == *own && !registry.plain_http {
@@ -244,14 +265,22 @@ fn seed(
         });
         registries.insert(host.into(), map([("mirrors", texts(urls))]));
     }
+    if !request.upstream_fallback() {
+        notes.push("containerd asks upstream for what the mirrors lack, and KKP cannot turn that off".into());
+    }
+    // what is said of a host holds for its mirrors
+    let hosts =
+        registries.keys().filter_map(Value::as_str).filter(|host| registry.skip_verify && host != own);
+    let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
+    let insecure = if registry.plain_http || registry.skip_verify { texts(insecure) } else { Value::Null };
     let node = map([
         ("httpProxy", http_proxy),
         ("noProxy", list),
-        ("insecureRegistries", if insecure { texts([own.as_str()]) } else { Value::Null }),
+        ("insecureRegistries", insecure),
         ("pauseImage", optional(sandbox(request, notes)?)),
         ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
     ]);
-    let datacenters = each_datacenter(request, &node)?;
+    let datacenters = each_datacenter(request, &node, &operating_system_profile::chosen(profiles, notes))?;
     let [http_proxy, list] = settings();
     let proxy_settings =
         if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
@@ -275,24 +304,32 @@ fn seed(
     ]))
 }
 
-/// The datacenters of the Seed, each with these node settings.
-fn each_datacenter(request: &Request<'_>, node: &Value) -> Result<Value, RenderError> {
+/// The datacenters of the Seed, each with these node settings and this specification.
+fn each_datacenter(request: &Request<'_>, node: &Value, spec: &Value) -> Result<Value, RenderError> {
     let names = request.settings.need(DATACENTER.key)?.split(',');
-    Ok(Value::Mapping(names.map(|name| (name.trim().into(), map([("node", node.clone())]))).collect()))
+    let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
+    Ok(Value::Mapping(names.map(|name| (name.trim().into(), datacenter.clone())).collect()))
 }
 
 /// The authorities of the registry and of the proxy.
-fn ca_bundle(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Result<Option<Value>, RenderError> {
+fn authorities(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Result<String, RenderError> {
     let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
-    let all: String = registry.ca.clone().into_iter().chain(proxy).collect();
-    Ok((!all.is_empty()).then(|| {
-        map([
-            ("apiVersion", "v1".into()),
-            ("kind", "ConfigMap".into()),
-            ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
-            ("data", map([("ca-bundle.pem", all.into())])),
-        ])
-    }))
+    Ok(registry.ca.clone().into_iter().chain(proxy).collect())
+}
+
+fn ca_bundle(authorities: String) -> Value {
+    map([
+        ("apiVersion", "v1".into()),
+        ("kind", "ConfigMap".into()),
+        ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
+        ("data", map([("ca-bundle.pem", authorities.into())])),
+    ])
+}
+
+/// The Secret of a user cluster from which operating-system-manager gives containerd the account.
+fn registry_credentials(auth_file: &str) -> Value {
+    let metadata = metadata("registry-credentials", Some("kube-system"));
+    secret(metadata, Some("kubernetes.io/dockerconfigjson"), &[(".dockerconfigjson", auth_file)])
 }
 
 /// The node settings that releases up to 2.12 read from datacenters.yaml.
@@ -318,6 +355,6 @@ fn datacenters(
         ("pause_image", optional(sandbox(request, notes)?)),
         ("hyperkube_image", hyperkube),
     ]);
-    let datacenters = each_datacenter(request, &node)?;
+    let datacenters = each_datacenter(request, &node, &Value::Null)?;
     Ok(map([("datacenters", datacenters)]))
 }

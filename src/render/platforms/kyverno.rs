@@ -64,7 +64,7 @@ fn replace(request: &Request<'_>) -> Value {
         for (index, (repository, path)) in paths.others.iter().enumerate() {
             let is_it = [
                 ("registry", "Equals", host.as_str().into()),
-                ("path", "Equals", repository.as_str().into()),
+                ("path", "AnyIn", texts(spellings(&host, repository))),
             ];
             rules.push(rule(&format!("{}-{}", label(&host), index + 1), &is_it, &format!("{own}/{path}")));
         }
@@ -73,13 +73,27 @@ fn replace(request: &Request<'_>) -> Value {
             rest.push((
                 "path",
                 "AnyNotIn",
-                texts(paths.others.iter().map(|(repository, _)| repository.as_str())),
+                texts(paths.others.iter().flat_map(|(repository, _)| spellings(&host, repository))),
             ));
         }
-        let path = below(&paths.prefix, "{{ image.path }}");
+        let path = below(&paths.prefix, path_of(&host));
         rules.push(rule(&label(&host), &rest, &format!("{own}/{path}")));
     }
     policy("landfall-replace-registries", rules)
+}
+
+/// The path of an image, whose name Kyverno leaves as it is written: `nginx` is `library/nginx` at Docker Hub.
+fn path_of(host: &str) -> &'static str {
+    match host {
+        "docker.io" => "{{ contains(image.path, '/') && image.path || join('', ['library/', image.path]) }}",
+        _ => "{{ image.path }}",
+    }
+}
+
+/// How the path of `repository` may be written.
+fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
+    let short = repository.strip_prefix("library/").filter(|_| host == "docker.io");
+    std::iter::once(repository).chain(short).collect()
 }
 
 /// A host as part of a rule's name.

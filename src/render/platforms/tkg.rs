@@ -83,7 +83,7 @@ struct Repository {
     /// `host[:port]/path`.
     name: String,
     skip_verify: bool,
-    /// Base64 of the authority's certificates; empty where the site has none.
+    /// The authority's certificates; empty where the site has none.
     ca: String,
     notes: Vec<String>,
 }
@@ -114,8 +114,28 @@ impl Repository {
         if registry.has_account() {
             notes.push("TKG has no place for an account of the registry: nodes pull without one".into());
         }
-        let ca = registry.ca.as_deref().map(|ca| STANDARD.encode(ca)).unwrap_or_default();
+        let ca = registry.ca.clone().unwrap_or_default();
         Ok(Repository { name: name.to_owned(), skip_verify: registry.skip_verify, ca, notes })
+    }
+
+    /// The registry: up to the first slash.
+    fn host(&self) -> &str {
+        self.name.split('/').next().unwrap_or(&self.name)
+    }
+
+    /// What containerd of TKG's machines is told of the registry's certificate, as TKG itself writes it.
+    fn trust(&self) -> Option<String> {
+        let host = self.host();
+        let key = match (self.skip_verify, self.ca.is_empty()) {
+            (true, _) => "insecure_skip_verify = true".to_owned(),
+            (false, false) => format!("ca_file = \"{}\"", self.ca_path()),
+            (false, true) => return None,
+        };
+        Some(format!("[plugins.\"io.containerd.grpc.v1.cri\".registry.configs.\"{host}\".tls]\\n  {key}\\n"))
+    }
+
+    fn ca_path(&self) -> String {
+        format!("/etc/containerd/{}.crt", self.host())
     }
 }
 
@@ -144,7 +164,7 @@ fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable>
     let mut variables: Vec<Variable> = vec![
         ("TKG_CUSTOM_IMAGE_REPOSITORY", repository.name.as_str().into()),
         ("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY", repository.skip_verify.into()),
-        ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", repository.ca.as_str().into()),
+        ("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE", STANDARD.encode(&repository.ca).into()),
     ];
     if let Some(proxy) = proxy {
         variables.extend([
@@ -249,6 +269,9 @@ impl Machines {
                 files.push(node_file(&format!("/{}", file.path), 0o640, &file.text));
             }
         }
+        if !repository.ca.is_empty() {
+            files.push(node_file(&repository.ca_path(), 0o644, &repository.ca));
+        }
         let mut commands: Vec<String> = [
             r#"hostname "{{ ds.meta_data.hostname }}""#,
             r#"echo "::1         ipv6-localhost ipv6-loopback" >/etc/hosts"#,
@@ -269,6 +292,14 @@ impl Machines {
         // every version's line keeps its tag
         let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
         commands.push(format!("sed -i {} /etc/containerd/config.toml", shell_quoted(&pause)));
+        if let Some(trust) = repository.trust() {
+            let is_there = shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
+            let config = "/etc/containerd/config.toml";
+            commands.push(format!(
+                "grep -qF {is_there} {config} || printf {} >> {config}",
+                shell_quoted(&format!("\\n{trust}"))
+            ));
+        }
         commands.push("systemctl restart containerd".to_owned());
         Ok(Machines { files: files.into(), commands })
     }

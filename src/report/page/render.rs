@@ -95,7 +95,7 @@ fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
     sums.extend(
         counts
             .iter()
-            .filter(|(count, _)| *count > 0)
+            .filter(|(count, _)| *count > 0 && page.bundle.is_none())
             .map(|(count, word)| (count.to_string(), (*word).into())),
     );
     if !page.carried.is_empty() {

@@ -192,14 +192,22 @@ pub(super) fn timings(phases: &[Phase]) -> Section {
     table("Timings", &["phase", "#items", "#bytes", "#time", "#rate"], phases.iter().map(row).collect())
 }
 
+/// The columns of a list: the member of a row, and the title.
+type Columns = &'static [(&'static str, &'static str)];
+
 /// The members of a report that are lists of rows, each with its heading and columns: a name, and what is shown of it.
-const LISTS: [(&str, &str, &[(&str, &str)]); 9] = [
+const LISTS: [(&str, &str, Columns); 10] = [
     (
         "notices",
         "What upstream says about itself",
         &[("kind", "kind"), ("name", "name"), ("message", "message")],
     ),
     ("problems", "In the way", &[("kind", "kind"), ("at", "at"), ("message", "message")]),
+    (
+        "updates",
+        "Newer versions",
+        &[("name", "name"), ("from", "from"), ("to", "to"), ("policy", "policy"), ("at", "at")],
+    ),
     (
         "changes",
         "Changes",

@@ -54,6 +54,7 @@ pub(crate) fn chart_images(
             found.push(in_chart(&chart, &values, finding));
         }
     }
+    let helpers: String = chart.helpers().into_iter().map(|text| format!("{text}\n")).collect();
     for (file, text) in &documents {
         if NOT_INSTALLED.iter().any(|folder| file.contains(folder) && !file.contains("/templates/")) {
             continue;
@@ -61,10 +62,40 @@ pub(crate) fn chart_images(
         if text.contains("kind: CustomResourceDefinition") {
             found.extend(of_schema(file, text, inventory));
         }
+        found.extend(of_flags(file, text, inventory));
         let of_text = audit_text(file, text, inventory).into_iter();
-        found.extend(of_text.filter(|placed| !is_made_of(&placed.finding, &paths)));
+        found.extend(of_text.filter(|placed| !is_made_of(&placed.finding, &paths, &helpers)));
     }
     Ok(images_alone(found))
+}
+
+/// The full names of images behind a flag or a key that speaks of an image, in a template, which may be no YAML:
+/// `--sidecar-image=quay.io/x/y:v1`.
+fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let ends = |c: char| c.is_whitespace() || "\"'`,[]{}()".contains(c);
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#')) {
+        for word in line.split(ends) {
+            let Some((flag, value)) = word.split_once('=') else { continue };
+            let is_flag = flag.starts_with('-') && flag.to_ascii_lowercase().contains("image");
+            found.extend(full_name(file, (at, line), value, inventory).filter(|_| is_flag));
+        }
+    }
+    found
+}
+
+/// The finding for `value`, which stands in this line, where it is the full name of an image.
+fn full_name(
+    file: &str,
+    (at, line): (usize, &str),
+    value: &str,
+    inventory: &Inventory<'_>,
+) -> Option<FileFinding> {
+    let image = value.parse::<ImageRef>().ok().filter(|image| image.is_pinned() && names_host(value))?;
+    let (column, reference) = (line.find(value).unwrap_or_default() + 1, value.to_owned());
+    let coverage = inventory.decide(&image, false);
+    let finding = Finding { line: at + 1, column, path: Vec::new(), reference, coverage };
+    Some(FileFinding { file: file.to_owned(), finding })
 }
 
 /// The defaults in a schema that are full names of images: who makes such an object gets them.
@@ -73,24 +104,26 @@ fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindi
     for (at, line) in text.lines().enumerate() {
         let Some(value) = line.trim_start().strip_prefix("default:") else { continue };
         let value = value.trim().trim_matches(['"', '\'']);
-        let image = value.parse::<ImageRef>().ok().filter(|image| image.is_pinned() && names_host(value));
-        if let Some(image) = image {
-            let (column, reference) = (line.find(value).unwrap_or_default() + 1, value.to_owned());
-            let coverage = inventory.decide(&image, false);
-            let finding = Finding { line: at + 1, column, path: Vec::new(), reference, coverage };
-            found.push(FileFinding { file: file.to_owned(), finding });
-        }
+        found.extend(full_name(file, (at, line), value, inventory));
     }
     found
 }
 
 /// Whether what a template puts together is made of values in which images were found.
-fn is_made_of(finding: &Finding, paths: &[Vec<String>]) -> bool {
+fn is_made_of(finding: &Finding, paths: &[Vec<String>], helpers: &str) -> bool {
     let Coverage::Undecided { .. } = finding.coverage else { return false };
     let written = &finding.reference;
-    let named: Vec<&str> = written.split(".Values.").skip(1).map(word).collect();
-    match named.is_empty() {
+    let of_values = |text| str::split(text, ".Values.").skip(1).map(word).collect::<Vec<&str>>();
+    let mut named = of_values(written);
+    if named.is_empty() {
         // a helper of the chart puts it together
+        let helper = written.split('"').nth(1).unwrap_or_default();
+        let defined = helpers
+            .split("define ")
+            .find(|text| text.trim_start_matches('"').starts_with(&format!("{helper}\"")));
+        named = of_values(defined.filter(|_| !helper.is_empty()).unwrap_or_default());
+    }
+    match named.is_empty() {
         true => written.contains("{{") && !paths.is_empty(),
         false => named.iter().any(|path| {
             let keys: Vec<&str> = path.split('.').collect();

@@ -28,6 +28,8 @@ pub(crate) struct Chart {
     pub(super) values: Mapping,
     /// Its other documents, by name and text: of an archive all, of a folder its templates and files.
     pub(super) documents: Vec<(String, String)>,
+    /// The texts of its helpers (`.tpl`).
+    pub(super) helpers: Vec<String>,
     /// Its subcharts, in the order of their keys.
     pub subcharts: Vec<Chart>,
 }
@@ -92,6 +94,11 @@ impl Chart {
         documents
     }
 
+    /// The texts of its helpers and of those of its subcharts.
+    pub(crate) fn helpers(&self) -> Vec<&String> {
+        self.helpers.iter().chain(self.subcharts.iter().flat_map(Chart::helpers)).collect()
+    }
+
     /// Calls `see` for it and for each subchart that is not switched off.
     fn each_on<'c>(&'c self, values: &Mapping, see: &mut impl FnMut(&'c Chart)) {
         see(self);
@@ -106,7 +113,7 @@ impl Chart {
     pub(crate) fn take_tags_from_templates(&mut self) {
         self.subcharts.iter_mut().for_each(Chart::take_tags_from_templates);
         let Some(version) = &self.app_version else { return };
-        let texts = || self.documents.iter().map(|(_, text)| text);
+        let texts = || self.documents.iter().map(|(_, text)| text).chain(&self.helpers);
         let says = |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
         let with = [
             "\"v%s\" .Chart.AppVersion",

@@ -55,6 +55,8 @@ impl Chart {
         let is_other = |name: &str| !name.starts_with("charts/") && is_document(Path::new(name));
         let others = files.iter().filter(|(name, _)| is_other(name));
         let documents = others.map(|(name, content)| (file(name), text(content))).collect();
+        let is_helper = |name: &&String| name.starts_with("templates/") && name.ends_with(".tpl");
+        let helpers = files.keys().filter(is_helper).map(|name| text(&files[name])).collect();
         let found = subcharts(at, files, limits, depth)?;
         let images = metadata.images();
         Ok(Chart {
@@ -65,6 +67,7 @@ impl Chart {
             condition: None,
             file: file("Chart.yaml"),
             images,
+            helpers,
             values_file,
             values_text,
             values,

@@ -10,6 +10,8 @@ pub(super) struct FileUrls {
     /// Folders of the files, without scheme and last slash.
     pub(super) folders: BTreeSet<String>,
     hosts: BTreeSet<String>,
+    /// Hosts of which the file server has everything, whether the lock names it or not.
+    mirrored: BTreeSet<String>,
     /// The site's file server, without a slash at its end.
     pub(super) base: Option<String>,
     /// Whether URLs at the file server become those of the lock.
@@ -33,10 +35,19 @@ impl FileUrls {
         self.base = Some(base.trim_end_matches('/').to_owned());
     }
 
+    pub(super) fn add_mirrored(&mut self, hosts: impl IntoIterator<Item = String>) {
+        self.mirrored.extend(hosts);
+    }
+
+    /// Whether the file server has everything of the host of `local`.
+    pub(super) fn is_mirrored(&self, local: &str) -> bool {
+        self.mirrored.contains(host(local))
+    }
+
     /// Words, one of which every text with a known URL contains.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let base = self.base.as_deref().map(|base| base.split_once("://").map_or(base, |(_, rest)| rest));
-        self.hosts.iter().map(String::as_str).chain(base)
+        self.hosts.iter().chain(&self.mirrored).map(String::as_str).chain(base)
     }
 
     /// The upstream `<host>/<path>` of a URL, and whether the URL is at the file server.

@@ -93,6 +93,13 @@ impl ReferenceIndex {
         self.with_words()
     }
 
+    /// With hosts of which the file server has everything: each of their URLs is rewritten, locked or not.
+    #[must_use]
+    pub(crate) fn with_mirrored_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> ReferenceIndex {
+        self.urls.add_mirrored(hosts);
+        self.with_words()
+    }
+
     /// With digests that a push replaced: that of a whole index -> that of the trimmed one.
     #[must_use]
     pub fn with_replaced(mut self, replaced: impl IntoIterator<Item = (Digest, Digest)>) -> ReferenceIndex {

@@ -41,6 +41,11 @@ impl ReferenceIndex {
         if !whole && !local.contains('/') {
             return UrlLookup::Unknown;
         }
+        if urls.is_mirrored(&local)
+            && let Some(to) = self.moved(&local, false).filter(|_| !there && !urls.reverse)
+        {
+            return UrlLookup::Known { item: url.head.to_owned(), to, reaches: Vec::new() };
+        }
         let is_same = |locked: &str| there || same_scheme(locked, url.head);
         let mut reaches = Vec::new();
         let item = match whole {

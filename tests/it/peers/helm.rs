@@ -25,6 +25,9 @@ impl Carried {
         let place = Place::new();
         let signer = Signer::new(&place, "maker");
         place.write("maker.gpg", signer.keyring());
+        for folder in ["pulled", "oci"] {
+            std::fs::create_dir(place.path(folder)).unwrap();
+        }
         let files = [("values.yaml", VALUES), ("templates/p.yaml", TEMPLATE)];
         let app = Chart::new("app", "1.2.3+b", "description: An app\n", &files).signed(&signer);
         let more = Chart::new("more", "2.0.0", "", &files).signed(&signer);

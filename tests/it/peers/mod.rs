@@ -8,6 +8,8 @@ mod doctor;
 mod egress;
 mod end_to_end;
 mod helm;
+mod images_in_pods;
+mod machines;
 mod nodes;
 mod preflight;
 mod proxy;

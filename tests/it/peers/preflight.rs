@@ -197,6 +197,26 @@ fn the_ports_of_a_role_are_knocked_at() {
 }
 
 #[test]
+fn a_range_that_is_dropped_in_silence_is_a_finding() {
+    let Some(network) = Network::new() else { return };
+    if !network.drop_silently("registry", "30000:31000") {
+        return;
+    }
+    let place = Place::new();
+    let mut doctor = place.command();
+    doctor.args(["doctor", "--role", "user-cluster-node", "--expose", "NodePort", "--output", "json"]);
+    doctor.args(["--set", "seed-nodeport-proxy=172.20.0.2"]);
+    let run = network.on("node", &doctor).output().unwrap();
+    assert_eq!(run.status.code(), Some(4), "{}", String::from_utf8_lossy(&run.stderr));
+    let [verdict, says, fix] = step(&serde_json::from_slice(&run.stdout).unwrap(), "port");
+    assert_eq!(verdict, "no");
+    // the ports that nobody listens at answer by a refusal, and are none of it
+    assert!(says.contains("nothing comes back from 30000, 30691: "), "{says}");
+    assert!(says.contains("no answer within"), "the cause: {says}");
+    assert!(fix.contains("let the whole range 172.20.0.2:30000-32767 through"), "{fix}");
+}
+
+#[test]
 fn the_endpoints_of_the_lock_are_knocked_at_by_role_too() {
     if !need(&["gzip"]) {
         return;

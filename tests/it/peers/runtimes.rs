@@ -1,7 +1,7 @@
 //! Exported archives are loaded by what they are made for, with the very commands of docs/import.md.
 
 use crate::export_images::{NEEDS, Site};
-use crate::support::netns::Network;
+use crate::support::netns::{Network, within};
 use crate::support::process::Guard;
 use crate::support::{Place, need, peers, run, skip, test_name};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn archives(site: &Site) -> BTreeSet<String> {
 }
 
 /// A folder whose path is short enough for sockets.
-fn short() -> tempfile::TempDir {
+pub(super) fn short() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("landfall-").tempdir().unwrap()
 }
 
@@ -112,25 +112,37 @@ fn podman_loads_a_docker_archive() {
     assert_eq!(String::from_utf8_lossy(&content), "app for linux/amd64");
 }
 
-/// dockerd in a network of its own, which has nothing but a loopback that is down.
-fn dockerd(place: &Place, dir: &Path) -> Guard {
+/// dockerd with what it keeps in `dir`, and these flags.
+pub(super) fn dockerd(place: &Place, dir: &Path, flags: &str) -> Command {
     let at = dir.display();
     let mut command = shell(
         place,
         &format!(
-            "exec unshare --net dockerd --data-root {at}/data --exec-root {at}/exec --pidfile {at}/pid --host unix://{at}/sock \
-             --storage-driver vfs --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false"
+            "exec dockerd --data-root {at}/data --exec-root {at}/exec --pidfile {at}/pid --host unix://{at}/sock \
+             --storage-driver vfs --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false {flags}"
         ),
     );
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// Starts it, and waits until it answers.
+pub(super) fn start_dockerd(place: &Place, dir: &Path, command: Command) -> Guard {
     let mut guard = Guard::start(command);
     guard.wait_until("a docker that answers", || {
-        let mut version = shell(place, "docker version");
-        version.env("DOCKER_HOST", format!("unix://{at}/sock")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut version = docker(place, dir, "docker version");
+        version.stdout(Stdio::null()).stderr(Stdio::null());
         version.status().is_ok_and(|status| status.success())
     });
     guard
+}
+
+/// A script whose `docker` speaks with the dockerd of `dir`.
+pub(super) fn docker(place: &Place, dir: &Path, script: &str) -> Command {
+    let mut command = shell(place, script);
+    command.env("DOCKER_HOST", format!("unix://{}/sock", dir.display()));
+    command
 }
 
 #[test]
@@ -145,9 +157,13 @@ fn docker_loads_a_docker_archive() {
     let site = Site::new();
     let tags: BTreeSet<String> = archives(&site).into_iter().filter(|name| !name.contains('@')).collect();
     let dir = short();
-    let _daemon = dockerd(&site.place, dir.path());
-    let socket = format!("unix://{}/sock", dir.path().display());
-    let docker = |script: &str| run(shell(&site.place, script).env("DOCKER_HOST", &socket));
+    // a network of its own, which has nothing but a loopback that is down
+    let daemon = dockerd(&site.place, dir.path(), "");
+    let mut unshare = Command::new("unshare");
+    unshare.arg("--net");
+    let alone = within(unshare, &daemon);
+    let _daemon = start_dockerd(&site.place, dir.path(), alone);
+    let docker = |script: &str| run(&mut docker(&site.place, dir.path(), script));
     docker(&documented("docker "));
     assert_eq!(lines(&docker("docker images --format '{{.Repository}}:{{.Tag}}'")), tags);
     let content = docker(&format!(

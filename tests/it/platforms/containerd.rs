@@ -112,3 +112,25 @@ fn several_pause_images_are_asked_about() {
     assert!(place.read("out/config-1.x.toml").contains("sandbox_image = \"r.test/pause:3.9\""));
     assert!(place.read("out/config-2.x.toml").contains("sandbox = \"r.test/pause:3.9\""));
 }
+
+#[test]
+fn a_second_account_for_one_mirror_is_said() {
+    let site = "registry:
+  address: r.test
+  credentials: {file: account}
+  paths:
+    quay.io/team: {to: [team], credentials: {file: team}}
+    quay.io/far: {to: [far/far], credentials: {file: team}}
+consumers: [containerd]
+";
+    let place = place(site, &["quay.io/far/app:v1", "quay.io/other/app:v1", "quay.io/team/app:v1"]);
+    place.write("account", "all:hush\n");
+    place.write("team", "team:hush\n");
+    let told = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
+    // far is a mirror of its own, with an account of its own
+    assert_eq!(told.matches("containerd has one account").count(), 1, "{told}");
+    assert!(
+        told.contains("team/app has another, so let that one read it too") && !told.contains("hush"),
+        "{told}"
+    );
+}

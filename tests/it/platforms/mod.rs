@@ -4,8 +4,11 @@
 mod both_sites;
 mod common;
 mod containerd;
+mod kubeone;
+mod kubermatic;
 mod nodes_page;
 mod pages;
+mod published;
 mod seeds;
 mod systemd;
 

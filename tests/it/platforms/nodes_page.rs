@@ -55,3 +55,15 @@ fn the_recipes_bring_every_file_with_its_mode() {
         assert_eq!(entry["permissions"], format!("{:04o}", mode("node")), "{there}");
     }
 }
+
+#[test]
+fn the_playbook_copies_what_is_rendered_and_keeps_modes() {
+    let page = include_str!("../../../docs/nodes.md");
+    let playbook = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let plays: serde_yaml::Value = serde_yaml::from_str(playbook).unwrap();
+    let copy = &plays[0]["tasks"][0]["ansible.builtin.copy"];
+    assert_eq!((&copy["src"], &copy["dest"]), (&"node/etc/".into(), &"/etc/".into()));
+    assert_eq!(copy["mode"], "preserve");
+    // what is notified is there
+    assert_eq!(plays[0]["tasks"][0]["notify"], plays[0]["handlers"][0]["name"]);
+}

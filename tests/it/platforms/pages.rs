@@ -17,6 +17,7 @@ fn every_command_of_a_page_runs() {
         let blocks = page.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
         for line in blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("landfall render ")) {
             let place = place(SITE, &["docker.io/library/nginx:1.27", "registry.k8s.io/pause:3.10"]);
+            place.write("osp-ubuntu.yaml", include_str!("../../data/osp-example.yaml"));
             let words: Vec<&str> = line.split_whitespace().collect();
             place.ok(&[&["render"], &words[..]].concat());
             ran.push(words[0].to_owned());

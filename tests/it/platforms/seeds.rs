@@ -255,6 +255,33 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
 }
 
 #[test]
+fn kubeones_shipped_site_has_names_that_are_asked_for_over_tls() {
+    let images = ["registry.k8s.io/coredns/coredns:v1.12.0", "registry.k8s.io/pause:3.10"];
+    let place = shipped("kubeone", &images);
+    render(&place, &["kubeone"]);
+    let cluster = yaml(&place, "kubeone.yaml");
+    assert_eq!(*at(&cluster, "registryConfiguration overwriteRegistry"), Value::from("172.20.0.2:5000"));
+    assert_eq!(*at(&cluster, "proxy http"), Value::from("http://192.168.52.220:3128"));
+    let list = entries(at(&cluster, "proxy noProxy").as_str().unwrap());
+    assert!(
+        ["172.20.0.2", "10.244.0.0/16", "10.96.0.0/12"].iter().all(|one| list.contains(*one)),
+        "{list:?}"
+    );
+}
+
+#[test]
+fn the_shipped_site_of_cluster_api_has_a_folder_for_each_cluster() {
+    let place = shipped("capi", &["registry.k8s.io/pause:3.10"]);
+    render(&place, &["capi"]);
+    for cluster in ["blue", "green"] {
+        let secret = yaml(&place, &format!("{cluster}/secret.yaml"));
+        assert_eq!(*at(&secret, "metadata namespace"), Value::from(format!("org-{cluster}")));
+        let machines = yaml(&place, &format!("{cluster}/kubeadm-control-plane.yaml"));
+        assert_eq!(*at(&machines, "metadata name"), Value::from(format!("{cluster}-control-plane")));
+    }
+}
+
+#[test]
 fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_again() {
     let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);

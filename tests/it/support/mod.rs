@@ -19,6 +19,7 @@ pub mod netns;
 pub mod peers;
 pub mod pki;
 pub mod process;
+pub mod programs;
 pub mod signed;
 pub mod squid;
 pub mod tokens;

@@ -4,7 +4,7 @@
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
 use super::{Place, run, skip, test_name, which};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -99,14 +99,31 @@ impl Network {
 
     /// `command` as run on a host of the network.
     pub fn on(&self, host: &str, command: &Command) -> Command {
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &self.name(host)]).arg(command.get_program()).args(command.get_args());
-        inside.env_clear();
-        inside.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        if let Some(dir) = command.get_current_dir() {
-            inside.current_dir(dir);
+        let mut ip = Command::new("ip");
+        ip.args(["netns", "exec", &self.name(host)]);
+        within(ip, command)
+    }
+
+    /// The same with this machine's own `/sys`, which `ip` puts another one over: dockerd looks for control groups there.
+    pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
+        let mut nsenter = Command::new("nsenter");
+        nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
+        within(nsenter, command)
+    }
+
+    /// Drops in silence what comes to these ports of a host. `false`, and the test counts as skipped, where this machine has
+    /// no firewall in namespaces.
+    pub fn drop_silently(&self, host: &str, ports: &str) -> bool {
+        let mut iptables = Command::new("iptables");
+        let path = std::env::var("PATH").unwrap_or_default();
+        iptables.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+        iptables.args(["-A", "INPUT", "-p", "tcp", "--dport", ports, "-j", "DROP"]);
+        let done =
+            self.on(host, &iptables).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        if !done {
+            skip(&test_name(), "iptables does not work in a namespace here");
         }
-        inside
+        done
     }
 
     /// Starts a server on a host and waits until `http://address/` answers inside the network.
@@ -131,34 +148,49 @@ impl Network {
     /// A node's containerd, empty, with its own folders.
     pub fn containerd(&self, place: &Place) -> Containerd<'_> {
         let config = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
-        self.start_containerd(place, config, "")
+        self.start_containerd(place, Path::new("containerd"), config, "")
     }
 
     /// The same with the files that `landfall render containerd` wrote to `folder`: what stands below `etc` is at its place
-    /// on the node, and `config-1.x.toml` is the configuration, to which only the test's own folders are added.
+    /// on the node, and the file for this release of containerd is the configuration, to which only the test's own folders are
+    /// added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
-        let config = std::fs::read_to_string(folder.join("config-1.x.toml")).unwrap();
-        let config =
-            config + "\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n";
+        let program = containerd();
+        // the folders are copied: overlays need more rights than a namespace gives
+        let (file, snapshots) = match is_second(&program) {
+            false => (
+                "config-1.x.toml",
+                "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n",
+            ),
+            true => (
+                "config-2.x.toml",
+                "[plugins.\"io.containerd.cri.v1.images\"]\nsnapshotter = \"native\"\n\
+                 [[plugins.\"io.containerd.transfer.v1.local\".unpack_config]]\nplatform = \"linux/amd64\"\nsnapshotter = \"native\"\n",
+            ),
+        };
+        let config = std::fs::read_to_string(folder.join(file)).unwrap();
+        let config = format!("{config}\n{snapshots}");
         // the mount is seen by this process alone: `ip netns exec` gives it a namespace of mounts
         let mount = format!("mount --bind '{}' /etc/containerd; ", folder.join("etc/containerd").display());
-        self.start_containerd(place, &config, &mount)
+        self.start_containerd(place, &program, &config, &mount)
     }
 
-    fn start_containerd(&self, place: &Place, config: &str, before: &str) -> Containerd<'_> {
+    fn start_containerd(&self, place: &Place, program: &Path, config: &str, before: &str) -> Containerd<'_> {
         // a short path: the name of a socket has room for about a hundred bytes
         let dir = tempfile::Builder::new().prefix("landfall-node-").tempdir().unwrap();
         let socket = dir.path().join("sock").display().to_string();
         let at = dir.path().display();
-        let folders = format!("version = 2\nroot = \"{at}/root\"\nstate = \"{at}/state\"\n");
-        let config = config.replacen("version = 2\n", &folders, 1)
+        let version = if config.contains("\nversion = 3\n") { "version = 3\n" } else { "version = 2\n" };
+        let folders = format!("{version}root = \"{at}/root\"\nstate = \"{at}/state\"\n");
+        let config = config.replacen(version, &folders, 1)
             + &format!(
                 "\n[grpc]\naddress = \"{socket}\"\n[ttrpc]\naddress = \"{socket}.ttrpc\"\n\
                  [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{at}/opt\"\n"
             );
         let config = place.write("node.toml", config);
         let mut command = place.clean("sh");
-        command.args(["-ec", &format!("{before}exec containerd --config '{}'", config.display())]);
+        command
+            .args(["-ec", &format!("{before}exec '{}' --config '{}'", program.display(), config.display())]);
         let mut guard = Guard::start(self.on("node", &command));
         guard.wait_until("a socket that answers", || {
             let mut version = place.clean("ctr");
@@ -167,6 +199,30 @@ impl Network {
         });
         Containerd { network: self, socket, _guard: guard, _dir: dir }
     }
+}
+
+/// `command` as the last words of `outer`, in the environment that it has.
+pub fn within(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    outer.env_clear();
+    outer.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    if let Some(dir) = command.get_current_dir() {
+        outer.current_dir(dir);
+    }
+    outer
+}
+
+/// The containerd that is set up by rendered files: the installed one, or the one at the path `LANDFALL_CONTAINERD`.
+pub fn containerd() -> PathBuf {
+    std::env::var_os("LANDFALL_CONTAINERD").unwrap_or_else(|| "containerd".into()).into()
+}
+
+/// Whether this containerd is of release 2.
+fn is_second(program: &Path) -> bool {
+    let said = run(Command::new(program).arg("--version"));
+    String::from_utf8_lossy(&said)
+        .split_whitespace()
+        .any(|word| word.trim_start_matches('v').starts_with("2."))
 }
 
 impl Drop for Network {

@@ -1,5 +1,6 @@
 //! Updates: versions move by their policies, where upstream has all that uses them, and no other byte changes.
 
+mod ci;
 mod property;
 mod refresh;
 mod upstream;

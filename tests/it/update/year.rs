@@ -76,7 +76,11 @@ impl Year {
         let control = self.up.place.path(format!("control-{}", self.round));
         copy(self.up.place.dir(), &control, &["m.yaml", "landfall.lock", "sent.lock", "store"]);
         let mut whole = self.up.place.command();
-        whole.current_dir(&control).args(self.up.args("refresh", args)).stdout(Stdio::null());
+        whole
+            .current_dir(&control)
+            .args(self.up.args("refresh", args))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         assert!(whole.status().unwrap().success());
         self.up.faults.set(Settings { pace: Some((2000, Duration::from_millis(5))), ..Settings::default() });
         let before = self.up.faults.moved();

@@ -1,0 +1,82 @@
+//! `landfall export hauler|images-txt|…`: what a lock names, as the lists of other tools.
+
+use crate::cli::shared::lock_flags::Locked;
+use crate::cli::shared::result_file::write_result;
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::lockfile::{Asked, FORMS};
+use crate::model::Target;
+use crate::report::Report;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// The words; `FORMS` has what each writes.
+#[derive(Subcommand)]
+pub(crate) enum List {
+    /// Write the list as Images and Files of Hauler
+    Hauler(Flags),
+    /// Write the images, one reference a line
+    ImagesTxt(Flags),
+    /// Write the images as the YAML file of `skopeo sync`
+    SkopeoSync(Flags),
+    /// Write the images as the configuration of regsync
+    Regsync(Flags),
+    /// Write the list as zarf.yaml
+    Zarf(Flags),
+    /// Write the images as an ImagesLock of imgpkg
+    ImgpkgLock(Flags),
+    /// Write a table for those who sign off: kind, name, digest, bytes, origin
+    Sources(Flags),
+}
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    locked: Locked,
+    /// The file [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Name each image with its locked digest; without it only those that the manifest pins
+    #[arg(long)]
+    digests: bool,
+    /// The registry that the images go to, for regsync [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<Target>,
+}
+
+impl List {
+    fn parts(self) -> (&'static str, Flags) {
+        match self {
+            List::Hauler(flags) => ("hauler", flags),
+            List::ImagesTxt(flags) => ("images-txt", flags),
+            List::SkopeoSync(flags) => ("skopeo-sync", flags),
+            List::Regsync(flags) => ("regsync", flags),
+            List::Zarf(flags) => ("zarf", flags),
+            List::ImgpkgLock(flags) => ("imgpkg-lock", flags),
+            List::Sources(flags) => ("sources", flags),
+        }
+    }
+
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let (name, flags) = self.parts();
+        let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+            return Err(Failure::usage(format!("{name} is no list that landfall writes")));
+        };
+        let lock = flags.locked.load(context)?;
+        let mapping = match name {
+            "regsync" => Some(context.mapping(flags.to.as_ref())?),
+            _ => None,
+        };
+        let asked = Asked { lock: &lock, mapping: mapping.as_ref(), digests: flags.digests };
+        let listed = (form.write)(&asked);
+        let mut report = Report::default();
+        report.extra.insert("list".into(), json!(listed.text));
+        report.extra.insert("notCarried".into(), json!(listed.left));
+        let exit = if listed.left.is_empty() { Exit::Done } else { Exit::Partial };
+        let mut lines: Vec<String> =
+            listed.left.iter().map(|line| format!("not in the list: {line}")).collect();
+        lines.extend(flags.out.iter().map(|path| format!("wrote {}", path.display())));
+        let text = write_result(listed.text, flags.out.as_deref(), &lines, context)?;
+        Ok(Outcome::new(report, text, exit))
+    }
+}

@@ -1,0 +1,92 @@
+//! Lists of other tools: they move by being replaced.
+
+use super::outcome::Move;
+use super::state::{Refusal, Run, failed, first_line, fresh};
+use crate::document::Location;
+use crate::item::Cause;
+use crate::manifest::{Edited, Error, list_sources, text_of};
+use crate::model::Digest;
+use crate::report::Kind;
+
+impl Run<'_> {
+    /// Replaces the lists that have another content at their source.
+    pub(super) async fn replace_lists(&mut self) -> Result<(), Error> {
+        if !self.has_lists {
+            return Ok(());
+        }
+        for source in list_sources(self.asked.paths, &self.updated.edited)? {
+            let name = source.path.display().to_string();
+            if !self.is_asked(&[&name, &source.url]) {
+                continue;
+            }
+            let text = match self.list(&source.url).await {
+                Ok(text) => text,
+                Err(cause) => {
+                    self.updated.failed.push(failed(Kind::File, source.url, &cause));
+                    continue;
+                }
+            };
+            let old = text_of(&source.path, &self.updated.edited)?;
+            if old == text {
+                continue;
+            }
+            let mut edited = self.updated.edited.clone();
+            edited.insert(source.path, text.clone());
+            match self.load(&edited) {
+                Err(error) => {
+                    let cause = Cause::from(format!("the new list cannot be used: {}", first_line(&error)));
+                    self.updated.failed.push(failed(Kind::File, source.url, &cause));
+                }
+                Ok(wanted) => {
+                    let items = fresh(&self.updated.wanted, &wanted).into_iter().map(|wish| wish.name);
+                    let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
+                    self.updated.moves.push(Move {
+                        at: Location { file: name.clone(), line: 1, column: 1 },
+                        name,
+                        policy: "list".into(),
+                        from: digest(&old),
+                        to: Some(digest(&text)),
+                        items: items.collect(),
+                        held: Vec::new(),
+                    });
+                    (self.updated.edited, self.updated.wanted) = (edited, wanted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The list at `url`.
+    async fn list(&mut self, url: &str) -> Result<String, Cause> {
+        if let Some(known) = self.lists.get(url) {
+            return known.clone();
+        }
+        let resolver = self.asker.resolver;
+        let fetched = match resolver.small_file(url, resolver.limits().document_bytes, None).await {
+            Ok(bytes) => {
+                String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("the list is no UTF-8 text"))
+            }
+            Err(error) => Err(error.into()),
+        };
+        self.lists.insert(url.to_owned(), fetched.clone());
+        fetched
+    }
+
+    /// Puts the lists in place whose URLs have a variable that moved.
+    pub(super) async fn follow_lists(&mut self, edited: &mut Edited) -> Result<(), Refusal> {
+        if !self.has_lists {
+            return Ok(());
+        }
+        let told = |error: Error| Refusal::Held(first_line(&error));
+        for source in list_sources(self.asked.paths, edited).map_err(told)? {
+            let text = self.list(&source.url).await.map_err(|cause| match cause.is_gone {
+                true => Refusal::Held(format!("upstream does not have the list {}", source.url)),
+                false => Refusal::Unasked(failed(Kind::File, &source.url, &cause)),
+            })?;
+            if text_of(&source.path, edited).map_err(told)? != text {
+                edited.insert(source.path, text);
+            }
+        }
+        Ok(())
+    }
+}

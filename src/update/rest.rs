@@ -1,0 +1,110 @@
+//! What upstream says of everything that did not move.
+
+use super::asker::{Wish, wishes};
+use super::outcome::Noticed;
+use super::state::{Refusal, Run, demand, failed};
+use crate::item::{Cause, LockedItem, Stand};
+use crate::lockfile::Lock;
+use crate::manifest::Error;
+use crate::model::{Digest, ImageRef};
+use crate::report::Kind;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Run<'_> {
+    /// Asks about everything that did not move.
+    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), Error> {
+        let wanted = self.updated.wanted.clone();
+        let accepted: BTreeSet<(Kind, &str)> =
+            wanted.missing.iter().map(|lost| (lost.kind, lost.name.as_str())).collect();
+        let mut rest = wishes(&wanted);
+        rest.retain(|wish| {
+            let without_tag = wish.tagged.as_ref().map_or_else(|| wish.name.clone(), ImageRef::name);
+            !accepted.contains(&(wish.kind, wish.name.as_str()))
+                && self.asker.answer(wish).is_none()
+                && self.is_asked(&[&wish.name, &without_tag])
+        });
+        let names = rest.iter().filter(|wish| self.listed(wish).is_none());
+        let names = names.map(|wish| (wish.kind, wish.name.clone())).collect();
+        self.asker.ask(&wanted, &names).await;
+        let locked = self.asked.old.map(locked).unwrap_or_default();
+        for wish in rest {
+            let stand = match (self.asker.answer(&wish), self.listed(&wish)) {
+                (Some(Ok(stand)), _) => stand.clone(),
+                (Some(Err(cause)), _) => {
+                    self.updated.failed.push(failed(wish.kind, &wish.name, cause));
+                    continue;
+                }
+                (None, Some(stand)) => stand,
+                (None, None) => continue,
+            };
+            let locked = locked.get(&(wish.kind, wish.name.clone()));
+            self.notice(&wish, &stand, locked);
+        }
+        if self.updated.noticed.iter().any(|noticed| noticed.taken) {
+            self.updated.wanted = self.load(&self.updated.edited)?;
+        }
+        Ok(())
+    }
+
+    /// What the list of tags says of an image, where that is enough.
+    fn listed(&self, wish: &Wish) -> Option<Stand> {
+        if self.asked.every_digest || wish.policy.as_deref() == Some("digest") {
+            return None;
+        }
+        let image = wish.tagged.as_ref()?;
+        let tags = self.asker.resolver.listed_tags(image)?;
+        Some(match tags.contains(image.tag.as_deref()?) {
+            true => Stand::There { digest: None, size: None },
+            false => Stand::Gone,
+        })
+    }
+
+    /// Compares what stands upstream with what is demanded or locked.
+    fn notice(&mut self, wish: &Wish, stand: &Stand, locked: Option<&(Digest, Option<u64>)>) {
+        let Wish { kind, name, demanded, .. } = wish;
+        let from = demanded.as_ref().map(|(digest, _)| digest).or(locked.map(|(digest, _)| digest)).cloned();
+        let noticed = |what, to, taken| Noticed {
+            kind: *kind,
+            name: name.clone(),
+            what,
+            from: from.clone(),
+            to,
+            taken,
+        };
+        match stand {
+            Stand::Gone => self.updated.noticed.push(noticed("gone", None, false)),
+            Stand::There { digest: Some(digest), .. } if from.as_ref().is_some_and(|from| from != digest) => {
+                let takes = wish.policy.as_deref() == Some("digest");
+                let taken = match demanded {
+                    Some(_) if takes => {
+                        let demanded = demand(&mut self.updated.edited, wish, Some(digest));
+                        if let Err(Refusal::Held(why)) = &demanded {
+                            self.updated.failed.push(failed(*kind, name, &Cause::from(why.as_str())));
+                        }
+                        demanded.unwrap_or(false)
+                    }
+                    _ => takes,
+                };
+                if taken {
+                    self.updated.relock.insert((*kind, name.clone()));
+                }
+                self.updated.noticed.push(noticed("moved", Some(digest.clone()), taken));
+            }
+            Stand::There { size: Some(size), .. }
+                if locked.is_some_and(|(_, old)| old.is_some_and(|old| old != *size)) =>
+            {
+                self.updated.noticed.push(noticed("moved", None, false));
+            }
+            Stand::There { .. } => {}
+        }
+    }
+}
+
+/// The digest of each locked item, and the size of a file.
+fn locked(lock: &Lock) -> BTreeMap<(Kind, String), (Digest, Option<u64>)> {
+    let item = |item: &dyn LockedItem| {
+        let size = item.files().first().map(|file| file.size);
+        ((item.kind(), item.name().into_owned()), (item.digest().clone(), size))
+    };
+    lock.items().map(item).collect()
+}

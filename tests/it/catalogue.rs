@@ -1,0 +1,197 @@
+//! The manifests that landfall ships, by their table: each is written, locks against a stand-in, and renders.
+
+use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
+use crate::support::faults::{Content, Faults};
+use crate::support::images::{OCI_MANIFEST, sha256};
+use crate::support::library::{Wanted, load_manifests};
+use crate::support::{Place, need};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What is shipped, as `landfall init --list` tells it.
+fn systems(place: &Place) -> Vec<Value> {
+    let listed = place.json(0, &["init", "--list"]);
+    listed["systems"].as_array().unwrap().clone()
+}
+
+/// The manifests of a system in its folder; the site is no manifest.
+fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
+    let files = system["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap());
+    let names = files.map(|file| file.split_once('/').unwrap().1).filter(|name| *name != "site.yaml");
+    names.map(|name| folder.join(name)).collect()
+}
+
+/// `text` without the digests behind tags: the images of a stand-in have others.
+fn without_pins(text: &str) -> String {
+    let line = |line: &str| line.split("@sha256:").next().unwrap().to_owned() + "\n";
+    text.lines().map(line).collect()
+}
+
+/// A registry and a file server that have all that is wanted, each host in a folder of its name.
+fn stand_in(wanted: &Wanted) -> Faults {
+    let mut content = Content::default();
+    for image in &wanted.images {
+        let repository = format!("{}/{}", image.name.registry, image.name.repository);
+        let platforms: Vec<String> = match image.platforms.is_empty() {
+            true => vec!["linux/amd64".into()],
+            false => image.platforms.iter().map(ToString::to_string).collect(),
+        };
+        let children: Vec<Value> =
+            platforms.iter().map(|platform| content.image(&repository, platform, &[(7, 64)])).collect();
+        let index = content.index(&repository, &children);
+        content.tag(&repository, image.name.tag.as_ref().unwrap(), &index);
+    }
+    for file in &wanted.files {
+        let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
+        let bytes = file.url.as_bytes().to_vec();
+        let sum = sha256(&bytes).replace("sha256:", "");
+        if let Some(sidecar) = file.checksum.as_ref().map(ToString::to_string).filter(|at| at.contains("://"))
+        {
+            content.files.insert(path(&sidecar), format!("{sum}\n").into_bytes().into());
+        }
+        content.files.insert(path(&file.url), bytes.into());
+    }
+    for chart in &wanted.charts {
+        let (name, reference) = (&chart.name, &chart.name.reference);
+        let made = Chart::new(&name.chart, &name.version, "", &[]);
+        if let Some(repository) = &name.repository {
+            let folder = format!("/files/{}", repository.split_once("://").unwrap().1);
+            let index = format!(
+                "apiVersion: v1\nentries:\n  {0}:\n  - {{apiVersion: v2, name: {0}, version: {1}, urls: [{2}]}}\n",
+                name.chart,
+                name.version,
+                made.file()
+            );
+            content.files.insert(format!("{folder}/index.yaml"), index.into_bytes().into());
+            content.files.insert(format!("{folder}/{}", made.file()), made.archive.clone().into());
+            continue;
+        }
+        let repository = format!("{}/{}", reference.registry, reference.repository);
+        let config = content.blob(&repository, HELM_CONFIG, b"{}".to_vec());
+        let layer = content.blob(&repository, HELM_CHART, made.archive.clone());
+        let document =
+            json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [layer]});
+        let manifest = content.manifest(&repository, OCI_MANIFEST, &document);
+        content.tag(&repository, reference.tag.as_ref().unwrap(), &manifest);
+    }
+    Faults::new(content)
+}
+
+/// The hosts that the items come from, each with its folder at the stand-in.
+fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
+    let images = wanted.images.iter().map(|image| &image.name.registry);
+    let host = |url: &str| url.split("://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let files = wanted.files.iter().map(|file| host(&file.url));
+    let files = files.map(|host| (host.clone(), format!("files/{host}")));
+    let charts = wanted.charts.iter().map(|chart| match &chart.name.repository {
+        Some(repository) => (host(repository), format!("files/{}", host(repository))),
+        None => (chart.name.reference.registry.clone(), chart.name.reference.registry.clone()),
+    });
+    images.map(|host| (host.clone(), host.clone())).chain(files).chain(charts).collect()
+}
+
+#[test]
+fn every_shipped_manifest_locks_and_lists_its_hosts_and_renders_its_site() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    for system in systems(&place) {
+        let name = system["name"].as_str().unwrap();
+        let told = place.ok(&["init", "--from", name, "-o", name]);
+        assert!(told.ends_with(&format!("next: landfall lock -f {name}\n")), "{told}");
+        for edit in system["edit"].as_array().unwrap() {
+            assert!(told.contains(&format!("edit {}\n", edit.as_str().unwrap())), "{told}");
+        }
+        for file in manifests(&system, &place.path(name)) {
+            let text = without_pins(&std::fs::read_to_string(&file).unwrap());
+            std::fs::write(&file, text).unwrap();
+        }
+        let wanted = load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let up = stand_in(&wanted);
+        let mirrors: String = hosts(&wanted)
+            .iter()
+            .map(|(host, folder)| format!("  \"{host}\": {{mirror: \"http://{}/{folder}\"}}\n", up.address))
+            .collect();
+        place.write("up.yaml", format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}"));
+        let (lock, store) = (format!("{name}.lock"), format!("{name}.store"));
+        let common = ["--lock", &lock, "--store", &store, "--site"];
+        let locked = place.json(0, &[&["lock", "-f", name], &common[..], &["up.yaml"]].concat());
+        let items = wanted.images.len() + wanted.files.len() + wanted.charts.len();
+        assert_eq!(locked["totals"]["done"].as_u64(), Some(items as u64), "{name}");
+
+        let site = format!("{name}/site.yaml");
+        if name == "giantswarm" {
+            // the account of the proxy, which its site says is not kept in git
+            place.write("giantswarm/proxy-account", "user:password\n");
+        }
+        let egress = place.json(0, &[&["egress"], &common[..], &[&site]].concat());
+        let told: BTreeSet<&str> = egress["egress"]["hosts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|host| host["host"].as_str().unwrap())
+            .collect();
+        for endpoint in &wanted.endpoints {
+            assert!(told.contains(endpoint.host.as_str()), "{name}: {} of {told:?}", endpoint.host);
+        }
+        assert!(told.len() >= hosts(&wanted).len(), "{name}: {told:?}");
+
+        let platform = system["platform"].as_str().unwrap();
+        let out = format!("{name}.out");
+        place.ok(&["render", platform, "--site", &site, "--lock", &lock, "-o", &out]);
+        assert!(place.path(&out).read_dir().unwrap().next().is_some(), "{name}: nothing was rendered");
+    }
+}
+
+#[test]
+fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/catalogue.md")).unwrap();
+    let rows: BTreeMap<&str, Vec<&str>> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .map(|line| line.split('|').map(str::trim).collect::<Vec<_>>())
+        .map(|cells| (cells[0].trim_end_matches('`'), cells))
+        .collect();
+    let place = Place::new();
+    let mut seen = BTreeSet::new();
+    for system in systems(&place) {
+        for path in manifests(&system, Path::new("")) {
+            let folder = system["files"][0].as_str().unwrap().split_once('/').unwrap().0;
+            let file = format!("{folder}/{}", path.display());
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            let full = root.join("manifests").join(&file);
+            let wanted =
+                load_manifests(std::slice::from_ref(&full)).unwrap_or_else(|error| panic!("{error}"));
+            let row = rows.get(file.as_str()).unwrap_or_else(|| panic!("{file} has no row"));
+            let numbers =
+                [wanted.images.len(), wanted.files.len(), wanted.endpoints.len(), wanted.charts.len()];
+            assert_eq!(row[1..5], numbers.map(|number| number.to_string()), "{file}");
+            // each says where its pins come from, and how it is made anew
+            let text = std::fs::read_to_string(&full).unwrap();
+            for words in ["Where the versions come from", "Sources, with the date of each"] {
+                if text.contains(words) {
+                    assert!(row.len() > 6 && row[5].contains("20"), "{file}: {row:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn init_takes_an_address_and_leaves_what_is_there() {
+    let place = Place::new();
+    place.ok(&["init", "--from", "kubeadm", "-o", "k", "--to", "mirror.test:5000/team"]);
+    assert!(place.read("k/site.yaml").contains("  address: mirror.test:5000/team        # yours"));
+    let again = place.landfall().args(["init", "--from", "k3s", "-o", "k"]).assert().code(2);
+    let told = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
+    assert!(told.contains("there is a k/site.yaml already") && !place.path("k/k3s.yaml").exists(), "{told}");
+    let shown = place.ok(&["init", "--from", "rke2", "-o", "r", "--dry-run"]);
+    assert!(shown.contains("--- r/rke2.yaml\n") && !place.path("r").exists());
+    let unknown = place.landfall().args(["init", "--from", "plan9"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&unknown.get_output().stderr).contains("kubermatic"));
+}

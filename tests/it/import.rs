@@ -1,0 +1,137 @@
+//! `landfall import FORMAT`: lists of other tools as manifests.
+
+use crate::support::Place;
+use crate::support::faults::{Content, Faults};
+
+#[test]
+fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
+    let place = Place::new();
+    place.write("a.txt", "# RKE2\nquay.io/x/app:v1\nnginx:1.27\n");
+    place.write("b.txt", "quay.io/x/app:v1\nquay.io/x/more:v2\n");
+    let told = place.ok(&["import", "images-txt", "a.txt", "b.txt", "-o", "out", "--name", "both"]);
+    assert!(told.contains("wrote out/manifest.yaml with 3 entries"), "{told}");
+    let manifest = place.read("out/manifest.yaml");
+    for words in ["metadata: {name: both}", "  - docker.io/library/nginx:1.27\n", "  - quay.io/x/more:v2\n"] {
+        assert!(manifest.contains(words), "{manifest}");
+    }
+    // nothing is replaced
+    place.landfall().args(["import", "images-txt", "a.txt", "-o", "out"]).assert().code(2);
+
+    let hauler = "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nspec: {images: [{name: 'quay.io/x/app:v1'}]}\n---\n\
+                  apiVersion: content.hauler.cattle.io/v1\nkind: Charts\nspec: {charts: [{name: c, repoURL: 'https://c.test'}]}\n";
+    place.write("hauler.yaml", hauler);
+    let report = place.json(3, &["import", "hauler", "hauler.yaml", "-o", "h"]);
+    let left = report["notCarried"][0].as_str().unwrap();
+    assert!(
+        left.starts_with(
+            "hauler.yaml: document 2, Charts, charts[0]: chart https://c.test c: it has no version"
+        ),
+        "{left}"
+    );
+    assert!(
+        place.read("h/manifest.yaml").contains("# Not carried over:\n#   hauler.yaml: document 2"),
+        "{report:#}"
+    );
+
+    place.write("pod.yaml", "kind: Pod\n");
+    for (format, file, exit, words) in [
+        ("hauler", "pod.yaml", 2, "this is no file of Hauler"),
+        ("zarf", "nowhere.yaml", 2, "cannot read nowhere.yaml"),
+        ("oc-mirror-mapping", "b.txt", 2, "line 1 has no `=`"),
+        ("images-txt", "empty.txt", 2, "there is no image in this list"),
+        ("zarf", "package.yaml", 1, "names nothing that a manifest can have, so nothing was written"),
+    ] {
+        place.write("empty.txt", "# nothing\n");
+        place.write(
+            "package.yaml",
+            "kind: ZarfPackageConfig\ncomponents: [{name: c, repos: ['https://g.test/r']}]\n",
+        );
+        let assert = place.landfall().args(["import", format, file, "-o", "none"]).assert().code(exit);
+        let output = assert.get_output();
+        let told = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
+        assert!(told.contains(words) && !place.path("none").exists(), "{format}: {told}");
+    }
+}
+
+#[test]
+fn a_list_is_read_from_a_pipe() {
+    let place = Place::new();
+    let list = "registry.k8s.io/kube-apiserver:v1.35.8\nregistry.k8s.io/pause:3.10.1\n";
+    place.landfall().args(["import", "kubeadm", "-", "-o", "out"]).write_stdin(list).assert().code(0);
+    assert!(place.read("out/manifest.yaml").contains("# Written by `landfall import kubeadm` from -."));
+    let json = r#"{"kind": "Images", "images": ["registry.k8s.io/pause:3.10.1"]}"#;
+    let run =
+        place.landfall().args(["import", "kubeadm", "-", "--dry-run"]).write_stdin(json).assert().code(0);
+    let shown = String::from_utf8_lossy(&run.get_output().stdout).into_owned();
+    assert!(shown.ends_with("images:\n  - registry.k8s.io/pause:3.10.1\n"), "{shown}");
+}
+
+#[test]
+fn a_list_comes_back_as_it_was_where_the_form_can_hold_it() {
+    let place = Place::new();
+    let mut content = Content::default();
+    let mut digests = Vec::new();
+    for (repository, tag) in [("x/app", "v1"), ("library/busybox", "1.37")] {
+        let image = content.image(repository, "linux/amd64", &[(1, 64)]);
+        content.tag(repository, tag, &image);
+        digests.push(image["digest"].as_str().unwrap().to_owned());
+    }
+    let up = Faults::new(content);
+    let host = &up.address;
+    let (app, busybox) = (format!("{host}/x/app"), format!("{host}/library/busybox"));
+    let (one, two) = (&digests[0], &digests[1]);
+    let imgpkg = |repository: &str, digest: &str, tag: &str| {
+        format!(
+            "- image: \"{repository}@{digest}\"\n  annotations:\n    kbld.carvel.dev/id: \"{repository}:{tag}\"\n"
+        )
+    };
+    for (format, list) in [
+        ("images-txt", format!("{busybox}:1.37\n{app}:v1\n")),
+        ("images-txt", format!("{busybox}:1.37@{two}\n{app}@{one}\n")),
+        (
+            "hauler",
+            format!(
+                "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nmetadata: {{name: images}}\nspec:\n  images:\n    \
+                 - name: \"{busybox}:1.37\"\n    - name: \"{app}:v1\"\n      platform: linux/amd64\n"
+            ),
+        ),
+        (
+            "skopeo-sync",
+            format!(
+                "\"{host}\":\n  images:\n    \"library/busybox\": [\"1.37\"]\n    \"x/app\": [\"{one}\"]\n"
+            ),
+        ),
+        (
+            "regsync",
+            format!(
+                "version: 1\nsync:\n  - source: \"{app}:v1\"\n    target: \"mirror.test/x/app:v1\"\n    type: image\n    \
+                 platform: linux/amd64\n"
+            ),
+        ),
+        (
+            "zarf",
+            format!(
+                "kind: ZarfPackageConfig\nmetadata:\n  name: imported\n  architecture: amd64\ncomponents:\n  - name: \
+                 imported\n    required: true\n    images:\n      - \"{busybox}:1.37\"\n      - \"{app}:v1\"\n"
+            ),
+        ),
+        (
+            "imgpkg-lock",
+            format!(
+                "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n{}{}",
+                imgpkg(&busybox, two, "1.37"),
+                imgpkg(&app, one, "v1")
+            ),
+        ),
+    ] {
+        place.write("list", &list);
+        let _ = std::fs::remove_dir_all(place.path("made"));
+        place.ok(&["import", format, "list", "-o", "made"]);
+        let plain = ["--plain-http", host.as_str()];
+        place.ok(&[&["lock", "-f", "made/manifest.yaml", "--store", "s"], &plain[..]].concat());
+        let back = place.ok(&["export", format, "--to", "mirror.test"]);
+        assert_eq!(back, list, "{format}");
+    }
+    let table = place.ok(&["export", "sources", "-o", "table.tsv"]);
+    assert!(table.contains("wrote table.tsv") && place.read("table.tsv").contains(&format!("\t{two}\t")));
+}

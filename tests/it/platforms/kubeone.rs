@@ -1,0 +1,52 @@
+//! `kubeone` of releases up to 1.4: URLs of binaries, which are all there or none.
+
+use super::{place, refused};
+use crate::support::library::Digest;
+use serde_yaml::Value;
+
+const SITE: &str = "registry: {address: registry.corp.example}\nfiles: http://files.corp.example:8080\nconsumers: [kubeone]\n";
+
+const FILES: [&str; 4] = [
+    "https://dl.k8s.io/v1.22.17/bin/linux/amd64/kubectl",
+    "https://dl.k8s.io/v1.22.17/bin/linux/arm64/kubectl",
+    "https://dl.k8s.io/v1.22.17/kubernetes-node-linux-amd64.tar.gz",
+    "https://github.com/containernetworking/plugins/releases/download/v0.8.7/cni-plugins-linux-amd64-v0.8.7.tgz",
+];
+
+fn lock(files: &[&str]) -> String {
+    let digest = Digest::sha256(b"x");
+    let line = |url: &&str| format!("- {{name: \"{url}\", digest: {digest}, size: 1}}\n");
+    format!(
+        "{}files:\n{}",
+        super::lock(&["registry.k8s.io/pause:3.5"]),
+        files.iter().map(line).collect::<String>()
+    )
+}
+
+#[test]
+fn an_old_cluster_gets_the_urls_of_its_binaries() {
+    let place = place(SITE, &[]);
+    place.write("landfall.lock", lock(&FILES));
+    let render = ["render", "kubeone", "--set", "api=v1beta1", "--site", "site.yaml", "-o", "out"];
+    place.ok(&render);
+    let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
+    assert_eq!(cluster["apiVersion"], Value::from("kubeone.io/v1beta1"));
+    assert_eq!(cluster["registryConfiguration"]["overwriteRegistry"], Value::from("registry.corp.example"));
+    for (asset, file) in [("kubectl", FILES[0]), ("nodeBinaries", FILES[2]), ("cni", FILES[3])] {
+        let at_site = file.replace("https://", "http://files.corp.example:8080/");
+        assert_eq!(cluster["assetConfiguration"][asset]["url"], Value::from(at_site));
+    }
+    // two of the three are refused by KubeOne, so there is none
+    place.write("landfall.lock", lock(&FILES[..3]));
+    let told = place.ok(&render);
+    assert!(told.contains("the lock has not an archive of CNI plugins"), "{told}");
+    assert!(!place.read("out/kubeone.yaml").contains("assetConfiguration"));
+}
+
+#[test]
+fn an_old_cluster_cannot_ask_with_an_account() {
+    let place = place(&SITE.replace("example}", "example, credentials: {file: account}}"), &[]);
+    place.write("account", "a:b\n");
+    let told = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
+    assert!(told.contains("use --set api=v1beta2"), "{told}");
+}

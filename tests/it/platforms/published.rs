@@ -1,0 +1,63 @@
+//! Kubernetes kinds in the golden files have fields that their publishers know, with values of their types:
+//! `tests/data/published-fields.yaml` lists them.
+
+use serde::Deserialize;
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Each field of a kind by its path, with its type.
+type Fields = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The paths and types of all values below `value` at `path`. Keys below a path that has `*` are any.
+fn fields(
+    value: &Value,
+    path: &str,
+    known: &BTreeMap<String, String>,
+    found: &mut Vec<(String, &'static str)>,
+) {
+    let joined = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Mapping(map) => {
+            let any = joined("*");
+            let is_free = known.keys().any(|known| known.starts_with(&any));
+            for (key, value) in map {
+                let key = if is_free { any.clone() } else { joined(key.as_str().unwrap()) };
+                fields(value, &key, known, found);
+            }
+        }
+        Value::Sequence(items) => {
+            items.iter().for_each(|item| fields(item, &format!("{path}[]"), known, found));
+        }
+        Value::String(_) => found.push((path.to_owned(), "text")),
+        Value::Bool(_) => found.push((path.to_owned(), "truth")),
+        Value::Number(_) => found.push((path.to_owned(), "number")),
+        other => panic!("{path}: {other:?}"),
+    }
+}
+
+#[test]
+fn rendered_kinds_have_published_fields_alone() {
+    let published: Fields = serde_yaml::from_str(include_str!("../../data/published-fields.yaml")).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms");
+    let mut kinds = 0;
+    for (path, text) in super::files(&folder) {
+        if path.extension().is_none_or(|ending| ending != "yaml") {
+            continue;
+        }
+        for document in serde_yaml::Deserializer::from_str(&text) {
+            let document = Value::deserialize(document).unwrap();
+            let Some(known) = document["kind"].as_str().and_then(|kind| published.get(kind)) else {
+                continue;
+            };
+            kinds += 1;
+            let mut found = Vec::new();
+            fields(&document, "", known, &mut found);
+            for (field, of_type) in found {
+                let is = known.get(&field).map(String::as_str);
+                assert_eq!(is, Some(of_type), "{}: {field}", path.display());
+            }
+        }
+    }
+    assert!(kinds > 20, "{kinds}");
+}

@@ -1,0 +1,52 @@
+//! Programs that no package of the distribution has.
+
+use super::{skip, test_name, which};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. Where it cannot be had, the test counts as skipped and should
+/// return.
+#[must_use]
+pub fn go_install(module: &str) -> Option<PathBuf> {
+    let built = go_build(module);
+    if let Err(why) = &built {
+        skip(&test_name(), why);
+    }
+    built.ok()
+}
+
+/// The program of a Go module, `PATH@VERSION`, built once into the user's cache folder.
+///
+/// # Errors
+/// Why it cannot be built: no Go, no module.
+pub fn go_build(module: &str) -> Result<PathBuf, String> {
+    let (path, version) = module.split_once('@').unwrap();
+    // `…/kustomize/v5` is the program kustomize
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |part: &&str| part.strip_prefix('v').is_some_and(is_number);
+    let name = path.rsplit('/').find(|part| !is_version(part)).unwrap();
+    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to build {name} in"))?;
+    let folder = Path::new(&home).join(".cache/landfall-tools").join(format!("{name}@{version}"));
+    let program = folder.join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
+    let mut go = Command::new("nice");
+    go.args(["go", "install", module]).env("GOBIN", &folder);
+    match go.current_dir("/").output() {
+        Ok(output) if output.status.success() && program.is_file() => Ok(program),
+        Ok(output) => Err(format!("go cannot build {name}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("go cannot build {name}: {error}")),
+    }
+}
+
+/// The program at the path that this variable has. `None`, and the test counts as skipped, where it is not set.
+#[must_use]
+pub fn named_by(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        skip(&test_name(), &format!("{variable} names no program"));
+    }
+    path
+}
