@@ -196,11 +196,17 @@ fn moving(
     value: &Value,
     span: impl Fn(&str, At) -> SourceSpan,
 ) -> Result<MovingVar, Box<Diagnostic>> {
+    let help = || {
+        Some(format!(
+            "write `{name}: value`, `{name}: [one, two]`, or `{name}: {{value: …, update: patch, from: …}}`"
+        ))
+    };
+    if value.get("value").is_none() {
+        let message = "a variable is a text or a list of texts, or has these as `value` beside a policy";
+        return Err(span(name, At::Value).fault(message, help()));
+    }
     let moving: MovingVar = serde_yaml::from_value(value.clone()).map_err(|error| {
-        let help = format!(
-            "write `{name}: value`, a list of values, or `{name}: {{value: …, update: patch, from: …}}`"
-        );
-        span(name, At::Policy).fault(format!("the variable `{name}` cannot be read: {error}"), Some(help))
+        span(name, At::Policy).fault(format!("the variable `{name}` cannot be read: {error}"), help())
     })?;
     if moving.from.iter().any(|from| format!("{from:?}").contains("${")) {
         let help = Some("write the source out".into());

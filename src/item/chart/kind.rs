@@ -5,14 +5,15 @@ use super::locked::{self, Chart, OpenReference};
 use super::name::ChartName;
 use super::wish::WantedChart;
 use super::written::{self, ChartEntry};
-use super::{parts, resolve};
+use super::{parts, repository, resolve};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Node, SourceSpan};
+use crate::document::{Location, Node, SourceSpan};
 use crate::item::image::{WantedImage, read_manifest};
 use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+    Stand,
 };
 use crate::model::{Destination, Digest, ImageRef, Manifest, Mapping, host_component};
 use crate::report::Kind;
@@ -220,7 +221,7 @@ impl ItemKind for Chart {
         };
         let same = |old: &&Chart| old.pin == wish.pin && old.discovered == how && is_signed(old);
         if let Some(old) = old.filter(same) {
-            if pins == Pins::Keep {
+            if matches!(pins, Pins::Keep | Pins::Referrers) {
                 return Found::Kept(old.clone());
             }
             match resolve::head(resolver, old).await {
@@ -232,7 +233,7 @@ impl ItemKind for Chart {
             }
         }
         let found = resolve::resolve(resolver, wish).await;
-        let locked = old.filter(|_| pins == Pins::Keep && wish.pin.is_none());
+        let locked = old.filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none());
         match (found, locked) {
             // a version that is another archive now is not taken silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => Found::Lost(
@@ -246,6 +247,27 @@ impl ItemKind for Chart {
             (Ok(chart), _) if old.is_some_and(|old| *old == chart) => Found::Kept(chart),
             (Ok(chart), _) => Found::New(chart),
             (Err(cause), _) => Found::Lost(old.filter(same).cloned(), cause),
+        }
+    }
+
+    fn demanded(wish: &WantedChart) -> Option<(&Digest, &Location)> {
+        Some((wish.pin.as_ref()?, &wish.at))
+    }
+
+    async fn stand(resolver: &Resolver, wish: &WantedChart) -> Result<Stand, Cause> {
+        let ImageRef { registry, repository, tag, .. } = &wish.name.reference;
+        let asked = async {
+            if let Some(url) = &wish.name.repository {
+                return repository::archive(resolver, url, &wish.name).await.map(|_| None);
+            }
+            let session = resolver.sessions().upstream(registry).await?;
+            let tag = tag.as_deref().unwrap_or_default();
+            let digest = session.head_manifest(repository, tag, false).await?;
+            digest.map(Some).ok_or_else(Cause::gone)
+        };
+        match asked.await {
+            Err(cause) if cause.is_gone => Ok(Stand::Gone),
+            digest => Ok(Stand::There { digest: digest?, size: None }),
         }
     }
 
