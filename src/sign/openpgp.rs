@@ -66,7 +66,7 @@ impl OpenPgpKeys {
         for key in &self.0 {
             let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
             let made = good(&message, &key.primary_key)
-                .or_else(|| subkeys.filter_map(|subkey| good(&message, &subkey.key)).next());
+                .or_else(|| subkeys.find_map(|subkey| good(&message, &subkey.key)));
             if let Some(signature) = made {
                 let name = believed(key, signature)?;
                 return Ok((message.signed_text().replace("\r\n", "\n"), name));
@@ -166,7 +166,7 @@ fn has_expired(key: &SignedPublicKey, signature: &Signature) -> bool {
     let all =
         key.details.users.iter().flat_map(|user| &user.signatures).chain(&key.details.direct_signatures);
     let newest = all.filter(|one| one.issuer_key_id().contains(&&id)).max_by_key(|own| own.created());
-    let life = newest.and_then(Signature::key_expiration_time).map_or(0, |life| life.as_secs());
-    let made = signature.created().map_or(u32::MAX, |made| made.as_secs());
+    let life = newest.and_then(Signature::key_expiration_time).map_or(0, pgp::types::Duration::as_secs);
+    let made = signature.created().map_or(u32::MAX, pgp::types::Timestamp::as_secs);
     life > 0 && made > key.primary_key.created_at().as_secs().saturating_add(life)
 }

@@ -237,7 +237,7 @@ impl ItemKind for Chart {
         match (found, locked) {
             // a version that is another archive now is not taken silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => Found::Lost(
-                old_if(old, &how, is_signed(old)),
+                old_if(old, how.as_ref(), is_signed(old)),
                 format!(
                     "upstream answers {} for this version now, the lock has {}; `--refresh` takes it",
                     chart.digest, old.digest
@@ -277,6 +277,6 @@ impl ItemKind for Chart {
 }
 
 /// The old pin, where it still is what is asked for.
-fn old_if(old: &Chart, how: &Option<String>, is_signed: bool) -> Option<Chart> {
-    (old.discovered == *how && is_signed).then(|| old.clone())
+fn old_if(old: &Chart, how: Option<&String>, is_signed: bool) -> Option<Chart> {
+    (old.discovered.as_ref() == how && is_signed).then(|| old.clone())
 }

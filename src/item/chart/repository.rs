@@ -63,8 +63,8 @@ fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<Listed>>, Str
     let fault = |why: &str| format!("this is no index of charts: {why}");
     let parsed = |text: &str| document::read("index.yaml", text).map_err(|error| fault(&error.message));
     match section(text, chart) {
-        Some(None) => Ok(None),
-        Some(Some(lines)) if lines.len() <= most => {
+        Some("") => Ok(None),
+        Some(lines) if lines.len() <= most => {
             let mut read: BTreeMap<String, Vec<Listed>> = parsed(lines)?;
             Ok(read.remove(chart))
         }
@@ -77,9 +77,9 @@ fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<Listed>>, Str
     }
 }
 
-/// The lines about `chart` in an index that is written as Helm writes it, a key a line; `Some(None)` where it lacks the
+/// The lines about `chart` in an index that is written as Helm writes it, a key a line: none where it lacks the
 /// chart. `None` for an index in another form.
-fn section<'t>(text: &'t str, chart: &str) -> Option<Option<&'t str>> {
+fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     let mut at = if text.starts_with("entries:\n") { 9 } else { text.find("\nentries:\n")? + 10 };
     let indent_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let (mut indent, mut start) = (None, None);
@@ -96,17 +96,17 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<Option<&'t str>> {
             continue;
         }
         if let Some(start) = start {
-            return Some(Some(&text[start..begin]));
+            return Some(&text[start..begin]);
         }
         if own < indent || indent == 0 {
-            return (indent > 0).then_some(None);
+            return (indent > 0).then_some("");
         }
         let key = words.strip_suffix(':')?.trim_matches(['"', '\'']);
         if key == chart {
             start = Some(begin);
         }
     }
-    Some(start.map(|start| &text[start..]))
+    Some(start.map_or("", |start| &text[start..]))
 }
 
 fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive, Cause> {

@@ -38,9 +38,9 @@ pub(super) async fn resolve(
                 .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
             let (known, budget) = (BTreeSet::new(), Budget::new(resolver.limits()));
             // the look-up of referrers wants the tags: they come in beside the manifests, and a failure is its own
-            let (under, _) = tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
+            let (under, ()) = tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
                 if wanted.referrers {
-                    drop(referrers::listed_tags(resolver, name, kept.len() + 1).await)
+                    drop(referrers::listed_tags(resolver, name, kept.len() + 1).await);
                 }
             });
             let under = under?;

@@ -13,7 +13,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             let _ = writeln!(text, "  architecture: {architecture}");
         }
         None => {
-            left.push("platforms: Zarf carries one architecture; name it in metadata.architecture".into())
+            left.push("platforms: Zarf carries one architecture; name it in metadata.architecture".into());
         }
     }
     let _ = writeln!(text, "components:\n  - name: {name}\n    required: true");

@@ -1,4 +1,4 @@
-//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework, tkg/tkgconfigbom/bom_types.go.
+//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework, `tkg/tkgconfigbom/bom_types.go`.
 
 use super::imported::{Imported, Source};
 use super::yaml::{documents, list, map, scalar, text};
@@ -46,7 +46,7 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
             }
         }
         for key in ["ova", "ami", "azure"] {
-            let count = list(&bom, key).len() + map(&bom, key).map_or(0, |map| map.len());
+            let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
             if count > 0 {
                 imported.leave(
                     source,

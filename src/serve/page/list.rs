@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_partial_bundle_names_what_it_lacks_and_no_name_is_markup() {
         let mut partial = listing("<b>.tar.zst", vec![]);
-        partial.missing = (0..NAMED + 1).map(|at| format!("image <x>{at}")).collect();
+        partial.missing = (0..=NAMED).map(|at| format!("image <x>{at}")).collect();
         let mut out = String::new();
         bundles(&mut out, &[partial], 0);
         assert!(
