@@ -94,7 +94,17 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
         (0..bytes.div_ceil(BLOB)).map(|n| format!("https://h.test/{n}.tar.gz")).collect();
     let file = |name: &String| -> Result<File> {
         let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, BLOB);
-        Ok(File { name, digest, size, checksum: None, sidecars: vec![], also: vec![], mode: None })
+        Ok(File {
+            name,
+            digest,
+            size,
+            checksum: None,
+            sidecars: vec![],
+            also: vec![],
+            mode: None,
+            signed_by: None,
+            unpack: vec![],
+        })
     };
     let files = names.iter().map(file).collect::<Result<Vec<_>>>()?;
     let lock = Lock { version: 1, files, ..Lock::default() };

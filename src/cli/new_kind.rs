@@ -110,7 +110,7 @@ fn a_note_goes_all_the_way() {
     assert_eq!(get(&format!("http://{here}/v2/notes.example/team/hello/manifests/v1")).1, by_name);
     assert_eq!(get(&format!("http://{here}/v2/team/hello/blobs/{digest}")).1, "hello, world");
     assert_eq!(get(&format!("http://{here}/files/notes.example/team/hello/v1.txt")).1, "hello, world");
-    assert!(get(&format!("http://{here}/")).1.contains("<th>note<th>"));
+    assert!(get(&format!("http://{here}/")).1.contains("notes.example/team/hello:v1"));
 
     // push: to a registry that takes it, and finds it there the second time
     let pushed = serving(vec![], Some(&dir.join("pushed")));

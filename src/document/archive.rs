@@ -56,7 +56,7 @@ fn read_all(
     members: &mut usize,
     most: usize,
 ) -> Result<(), ArchiveError> {
-    for entry in tar::Archive::new(source).entries()? {
+    for entry in tar::Archive::new(&mut *source).entries()? {
         let mut entry = entry?;
         *members += 1;
         if *members > most {
@@ -72,6 +72,8 @@ fn read_all(
             return Err(ArchiveError::Twice(name));
         }
     }
+    // the end of the tar is not that of the gzip, which has the checksum
+    io::copy(source, &mut io::sink())?;
     Ok(())
 }
 

@@ -76,6 +76,12 @@ pub(crate) const MEMBERS: &[Member] = &[
         "what upstream says of the rest: `kind`, `name`, `what` (`moved` or `gone`), `from`, `to`, `taken`",
     ),
     member(
+        "open",
+        "array",
+        &["lock"],
+        "references in charts that cannot be resolved: `item`, `reference`, `at`, `why`",
+    ),
+    member(
         "needed_bytes",
         "integer",
         &["pull", "pack", "push", "mirror", "export"],

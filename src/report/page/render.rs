@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_thousand_items_are_drawn_and_shared_layers_stand_by_themselves() {
         let html = render(&page(1000, &|at| format!("q.io/team/a{at}:1")));
-        assert!(html.contains("shared by several · 40"), "{}", &html[..2000]);
+        assert!(html.contains("shared by several\n41.9 MB"), "{}", &html[..2000]);
         assert!(html.contains("1000 × "), "the base layer");
         assert!(html.len() < 2 << 20, "{}", html.len());
     }

@@ -91,7 +91,8 @@ mod tests {
     fn a_hostile_name_is_one_word_of_the_shell() {
         let hostile = item(Kind::File, "https://h/$(reboot)';x?y=1", "f:1");
         for command in of(&hostile, false) {
-            let bare: String = command.split('\'').step_by(2).collect();
+            // a quote within quotes ends them, and begins them again
+            let bare: String = command.replace(r"'\''", "").split('\'').step_by(2).collect();
             assert!(!bare.contains('$') && !bare.contains(";x"), "{command}");
         }
     }
