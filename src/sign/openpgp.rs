@@ -64,7 +64,7 @@ impl OpenPgpKeys {
         let (message, _) =
             CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
         for key in &self.0 {
-            let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
+            let mut subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
             let made = good(&message, &key.primary_key)
                 .or_else(|| subkeys.find_map(|subkey| good(&message, &subkey.key)));
             if let Some(signature) = made {
