@@ -87,6 +87,12 @@ fn every_command_reports_as_its_schema_says() {
     reported(4, "audit app.yaml --bundle b");
     reported(0, "discover app.yaml");
     reported(0, "init app.yaml -o begun");
+    reported(0, "init --list");
+    reported(0, "init --from k3s -o shipped");
+    // the list cannot hold its files
+    reported(3, "export images-txt --lock l -o images.txt");
+    reported(0, "import images-txt images.txt -o imported");
+    reported(0, "update -f m.yaml --lock l --dry-run --plain-http UP");
     reported(0, "doctor --plain-http UP http://UP/");
     reported(0, "egress --lock l");
     reported(0, "gc --lock l");

@@ -440,11 +440,9 @@ fn signals_end_it_after_the_answers_under_way() {
         command.args(["serve", "--writable", "written", "--listen", &format!("127.0.0.1:{port}")]);
         let mut guard = Guard::start(command);
         guard.wait_for_http(([127, 0, 0, 1], port).into());
-        assert!(
-            guard
-                .log()
-                .contains(&format!("serving on http://127.0.0.1:{port} (0 images, 0 files, takes pushes)"))
-        );
+        assert!(guard.log().contains(&format!(
+            "serving on http://127.0.0.1:{port} (0 images, 0 files, 0 charts, takes pushes)"
+        )));
         let address = format!("127.0.0.1:{port}");
         let blob = noise(6, 1 << 20);
         let post = format!("POST /v2/a/blobs/uploads/?digest={} HTTP/1.1\r\nHost: h\r\n", sha256(&blob));

@@ -55,7 +55,10 @@ impl Verify {
         // what the bundle says of itself here is checked afterwards
         let carried = open_bundle::open(context, &places, &demands)?;
         let progress = Arc::clone(&context.progress);
-        context.shown.lock(&carried.bundle.held()?, Some(&carried.bundle));
+        // where it cannot be read, the check tells all that is damaged
+        if let Ok(held) = carried.bundle.held() {
+            context.shown.lock(&held, Some(&carried.bundle));
+        }
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
                 let together = self.together(carried.bundle.clone())?;

@@ -203,9 +203,9 @@ fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
     assert_eq!(line.omitted(&third), set(&["base", "a2", "new", "the file"]));
     line.push(0, &["d3"], &registry.address, &[]);
     line.stands(&registry, "3");
-    // where all stands, nothing is asked for but tags
+    // where all stands, nothing is asked for but tags and the list of what was delivered
     let again = line.push(0, &["d3"], &registry.address, &[]);
-    assert_eq!(again["totals"]["requests"], 3, "{again:#}");
+    assert_eq!(again["totals"]["requests"], 4, "{again:#}");
 }
 
 #[test]
