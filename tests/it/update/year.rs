@@ -47,7 +47,7 @@ impl Year {
         self.up.file("cluster.txt", format!("{version}\n"));
     }
 
-    fn since(&self) -> [&'static str; 2] {
+    fn since() -> [&'static str; 2] {
         ["--since", "sent.lock"]
     }
 
@@ -55,7 +55,7 @@ impl Year {
     fn round(&mut self, cluster: &str, tools: &str, kill_after: Option<usize>, more: &[&str]) -> Value {
         self.round += 1;
         let out = format!("delta-{}", self.round);
-        let args = [&["-o", &out][..], &self.since(), more].concat();
+        let args = [&["-o", &out][..], &Self::since(), more].concat();
         let control = kill_after.map(|after| self.killed(&args, after));
         let report = self.up.run(0, "refresh", &args);
         let what = format!("round {}: {report:#}", self.round);
@@ -126,7 +126,7 @@ impl Year {
         self.round += 1;
         let before = (self.up.place.read("m.yaml"), self.up.place.read("landfall.lock"));
         let out = format!("delta-{}", self.round);
-        let report = self.up.run(0, "refresh", &[&["-o", &out][..], &self.since()].concat());
+        let report = self.up.run(0, "refresh", &[&["-o", &out][..], &Self::since()].concat());
         let what = format!("round {}: {report:#}", self.round);
         let kinds: Vec<&Value> =
             report["noticed"].as_array().unwrap().iter().map(|one| &one["what"]).collect();
