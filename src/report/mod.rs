@@ -1,6 +1,7 @@
 //! What a command did: items, totals and hosts as one document; and progress as a small trait.
 
 mod annotation;
+mod count;
 mod escape;
 mod item;
 #[cfg(feature = "cli")]
@@ -16,6 +17,7 @@ mod shell;
 mod summary;
 
 pub(crate) use annotation::{Annotation, Level};
+pub(crate) use count::count_of;
 pub(crate) use escape::escape;
 pub use item::{Item, Kind, Status};
 #[cfg(feature = "cli")]

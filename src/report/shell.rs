@@ -26,6 +26,8 @@ mod tests {
             ("my disc/V", "'my disc/V'"),
             ("my file's", r"'my file'\''s'"),
             ("it's", r"'it'\''s'"),
+            ("quay.io/a/b:v1@sha256:0", "quay.io/a/b:v1@sha256:0"),
+            ("x'; rm -rf $HOME", r"'x'\''; rm -rf $HOME'"),
             ("", "''"),
         ] {
             assert_eq!(shell_word(text), word);

@@ -1,13 +1,13 @@
 //! A delta and what is given together with it: other bundles, receipts, the store.
 
 use crate::bundle::{Base, BaseName, Bundle, is_split};
-use crate::cli::shared::listing::count_of;
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::Entry;
 use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::push::{Omitted, Receipt};
+use crate::report::count_of;
 use crate::store::Disk;
 use std::collections::BTreeSet;
 use std::fs::File;

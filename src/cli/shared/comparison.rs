@@ -1,7 +1,6 @@
 //! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
 
 use super::bases::Given;
-use super::listing::count_of;
 use super::summary::{change_line, endpoint_line};
 use super::{Context, Failure, open_bundle};
 use crate::content::Entry;
@@ -10,7 +9,7 @@ use crate::lock::{self, Change, EndpointChange, Side, diff_sides};
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
 use crate::push::Receipt;
-use crate::report::{Kind, Markdown, code, text};
+use crate::report::{Kind, Markdown, code, count_of, text};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -1,12 +1,11 @@
 //! How an archive of images is told, and that of a dry run.
 
-use super::listing::count_of;
 use super::summary::item_line;
 use crate::image_archive::Archive;
 use crate::item::{Image, Referrer};
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{Item, Kind, Report, Status, escape};
+use crate::report::{Item, Kind, Report, Status, count_of, escape};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;

@@ -4,21 +4,16 @@ use crate::content::Entry;
 use crate::item::KINDS;
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{Item, Kind};
+use crate::report::{Item, Kind, count_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-
-/// `1 blob`, `2 blobs`.
-pub(crate) fn count_of(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
 
 /// `3 images and 1 file`.
 pub(crate) fn count(items: &[Item]) -> String {
     let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
     // the first two are named even where there is none
     let shown = KINDS.iter().enumerate().filter(|(at, kind)| *at < 2 || count(**kind) > 0);
-    let shown: Vec<String> = shown.map(|(_, kind)| count_of(count(*kind), &kind.to_string())).collect();
+    let shown: Vec<String> = shown.map(|(_, kind)| count_of(count(*kind), kind)).collect();
     let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last, others));
     format!("{} and {last}", others.join(", "))
 }
@@ -57,6 +52,6 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     items.into_iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
-    let words: Vec<String> = counts.iter().map(|(kind, count)| count_of(*count, &kind.to_string())).collect();
+    let words: Vec<String> = counts.iter().map(|(kind, count)| count_of(*count, kind)).collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

@@ -1,14 +1,13 @@
 //! `push --prune`: its flags, what it keeps, and how its result is told.
 
 use super::bases::Given;
-use super::listing::count_of;
 use super::{Exit, Failure, Outcome, input_file};
 use crate::client::Client;
 use crate::content::write_whole;
 use crate::lockfile::Lock;
 use crate::model::{Mapping, human_size, is_repository};
 use crate::push::{Needed, Pruned, PrunedManifest, prune};
-use crate::report::{Side, escape};
+use crate::report::{Side, count_of, escape};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -3,13 +3,12 @@
 use super::Global;
 use super::age::Age;
 use super::image_facts::ImageFacts;
-use super::listing::count_of;
 use super::referring::referring;
 use crate::content::{BlobRead, Entry};
 use crate::lockfile::Lock;
 use crate::model::ImageRef;
 use crate::report::page::{Carried, Page, Phase, render};
-use crate::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus};
+use crate::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of};
 use jiff::civil::Date;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,6 +43,11 @@ impl Shown {
     /// Of a bundle alone, whenever it is looked at.
     pub(crate) fn of_bundle() -> Shown {
         Shown { is_wanted: true, started: None, content: Mutex::default(), phases: Mutex::default() }
+    }
+
+    /// Whether somebody asked for a page.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
     /// What of the content says that it was made longer ago than `age`.

@@ -1,8 +1,8 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
-use super::listing::{count_kinds, count_of};
+use super::listing::count_kinds;
 use crate::lock::{Change, EndpointChange};
-use crate::report::{Item, Kind, Status, Totals};
+use crate::report::{Item, Kind, Status, Totals, count_of};
 use std::collections::{BTreeMap, HashMap};
 
 /// One line for a change.
@@ -35,8 +35,8 @@ pub(crate) fn good_of_all(items: &[Item]) -> String {
     let words: Vec<String> = counts
         .into_iter()
         .map(|(kind, (good, all))| match good == all {
-            true => count_of(all, &kind.to_string()),
-            false => format!("{good} of {}", count_of(all, &kind.to_string())),
+            true => count_of(all, kind),
+            false => format!("{good} of {}", count_of(all, kind)),
         })
         .collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }

@@ -1,6 +1,5 @@
 //! What `update` and `refresh` share: the plan, the manifests and the lock that are written, and what is told of them.
 
-use super::listing::count_of;
 use super::lock_output::Old;
 use super::summary::{change_line, endpoint_line};
 use super::{Context, Exit, Failure, input_file};
@@ -9,7 +8,9 @@ use crate::content::replace;
 use crate::lock::Locked;
 use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
-use crate::report::{Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, text};
+use crate::report::{
+    Annotation, Level, Markdown, Notice, NoticeKind, Report, Side, Status, code, count_of, text,
+};
 use crate::store::Disk;
 use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
 use clap::Args;

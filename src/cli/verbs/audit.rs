@@ -10,7 +10,7 @@ use crate::lockfile::Lock;
 use crate::manifest;
 use crate::model::{Mapping, Target, today};
 use crate::push::{Missing, missing};
-use crate::report::{Item, Report, Side, Status, escape};
+use crate::report::{Item, Report, Side, Status, count_of, escape};
 use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
 use serde_json::json;
@@ -129,14 +129,14 @@ impl Audit {
         if !self.paths.is_empty() {
             lines.push(format!(
                 "audited {}: {} held, {} missing, {} undecided",
-                counted(audited.read, "file"),
+                count_of(audited.read, "file"),
                 held.len(),
                 missing.len(),
                 undecided.len()
             ));
         }
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (counted(lacking.destinations, "destination"), lacking.parts.len());
+            let (asked, lacks) = (count_of(lacking.destinations, "destination"), lacking.parts.len());
             lines.push(format!("asked about {asked}: {lacks} lacking"));
         }
         let mut report = Report { items: items(&held, &missing), ..report };
@@ -202,15 +202,11 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
         let group: &Vec<&FileFinding> = &groups[key];
         let more = match group.len() {
             1 => String::new(),
-            count => format!(" (and in {} more)", counted(count - 1, "place")),
+            count => format!(" (and in {} more)", count_of(count - 1, "place")),
         };
         group[0].line(word) + &more
     };
     order.iter().map(line).collect()
-}
-
-fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// One item for each locked item that is named, and for each name that is missing.

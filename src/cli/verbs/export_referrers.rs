@@ -1,12 +1,11 @@
 //! `landfall export referrers`.
 
 use crate::cli::shared::exported_from::ExportedFrom;
-use crate::cli::shared::listing::count_of;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{BlobRead, Entry, write_whole};
 use crate::item::LockedItem;
 use crate::model::{Descriptor, ImageRef, host_component};
-use crate::report::{Item, Kind, Report, Side, Status};
+use crate::report::{Item, Kind, Report, Side, Status, count_of};
 use crate::sbom::linked;
 use clap::Args;
 use std::path::{Path, PathBuf};

@@ -2,14 +2,14 @@
 
 use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
-use crate::cli::shared::listing::{count, count_of, line, lines, platforms, unique_bytes};
+use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
 use crate::cli::shared::referring::referring;
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
 use crate::model::human_size;
-use crate::report::{Item, Report, Status, escape};
+use crate::report::{Item, Report, Status, count_of, escape};
 use crate::sign::Signature;
 use clap::Args;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
-use crate::cli::shared::listing::{count, count_of};
+use crate::cli::shared::listing::count;
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
 };
@@ -12,7 +12,7 @@ use crate::cli::verbs::pack_volume::Like;
 use crate::content::{held, stored_once};
 use crate::lockfile::FILE_NAME;
 use crate::model::{human_size, today};
-use crate::report::{Report, Side, Status};
+use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
 use crate::store::Disk;
 use clap::Args;

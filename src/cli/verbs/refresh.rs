@@ -3,7 +3,6 @@
 use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
-use crate::cli::shared::listing::count_of;
 use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::packed::{SerialFlags, bundle_lines, bundle_member, pack_report, signer};
 use crate::cli::shared::room::check_output;
@@ -14,7 +13,7 @@ use crate::client::Client;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size, today};
-use crate::report::{Item, Report, Status, code, escape};
+use crate::report::{Item, Report, Status, code, count_of, escape};
 use crate::sign::Signer;
 use crate::store::Disk;
 use crate::update::Updated;

@@ -12,7 +12,7 @@ use crate::content::{BlobChain, BlobRead, missing_blobs};
 use crate::lock::diff;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Target, parse_size};
-use crate::report::{Kind, Report};
+use crate::report::{Kind, Report, count_of};
 use crate::serve::{
     AccessLog, Change, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
     find, serve,
@@ -330,8 +330,7 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 
 /// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the document.
 fn announce(serving: &Serving, output: OutputMode) {
-    let count =
-        |(kind, count): &(Kind, usize)| format!("{count} {kind}{}", if *count == 1 { "" } else { "s" });
+    let count = |(kind, count): &(Kind, usize)| count_of(*count, kind);
     let mut holds = serving.items.iter().map(count).collect::<Vec<_>>().join(", ");
     if serving.writable {
         holds += ", takes pushes";

@@ -56,7 +56,9 @@ impl Verify {
         let carried = open_bundle::open(context, &places, &demands)?;
         let progress = Arc::clone(&context.progress);
         // where it cannot be read, the check tells all that is damaged
-        if let Ok(held) = carried.bundle.held() {
+        if context.shown.is_wanted()
+            && let Ok(held) = carried.bundle.held()
+        {
             context.shown.lock(&held, Some(&carried.bundle));
         }
         context.run(async move {

@@ -1,6 +1,7 @@
 //! The page at `/changes`: what each bundle has that the one before it had not.
 
-use super::html::{count, escaped};
+use super::html::escaped;
+use crate::report::count_of;
 use crate::serve::Change;
 use crate::serve::bundles::{BundleListing, Bundles};
 use std::fmt::Write as _;
@@ -26,7 +27,7 @@ pub(super) fn body(bundles: &Bundles) -> String {
         let _ = writeln!(
             out,
             "<h2>{new}</h2>\n<p class=\"dim\">{} since {old}</p>",
-            count(since.changes.len(), "change")
+            count_of(since.changes.len(), "change")
         );
         if since.changes.is_empty() {
             continue;

@@ -1,7 +1,6 @@
 //! The commands that get an item, each as somebody would type it.
 
-use super::html::shell;
-use crate::report::Kind;
+use crate::report::{Kind, shell_word};
 use crate::serve::bundles::ItemListing;
 
 /// How the reader reaches what is served.
@@ -24,7 +23,7 @@ pub(super) fn commands(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str,
     // what another registry holds is asked for there, in the scheme that its clients know
     let plain = |flag| if item.registry.is_none() && !here.is_tls { flag } else { "" };
     let host = item.registry.as_deref().unwrap_or(here.host);
-    let name = shell(&format!("{host}/{}", item.repository_tag));
+    let name = shell_word(&format!("{host}/{}", item.repository_tag));
     match item.kind {
         Kind::Image => vec![
             ("docker", format!("docker pull {name}")),
@@ -35,8 +34,8 @@ pub(super) fn commands(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str,
         Kind::Chart => {
             let (chart, tag) = item.repository_tag.rsplit_once(':').unwrap_or((&item.repository_tag, ""));
             // a tag cannot hold the plus sign of a version
-            let version = shell(&tag.replace('_', "+"));
-            let chart = shell(&format!("oci://{host}/{chart}"));
+            let version = shell_word(&tag.replace('_', "+"));
+            let chart = shell_word(&format!("oci://{host}/{chart}"));
             let flag = plain(" --plain-http");
             vec![("helm", format!("helm pull {chart} --version {version}{flag}"))]
         }
@@ -48,17 +47,20 @@ fn file(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str, String)> {
     let Some(link) = &item.link else { return Vec::new() };
     let title = item.name.split(['?', '#']).next().and_then(|path| path.rsplit('/').next());
     let title = title.filter(|title| !title.is_empty()).unwrap_or("file");
-    let (to, url) = (shell(title), shell(&here.url(link)));
+    let (to, url) = (shell_word(title), shell_word(&here.url(link)));
     let sum = match item.digest.algorithm().as_str() {
         "sha512" => "sha512sum",
         _ => "sha256sum",
     };
-    let check = shell(&format!("{}  {title}", item.digest.hex()));
-    let pinned = shell(&format!("::{}", here.host));
+    let check = shell_word(&format!("{}  {title}", item.digest.hex()));
+    let pinned = shell_word(&format!("::{}", here.host));
     vec![
         ("curl", format!("curl --fail --location --output {to} {url}")),
         ("check", format!("echo {check} | {sum} --check")),
-        ("its own URL", format!("curl --fail --output {to} --connect-to {pinned} {}", shell(&item.name))),
+        (
+            "its own URL",
+            format!("curl --fail --output {to} --connect-to {pinned} {}", shell_word(&item.name)),
+        ),
     ]
 }
 

@@ -2,10 +2,10 @@
 
 use super::asked::Asked;
 use super::commands::Here;
-use super::html::{count, escaped};
+use super::html::escaped;
 use super::row::row;
 use crate::item::KINDS;
-use crate::report::Kind;
+use crate::report::{Kind, count_of};
 use crate::serve::bundles::{BundleListing, ItemListing};
 use crate::serve::response::ApiError;
 use crate::serve::state::State;
@@ -41,7 +41,7 @@ pub(super) fn body(state: &State, here: Here<'_>, asked: &Asked) -> Result<Strin
     let mut found: Vec<_> = matching.iter().filter(|(item, _)| asked.wants(item.kind)).collect();
     let total = found.len();
     found.drain(..asked.from.min(total));
-    let told = format!("{} found", count(total, "item"));
+    let told = format!("{} found", count_of(total, "item"));
     let _ = writeln!(out, "<div id=\"results\" data-found=\"{told}\">");
     kinds(&mut out, asked, &matching);
     if !words.is_empty() {
@@ -109,14 +109,14 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
         let counts =
             KINDS.iter().map(|&kind| (kind, bundle.items.iter().filter(|item| item.kind == kind).count()));
         let holds: Vec<String> =
-            counts.filter(|(_, number)| *number > 0).map(|(kind, number)| count(number, kind)).collect();
+            counts.filter(|(_, number)| *number > 0).map(|(kind, number)| count_of(number, kind)).collect();
         let digest = bundle.digest.as_ref().map(ToString::to_string).unwrap_or_default();
         let name = escaped(&bundle.name);
         let holds = if holds.is_empty() { "nothing".into() } else { holds.join(", ") };
         let _ = writeln!(out, "<tr><td>{name}</td><td>{holds}</td><td><code>{digest}</code></td></tr>");
     }
     if pushed > 0 {
-        let _ = writeln!(out, "<tr><td>pushed here</td><td>{}</td><td></td></tr>", count(pushed, "tag"));
+        let _ = writeln!(out, "<tr><td>pushed here</td><td>{}</td><td></td></tr>", count_of(pushed, "tag"));
     }
     *out += "</table>\n";
     if bundles.len() > NAMED {

@@ -2,9 +2,10 @@
 
 use super::attached;
 use super::commands::{Here, commands};
-use super::html::{count, escaped};
+use super::html::escaped;
 use crate::content::BlobRead;
 use crate::model::human_size;
+use crate::report::count_of;
 use crate::serve::bundles::ItemListing;
 use std::fmt::Write as _;
 
@@ -29,10 +30,7 @@ pub(super) fn row(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn 
 
 fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) -> String {
     let attached = attached::words(&item.attached, blobs);
-    let attached = attached.iter().map(|(word, number)| match word.as_str() {
-        "SBOM" => format!("{number} SBOM{}", if *number == 1 { "" } else { "s" }),
-        word => count(*number, word),
-    });
+    let attached = attached.iter().map(|(word, number)| count_of(*number, word));
     let attached = attached.collect::<Vec<_>>().join(", ");
     let platforms = item.platforms.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let kind = item.kind.to_string();

@@ -32,6 +32,9 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     up.here(&format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{text}"))
 }
 
+/// What the far side has: the lock of what was sent.
+const SINCE: [&str; 2] = ["--since", "sent.lock"];
+
 /// Both sides.
 struct Year {
     up: Upstream,
@@ -47,15 +50,11 @@ impl Year {
         self.up.file("cluster.txt", format!("{version}\n"));
     }
 
-    fn since() -> [&'static str; 2] {
-        ["--since", "sent.lock"]
-    }
-
     /// Refreshes, and brings the delta to the far side.
     fn round(&mut self, cluster: &str, tools: &str, kill_after: Option<usize>, more: &[&str]) -> Value {
         self.round += 1;
         let out = format!("delta-{}", self.round);
-        let args = [&["-o", &out][..], &Self::since(), more].concat();
+        let args = [&["-o", &out][..], &SINCE, more].concat();
         let control = kill_after.map(|after| self.killed(&args, after));
         let report = self.up.run(0, "refresh", &args);
         let what = format!("round {}: {report:#}", self.round);
@@ -126,7 +125,7 @@ impl Year {
         self.round += 1;
         let before = (self.up.place.read("m.yaml"), self.up.place.read("landfall.lock"));
         let out = format!("delta-{}", self.round);
-        let report = self.up.run(0, "refresh", &[&["-o", &out][..], &Self::since()].concat());
+        let report = self.up.run(0, "refresh", &[&["-o", &out][..], &SINCE].concat());
         let what = format!("round {}: {report:#}", self.round);
         let kinds: Vec<&Value> =
             report["noticed"].as_array().unwrap().iter().map(|one| &one["what"]).collect();
