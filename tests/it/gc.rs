@@ -146,25 +146,18 @@ fn what_a_pull_in_another_process_uses_stays() {
     let (lock, store) = (["--lock", "l", "--plain-http", &rig.up.address], ["--store", "s"]);
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
-    // blobs come slowly until a sweep has met the pull
+    // the first blob comes slowly until a sweep has met the pull
     let pace = |pace| rig.up.set(Settings { pace, ..Settings::default() });
-    pace(Some((512, Duration::from_millis(200))));
+    pace(Some((1024, Duration::from_millis(200))));
+    let moved = rig.up.moved();
     let mut pulling = place.command().args(&pull).stdout(Stdio::null()).spawn().unwrap();
-    let (mut refused, mut swept) = (0, 0);
-    while pulling.try_wait().unwrap().is_none() {
-        let run = place.command().args(["gc", "--lock", "empty.lock"]).args(store).output().unwrap();
-        match run.status.code() {
-            Some(1) => {
-                refused += 1;
-                pace(None);
-            }
-            code => {
-                // before the pull has begun, or after it
-                assert_eq!(code, Some(0));
-                swept += 1;
-            }
-        }
+    while rig.up.moved() == moved {
+        assert!(pulling.try_wait().unwrap().is_none(), "the pull ended before a blob came");
+        std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(pulling.wait().unwrap().success(), "{refused} refused, {swept} swept");
-    assert!(refused > 0, "no sweep met the pull");
+    let met = place.json(1, &[&["gc", "--lock", "empty.lock"], &store[..]].concat());
+    let said = met["error"]["message"].as_str().unwrap();
+    assert!(said.contains("another process uses the store"), "{met:#}");
+    pace(None);
+    assert!(pulling.wait().unwrap().success());
 }

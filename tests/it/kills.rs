@@ -43,6 +43,8 @@ fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
     }
     let _ = child.kill();
     child.wait().unwrap();
+    rig.up.wait_for_closed_connections();
+    rig.down.wait_for_closed_connections();
     alive
 }
 
@@ -153,8 +155,6 @@ fn push_is_killed_and_goes_on() {
         let what = format!("push {number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, push(), after);
-        // its connections end with it; what they brought is written down by then
-        std::thread::sleep(Duration::from_millis(30));
         let stood: BTreeSet<_> = rig.down.content(|content| content.blobs.keys().cloned().collect());
         rig.arm([]);
         finish(push(), &what);

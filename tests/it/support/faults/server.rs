@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// One request as it was answered.
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ pub struct Faults {
     pub second: String,
     state: Arc<Mutex<State>>,
     moved: Arc<AtomicUsize>,
+    /// How many are open.
+    connections: Arc<AtomicUsize>,
     /// What ends it; its own threads have none.
     end: Option<End>,
 }
@@ -111,6 +113,7 @@ impl Faults {
             second: address(&second),
             state: Arc::new(Mutex::new(State { content, ..State::default() })),
             moved: Arc::default(),
+            connections: Arc::default(),
             end: None,
         };
         let over = Arc::new(AtomicBool::new(false));
@@ -123,7 +126,11 @@ impl Faults {
                         break;
                     }
                     let own = own.shared();
-                    std::thread::spawn(move || own.serve(stream, is_second));
+                    own.connections.fetch_add(1, Ordering::SeqCst);
+                    std::thread::spawn(move || {
+                        own.serve(stream, is_second);
+                        own.connections.fetch_sub(1, Ordering::SeqCst);
+                    });
                 }
             });
             listeners.push((address, thread));
@@ -139,6 +146,7 @@ impl Faults {
             second: self.second.clone(),
             state: self.state.clone(),
             moved: self.moved.clone(),
+            connections: self.connections.clone(),
             end: None,
         }
     }
@@ -197,6 +205,15 @@ impl Faults {
     /// How many faults were met since they were armed.
     pub fn met(&self) -> usize {
         self.state().met.values().sum()
+    }
+
+    /// Waits until what ended clients left in their connections is read, done and written down.
+    pub fn wait_for_closed_connections(&self) {
+        let began = Instant::now();
+        while self.connections.load(Ordering::SeqCst) > 0 {
+            assert!(began.elapsed() < Duration::from_secs(60), "a connection stays open\n{}", self.shown());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn serve(&self, stream: TcpStream, second: bool) {
