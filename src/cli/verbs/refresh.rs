@@ -211,7 +211,10 @@ impl Refresh {
         }
         text += packed.as_ref().map_or("", |packed| &packed.lines);
         if nothing_new {
-            text += "unchanged\n";
+            text += match report.has_losses() {
+                false => "unchanged\n",
+                true => "nothing new as far as it could be asked; nothing is written\n",
+            };
         }
         let markdown = Self::markdown(&updated, &locked, &report, nothing_new);
         let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };

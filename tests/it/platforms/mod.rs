@@ -4,6 +4,7 @@
 mod both_sites;
 mod common;
 mod containerd;
+mod giantswarm;
 mod kubeone;
 mod kubermatic;
 mod nodes_page;

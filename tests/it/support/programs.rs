@@ -1,5 +1,6 @@
 //! Programs that no package of the distribution has.
 
+use super::library::Digest;
 use super::{skip, test_name, which};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,12 +32,46 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
         return Ok(program);
     }
     which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
-    let mut go = Command::new("nice");
-    go.args(["go", "install", module]).env("GOBIN", &folder);
-    match go.current_dir("/").output() {
-        Ok(output) if output.status.success() && program.is_file() => Ok(program),
-        Ok(output) => Err(format!("go cannot build {name}: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) => Err(format!("go cannot build {name}: {error}")),
+    built(
+        Command::new("nice").args(["go", "install", module]).env("GOBIN", &folder).current_dir("/"),
+        &program,
+    )
+}
+
+/// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be had, the test counts as skipped
+/// and should return.
+#[must_use]
+pub fn go_program(name: &str) -> Option<PathBuf> {
+    let built = go_build_here(name);
+    if let Err(why) = &built {
+        skip(&test_name(), why);
+    }
+    built.ok()
+}
+
+fn go_build_here(name: &str) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let all = ["main.go", "go.mod", "go.sum"].map(|file| std::fs::read(sources.join(file)).unwrap()).concat();
+    let folder = tools()?.join(format!("{name}@{}", &Digest::sha256(&all).hex()[..12]));
+    let program = folder.join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
+    built(
+        Command::new("nice").args(["go", "build", "-o"]).arg(&program).arg(".").current_dir(sources),
+        &program,
+    )
+}
+
+/// `program`, which `command` builds.
+fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
+    match command.output() {
+        Ok(output) if output.status.success() && program.is_file() => Ok(program.to_owned()),
+        Ok(output) => {
+            Err(format!("go cannot build {}: {}", program.display(), String::from_utf8_lossy(&output.stderr)))
+        }
+        Err(error) => Err(format!("go cannot build {}: {error}", program.display())),
     }
 }
 

@@ -108,6 +108,11 @@ fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
+    // where nothing is new, what failed is not called unchanged
+    up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    let failing = up.place.command().args(up.args("refresh", &["-o", "b1"])).output().unwrap();
+    let said = String::from_utf8_lossy(&failing.stdout).into_owned();
+    assert!(failing.status.code() == Some(3) && said.ends_with("nothing is written\n"), "{said}");
     // an upstream that fails keeps the pins, and what the store has is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
     up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
