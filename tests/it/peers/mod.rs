@@ -14,6 +14,7 @@ mod nodes;
 mod preflight;
 mod proxy;
 mod referrers;
+mod report_in_browser;
 mod runtimes;
 mod start;
 mod trust;

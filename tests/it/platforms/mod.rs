@@ -12,6 +12,8 @@ mod published;
 mod seeds;
 mod systemd;
 
+pub use published::assert_published;
+
 use crate::support::Place;
 use crate::support::library::Digest;
 use std::collections::{BTreeMap, BTreeSet};

@@ -25,8 +25,7 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_version = |part: &&str| part.strip_prefix('v').is_some_and(is_number);
     let name = path.rsplit('/').find(|part| !is_version(part)).unwrap();
-    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to build {name} in"))?;
-    let folder = Path::new(&home).join(".cache/landfall-tools").join(format!("{name}@{version}"));
+    let folder = tools()?.join(format!("{name}@{version}"));
     let program = folder.join(name);
     if program.is_file() {
         return Ok(program);
@@ -49,4 +48,41 @@ pub fn named_by(variable: &str) -> Option<PathBuf> {
         skip(&test_name(), &format!("{variable} names no program"));
     }
     path
+}
+
+/// The program of a Python package, `NAME==VERSION`, installed once into an environment of its own in the user's cache
+/// folder. Where it cannot be had, the test counts as skipped and should return.
+#[must_use]
+pub fn python_tool(package: &str) -> Option<PathBuf> {
+    let installed = pip_install(package);
+    if let Err(why) = &installed {
+        skip(&test_name(), why);
+    }
+    installed.ok()
+}
+
+fn pip_install(package: &str) -> Result<PathBuf, String> {
+    let (name, version) = package.split_once("==").unwrap();
+    let folder = tools()?.join(format!("{name}@{version}"));
+    let program = folder.join("bin").join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    which("python3").ok_or_else(|| format!("this machine has no python3 to run {name}"))?;
+    let folder = folder.to_str().unwrap();
+    let pip = format!("{folder}/bin/pip");
+    for (tool, args) in [("python3", &["-m", "venv", folder][..]), (&pip, &["-q", "install", package])] {
+        let output = Command::new(tool).args(args).current_dir("/").output();
+        let output = output.map_err(|error| format!("{name} cannot be installed: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("{name} cannot be installed: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    Ok(program)
+}
+
+/// Where programs are kept that tests get.
+fn tools() -> Result<PathBuf, String> {
+    let home = std::env::var_os("HOME").ok_or("there is no HOME to keep tools in")?;
+    Ok(Path::new(&home).join(".cache/landfall-tools"))
 }
