@@ -69,6 +69,11 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// URLs that are asked to find it, and are none of its parts: what `lock` asks, and `pull` does not.
+    fn indexes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a server offers it out of a registry that holds it. Images are pulled from the registry itself.
     fn is_offered(&self) -> bool {
         true

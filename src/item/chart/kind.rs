@@ -62,6 +62,10 @@ impl LockedItem for Chart {
         parts::entry(self)
     }
 
+    fn indexes(&self) -> Vec<String> {
+        self.name.repository.iter().map(|url| repository::index_of(url)).collect()
+    }
+
     fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
         mapping.image(&self.name.reference)
     }

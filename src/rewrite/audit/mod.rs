@@ -11,6 +11,7 @@ mod finding;
 mod helm;
 mod inventory;
 mod list;
+mod made_of;
 mod node_platforms;
 mod positions;
 mod template;

@@ -75,6 +75,35 @@ fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// A file of an npm package, `NAME@VERSION`, which npm fetches once into the user's cache folder. Where it cannot be had, the
+/// test counts as skipped and should return.
+#[must_use]
+pub fn npm_package(package: &str, file: &str) -> Option<PathBuf> {
+    let fetched = npm_install(package, file);
+    if let Err(why) = &fetched {
+        skip(&test_name(), why);
+    }
+    fetched.ok()
+}
+
+fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
+    let (name, _) = package.rsplit_once('@').unwrap();
+    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to keep {name} in"))?;
+    let folder = Path::new(&home).join(".cache/landfall-tools").join(package);
+    let file = folder.join("node_modules").join(name).join(file);
+    if file.is_file() {
+        return Ok(file);
+    }
+    which("npm").ok_or_else(|| format!("this machine has no npm to fetch {name}"))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix"]);
+    match npm.arg(&folder).arg(package).current_dir("/").output() {
+        Ok(output) if output.status.success() && file.is_file() => Ok(file),
+        Ok(output) => Err(format!("npm cannot fetch {name}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("npm cannot fetch {name}: {error}")),
+    }
+}
+
 /// The program at the path that this variable has. `None`, and the test counts as skipped, where it is not set.
 #[must_use]
 pub fn named_by(variable: &str) -> Option<PathBuf> {
