@@ -1,6 +1,7 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
 pub(super) mod age;
+pub(super) mod archives;
 pub(super) mod bases;
 pub(super) mod comparison;
 pub(super) mod context;
