@@ -17,6 +17,7 @@ pub(super) mod image_facts;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
+pub(super) mod licences;
 pub(super) mod listing;
 pub(super) mod lock_flags;
 pub(super) mod lock_output;
