@@ -1,5 +1,6 @@
 //! `landfall lock`.
 
+use crate::cli::shared::archives::FromArchives;
 use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
@@ -26,6 +27,8 @@ pub(crate) struct LockVerb {
     /// The lock
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
+    #[command(flatten)]
+    from: FromArchives,
     /// Compare with upstream and write nothing; exit 4 if something moved
     #[arg(long)]
     check: bool,
@@ -52,7 +55,7 @@ impl LockVerb {
         }
         let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
         context.run(async {
-            let client = context.client()?;
+            let client = context.client_from(&self.from.from)?;
             let store = Disk::open(&context.store_dir()?)?;
             let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
             client.remember_hosts(&store, "lock");
