@@ -120,7 +120,7 @@ impl<'a> Sources<'a> {
             }
         }
         // `.image` of what a `range` or `with` goes through
-        seen.open |= words(action).any(|word| is_relative(word));
+        seen.open |= words(action).any(is_relative);
     }
 
     /// Whether an image was found at the value, in it or around it.
