@@ -39,6 +39,7 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
 
+mod archives;
 mod bundle;
 #[cfg(feature = "cli")]
 mod cli;
@@ -74,6 +75,7 @@ mod store;
 mod update;
 mod upstream;
 
+pub use archives::ArchiveError;
 pub use bundle::{
     Bundle, Error as BundleError, PackOptions, PackPlan, Packaging, PackedBundle, Serial, SignedBy, Verified,
     VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,

@@ -1,6 +1,7 @@
 //! How a client is set up: site, plain hosts, limits, environment and progress.
 
 use super::{Client, ClientError};
+use crate::archives::Archive;
 use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
 use crate::model::{Limits, Target};
@@ -20,6 +21,7 @@ pub struct ClientBuilder {
     limits: Limits,
     environment: Environment,
     progress: Arc<dyn Progress>,
+    archives: Vec<PathBuf>,
 }
 
 impl Default for ClientBuilder {
@@ -30,6 +32,7 @@ impl Default for ClientBuilder {
             limits: Limits::default(),
             environment: |name| std::env::var(name).ok(),
             progress: Arc::new(Silent),
+            archives: Vec::new(),
         }
     }
 }
@@ -65,11 +68,19 @@ impl ClientBuilder {
         ClientBuilder { progress, ..self }
     }
 
+    /// Archives and layouts of other tools. What they have is taken from them, before the network is asked.
+    #[must_use]
+    pub fn archives(self, archives: Vec<PathBuf>) -> ClientBuilder {
+        ClientBuilder { archives, ..self }
+    }
+
     /// Reads what site and environment name. No request is sent.
     ///
     /// # Errors
-    /// A setting, an auth file, a certificate or a proxy that cannot be used.
+    /// A setting, an auth file, a certificate, a proxy or an archive that cannot be used.
     pub fn build(self) -> Result<Client, ClientError> {
+        let archives: Result<Vec<_>, _> = self.archives.iter().map(|path| Archive::open(path)).collect();
+        let archives = archives?;
         let site = self.site.as_ref();
         let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
         self.check_trust(&keychain)?;
@@ -87,7 +98,7 @@ impl ClientBuilder {
             progress: self.progress.clone(),
         });
         let sessions = Sessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
-        Ok(Client::new(Arc::new(sessions), self.limits, self.progress))
+        Ok(Client::new(Arc::new(sessions), self.limits, self.progress, archives))
     }
 
     /// Every host that is spoken to over plain http, by flags and by the site.

@@ -1,5 +1,6 @@
 //! Why a client cannot be set up, or a bundle not be pulled.
 
+use crate::archives::ArchiveError;
 use crate::bundle;
 use crate::http::TlsError;
 use crate::pull::PullError;
@@ -14,6 +15,9 @@ pub enum ClientError {
     /// A certificate or key that the site names.
     #[error(transparent)]
     Trust(#[from] TlsError),
+    /// An archive whose content is to be taken.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The store or the bundle cannot be used.
     #[error(transparent)]
     Pull(#[from] PullError),

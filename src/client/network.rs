@@ -1,14 +1,17 @@
 //! The verbs that need a network.
 
 use super::ClientError;
+use crate::archives::{Archive, Named, Taken, read_named, take};
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
-use crate::content::{BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError};
+use crate::content::{
+    BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError, held, stored_once,
+};
 use crate::item::{Pins, Resolver};
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::{self, Wanted};
-use crate::model::{Limits, Mapping};
+use crate::model::{Digest, Limits, Mapping};
 use crate::pull::{PullError, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
 use crate::registry::Sessions;
@@ -17,9 +20,9 @@ use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use crate::update::{Asked, Updated, update};
 use crate::upstream::{UploadFeed, Upstreams};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Connections to registries and web servers, and the verbs that use them. What the verbs of one client ask of a
 /// host counts together: its limits, its sign-in, the ledger of hosts.
@@ -27,6 +30,9 @@ pub struct Client {
     sessions: Arc<Sessions>,
     limits: Limits,
     progress: Arc<dyn Progress>,
+    archives: Arc<[Archive]>,
+    /// What came of the archives.
+    taken: Mutex<Vec<Taken>>,
 }
 
 /// How a bundle is pulled.
@@ -53,8 +59,18 @@ pub struct PulledBundle {
 }
 
 impl Client {
-    pub(super) fn new(sessions: Arc<Sessions>, limits: Limits, progress: Arc<dyn Progress>) -> Client {
-        Client { sessions, limits, progress }
+    pub(super) fn new(
+        sessions: Arc<Sessions>,
+        limits: Limits,
+        progress: Arc<dyn Progress>,
+        archives: Vec<Archive>,
+    ) -> Client {
+        Client { sessions, limits, progress, archives: archives.into(), taken: Mutex::default() }
+    }
+
+    /// What has come of the archives so far.
+    pub(crate) fn taken(&self) -> Vec<Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
@@ -69,7 +85,8 @@ impl Client {
     /// kept in `store`. What cannot be resolved is recorded in the lock.
     pub async fn lock(&self, wanted: &Wanted, old: Option<&Lock>, pins: Pins, store: &Disk) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
-            .finding_images(Arc::new(ChartImages(self.limits)));
+            .finding_images(Arc::new(ChartImages(self.limits)))
+            .with_archives(self.named(store).await);
         lock(wanted, old, pins, &resolver).await
     }
 
@@ -146,7 +163,61 @@ impl Client {
         into: &Arc<dyn LocalSink>,
         rehash: bool,
     ) -> Result<Vec<Item>, PullError> {
-        pull(lock, source, into, self.limits, rehash, self.progress.clone()).await
+        let came = self.take(lock, into).await?;
+        let mut items = pull(lock, source, into, self.limits, rehash, self.progress.clone()).await?;
+        if !came.is_empty() {
+            for (entry, item) in lock.each_entry().zip(&mut items) {
+                let is_new = || entry.parts.iter().any(|part| came.contains(&part.descriptor.digest));
+                if item.status == Status::Present && is_new() {
+                    item.status = Status::Done;
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// Brings what the archives have of `lock` to `into`; returns what came.
+    async fn take(&self, lock: &Lock, into: &Arc<dyn LocalSink>) -> Result<BTreeSet<Digest>, PullError> {
+        if self.archives.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let (archives, into, progress) = (self.archives.clone(), into.clone(), self.progress.clone());
+        let wanted = stored_once(lock.each_entry());
+        let taking = tokio::task::spawn_blocking(move || {
+            let there = held(&*into, wanted.clone(), false, &*progress)?;
+            let wanted = wanted.into_iter().filter(|blob| !there.contains(&blob.digest));
+            let mut wanted: BTreeMap<_, _> = wanted.map(|blob| (blob.digest.clone(), blob)).collect();
+            progress.begin("take", wanted.len() as u64, wanted.values().map(|blob| blob.size).sum());
+            let taken: Result<Vec<Taken>, WriteError> =
+                archives.iter().map(|archive| take(archive, &mut wanted, &*into, &*progress)).collect();
+            progress.end();
+            taken
+        });
+        let taken = taking.await.map_err(|error| WriteError::Refused(error.to_string()))??;
+        let came = taken.iter().flat_map(|taken| &taken.digests).cloned().collect();
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
+        Ok(came)
+    }
+
+    /// What the images of the archives are called; their manifests and other small content are in `store` then.
+    async fn named(&self, store: &Disk) -> Arc<Named> {
+        if self.archives.is_empty() {
+            return Arc::default();
+        }
+        let (archives, store, limits) = (self.archives.clone(), store.clone(), self.limits);
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut named = Named::default();
+            for archive in archives.iter() {
+                if let Err(error) = read_named(archive, &mut named, &store, &limits) {
+                    named.left.push(format!("not kept for pull: {error}"));
+                }
+            }
+            named
+        });
+        let named = reading.await.unwrap_or_default();
+        named.left.iter().for_each(|line| self.progress.note(line));
+        self.progress.tell(&format!("the archives name {}", crate::report::count_of(named.len(), "image")));
+        Arc::new(named)
     }
 
     /// Brings everything that `plan` of `lock` needs straight into the bundle `out`. Where something is missing,

@@ -110,8 +110,8 @@ impl Writer {
             self.restart()?;
             return Err(WriteError::Digest { wanted, found });
         }
-        self.partial.keep()?;
+        // a follower need not wait for the disk
         self.written.send_replace(Written { bytes: self.offset, is_right: true });
-        Ok(())
+        self.partial.keep()
     }
 }

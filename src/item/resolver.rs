@@ -1,6 +1,7 @@
 //! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
 
 use super::chart::FindImages;
+use crate::archives::Named;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{BodyFailure, Error, ErrorKind};
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
@@ -105,19 +106,33 @@ pub struct Resolver {
     /// The indexes of HTTP repositories of charts, fetched once.
     indexes: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
     image_finder: Option<Arc<dyn FindImages>>,
+    /// What archives have, which are asked before upstream. Their small content is in `disk`.
+    archives: Arc<Named>,
 }
 
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
         let (listings, indexes) = (Mutex::default(), Mutex::default());
-        Resolver { sessions, disk, progress, listings, indexes, image_finder: None }
+        let archives = Arc::default();
+        Resolver { sessions, disk, progress, listings, indexes, image_finder: None, archives }
     }
 
     /// With what finds the images of charts.
     #[must_use]
     pub(crate) fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
         Resolver { image_finder: Some(finder), ..self }
+    }
+
+    /// With archives that are asked before upstream.
+    #[must_use]
+    pub(crate) fn with_archives(self, archives: Arc<Named>) -> Resolver {
+        Resolver { archives, ..self }
+    }
+
+    /// What archives have.
+    pub(crate) fn archives(&self) -> &Named {
+        &self.archives
     }
 
     pub(crate) fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
@@ -164,11 +179,12 @@ impl Resolver {
         reference: &str,
         known: Option<&Descriptor>,
     ) -> Result<RawManifest, Cause> {
-        if let Some(descriptor) = known
+        let archived = self.archives.find(name, reference);
+        if let Some(descriptor) = known.or(archived.as_ref())
             && self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false)
             && let Ok(bytes) = self.disk.read(descriptor)
         {
-            let content_type = Some(descriptor.media_type.to_string());
+            let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
             return Ok(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() });
         }
         let session = self.sessions.upstream(&name.registry).await?;

@@ -92,7 +92,7 @@ pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntr
     text += if pinned.is_empty() { "\nimages: []\n" } else { "\nimages:\n" };
     pinned.iter().chain(&open).for_each(|line| text.extend([line, "\n"]));
     if !urls.is_empty() {
-        text += "\nfiles:\n";
+        text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n";
     }
     for (url, entry) in &urls {
         let _ = writeln!(text, "  - url: \"{}\"{}", url.replace(['"', '\\'], ""), entry.comment(None));
@@ -199,7 +199,7 @@ mod tests {
                  - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
                  # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
                  # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
-                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
+                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
                 first = a.clone().min(b.clone()),
                 second = a.clone().max(b.clone()),
             )

@@ -31,6 +31,12 @@ fn without_pins(text: &str) -> String {
 /// A registry and a file server that have all that is wanted, each host in a folder of its name.
 fn stand_in(wanted: &Wanted) -> Faults {
     let mut content = Content::default();
+    add(&mut content, wanted);
+    Faults::new(content)
+}
+
+/// Adds all that is wanted.
+fn add(content: &mut Content, wanted: &Wanted) {
     for image in &wanted.images {
         let repository = format!("{}/{}", image.name.registry, image.name.repository);
         let platforms: Vec<String> = match image.platforms.is_empty() {
@@ -75,7 +81,6 @@ fn stand_in(wanted: &Wanted) -> Faults {
         let manifest = content.manifest(&repository, OCI_MANIFEST, &document);
         content.tag(&repository, reference.tag.as_ref().unwrap(), &manifest);
     }
-    Faults::new(content)
 }
 
 /// The hosts that the items come from, each with its folder at the stand-in.
@@ -91,15 +96,44 @@ fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
     images.map(|host| (host.clone(), host.clone())).chain(files).chain(charts).collect()
 }
 
+/// A site of the connected side, at which each host is a folder of the stand-in.
+fn mirrors(wanted: &Wanted, up: &Faults) -> String {
+    let mirrors: String = hosts(wanted)
+        .iter()
+        .map(|(host, folder)| format!("  \"{host}\": {{mirror: \"http://{}/{folder}\"}}\n", up.address))
+        .collect();
+    format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}")
+}
+
+/// The commands that docs/catalogue.md shows for rke2, for another system and a registry.
+fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/catalogue.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let example = text.split("## ").next().unwrap();
+    let commands = example.lines().filter_map(|line| {
+        let line = line.strip_prefix("$ ").or_else(|| line.strip_prefix("    "))?;
+        line.strip_prefix("landfall ").filter(|command| command.contains("rke2") || *command == "pull")
+    });
+    let (name, platform) = (system["name"].as_str().unwrap(), system["platform"].as_str().unwrap());
+    let words = |command: &str| {
+        let command = command.replace("render rke2 ", &format!("render {platform} ")).replace("rke2", name);
+        command.replace("registry.corp.test:5000", registry).split(' ').map(str::to_owned).collect()
+    };
+    commands.map(words).collect()
+}
+
 #[test]
-fn every_shipped_manifest_locks_and_lists_its_hosts_and_renders_its_site() {
+fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
     if !need(&["gzip"]) {
         return;
     }
-    let place = Place::new();
-    for system in systems(&place) {
+    for system in systems(&Place::new()) {
+        let (place, down) = (Place::new(), Faults::new(Content::default()));
         let name = system["name"].as_str().unwrap();
-        let told = place.ok(&["init", "--from", name, "-o", name]);
+        let commands = documented(&system, &down.address);
+        assert!((6..10).contains(&commands.len()), "{commands:?}");
+        let (init, rest) = commands.split_first().unwrap();
+        let told = place.ok(&init.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(told.ends_with(&format!("next: landfall lock -f {name}\n")), "{told}");
         for edit in system["edit"].as_array().unwrap() {
             assert!(told.contains(&format!("edit {}\n", edit.as_str().unwrap())), "{told}");
@@ -108,25 +142,32 @@ fn every_shipped_manifest_locks_and_lists_its_hosts_and_renders_its_site() {
             let text = without_pins(&std::fs::read_to_string(&file).unwrap());
             std::fs::write(&file, text).unwrap();
         }
-        let wanted = load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let up = stand_in(&wanted);
-        let mirrors: String = hosts(&wanted)
-            .iter()
-            .map(|(host, folder)| format!("  \"{host}\": {{mirror: \"http://{}/{folder}\"}}\n", up.address))
-            .collect();
-        place.write("up.yaml", format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}"));
-        let (lock, store) = (format!("{name}.lock"), format!("{name}.store"));
-        let common = ["--lock", &lock, "--store", &store, "--site"];
-        let locked = place.json(0, &[&["lock", "-f", name], &common[..], &["up.yaml"]].concat());
-        let items = wanted.images.len() + wanted.files.len() + wanted.charts.len();
-        assert_eq!(locked["totals"]["done"].as_u64(), Some(items as u64), "{name}");
-
-        let site = format!("{name}/site.yaml");
         if name == "giantswarm" {
             // the account of the proxy, which its site says is not kept in git
             place.write("giantswarm/proxy-account", "user:password\n");
         }
-        let egress = place.json(0, &[&["egress"], &common[..], &[&site]].concat());
+        let wanted = load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let up = stand_in(&wanted);
+        let connected = place.write("up.yaml", mirrors(&wanted, &up));
+        for command in rest {
+            let mut landfall = place.command();
+            landfall.args(command).args(["--output", "json", "--progress", "none"]);
+            let ran = landfall.env("LANDFALL_SITE", &connected).output().unwrap();
+            let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+            assert!(ran.status.success(), "{name}: landfall {}\n{out}\n{err}", command.join(" "));
+            if matches!(&*command[0], "lock" | "pull" | "push") {
+                let told: Value = serde_json::from_str(&out).unwrap();
+                let items = wanted.images.len() + wanted.files.len() + wanted.charts.len();
+                // what `lock` had to fetch is there when `pull` begins
+                let count = |status: &str| told["totals"][status].as_u64().unwrap();
+                let good = count("done") + count("present");
+                assert_eq!(good, items as u64, "{name}: {}", command[0]);
+            }
+        }
+        assert!(place.path("nodes").read_dir().unwrap().next().is_some(), "{name}: nothing was rendered");
+
+        let site = format!("{name}/site.yaml");
+        let egress = place.json(0, &["egress", "--site", &site]);
         let told: BTreeSet<&str> = egress["egress"]["hosts"]
             .as_array()
             .unwrap()
@@ -137,12 +178,95 @@ fn every_shipped_manifest_locks_and_lists_its_hosts_and_renders_its_site() {
             assert!(told.contains(endpoint.host.as_str()), "{name}: {} of {told:?}", endpoint.host);
         }
         assert!(told.len() >= hosts(&wanted).len(), "{name}: {told:?}");
-
-        let platform = system["platform"].as_str().unwrap();
-        let out = format!("{name}.out");
-        place.ok(&["render", platform, "--site", &site, "--lock", &lock, "-o", &out]);
-        assert!(place.path(&out).read_dir().unwrap().next().is_some(), "{name}: nothing was rendered");
     }
+}
+
+/// The next release of a version: its last number but that of a build, one higher.
+fn bumped(version: &str) -> String {
+    let end = version.find('+').unwrap_or(version.len());
+    let (head, build) = version.split_at(end);
+    let at = head.rfind('.').unwrap() + 1;
+    format!("{}{}{build}", &head[..at], head[at..].parse::<u64>().unwrap() + 1)
+}
+
+/// The lines of a manifest that give a version with a policy: the version, and where newer ones are looked for.
+fn policies(text: &str) -> Vec<(String, Value)> {
+    let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+    let vars = document.get("vars").and_then(serde_yaml::Value::as_mapping).into_iter().flatten();
+    let moving = vars.filter_map(|(_, var)| {
+        Some((var.get("value")?.as_str()?.to_owned(), serde_json::to_value(var.get("from")?).unwrap()))
+    });
+    moving.collect()
+}
+
+#[test]
+fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let mut moved = BTreeSet::new();
+    for system in systems(&Place::new()) {
+        let (place, name) = (Place::new(), system["name"].as_str().unwrap());
+        place.ok(&["init", "--from", name, "-o", name]);
+        let mut expected = BTreeMap::new();
+        let mut sources = BTreeMap::new();
+        for file in manifests(&system, &place.path(name)) {
+            let text = without_pins(&std::fs::read_to_string(&file).unwrap());
+            std::fs::write(&file, &text).unwrap();
+            let mut newer = text.clone();
+            for (version, from) in policies(&text) {
+                let (old, new) = (format!("value: {version},"), format!("value: {},", bumped(&version)));
+                let (quoted_old, quoted_new) =
+                    (format!("value: \"{version}\","), format!("value: \"{}\",", bumped(&version)));
+                assert!(newer.contains(&old) || newer.contains(&quoted_old), "{name}: {version}");
+                newer = newer.replace(&old, &new).replace(&quoted_old, &quoted_new);
+                let answer = match (from["url"].as_str(), from["path"].as_str()) {
+                    (Some(_), Some(path)) => {
+                        let key = path.strip_prefix("[].").unwrap();
+                        json!([{key: bumped(&version)}, {key: version}]).to_string()
+                    }
+                    _ => format!("{}\n", bumped(&version)),
+                };
+                let url = from["url"].as_str().or(from.as_str()).unwrap().to_owned();
+                // a repository of images has its tags from the images that it is for
+                if url.contains("://") {
+                    sources.insert(url, answer);
+                }
+                moved.insert(name.to_owned());
+            }
+            expected.insert(file, newer);
+        }
+        if expected.iter().all(|(file, newer)| std::fs::read_to_string(file).unwrap() == *newer) {
+            continue;
+        }
+        let old = load_manifests(&[place.path(name)]).unwrap();
+        let ahead = Place::new();
+        for (file, newer) in &expected {
+            ahead.write(&format!("{name}/{}", file.file_name().unwrap().to_str().unwrap()), newer);
+        }
+        let new = load_manifests(&[ahead.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let up = stand_in(&old);
+        let mut site = mirrors(&old, &up);
+        up.content(|content| {
+            add(content, &new);
+            for (url, answer) in &sources {
+                let path = url.split_once("://").unwrap().1;
+                content.files.insert(format!("/files/{path}"), answer.clone().into_bytes().into());
+            }
+        });
+        let known = hosts(&old);
+        let others: BTreeSet<&str> = sources.keys().map(|url| url.split('/').nth(2).unwrap()).collect();
+        for host in others.into_iter().filter(|host| !known.contains_key(*host)) {
+            site += &format!("  \"{host}\": {{mirror: \"http://{}/files/{host}\"}}\n", up.address);
+        }
+        place.write("up.yaml", site);
+        place.json(0, &["update", "-f", name, "--site", "up.yaml", "--store", "store"]);
+        for (file, newer) in expected {
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), newer, "{name}: {}", file.display());
+        }
+    }
+    let moved: Vec<&str> = moved.iter().map(String::as_str).collect();
+    assert_eq!(moved, ["giantswarm", "k3s", "kubeadm", "kubeone", "kubermatic", "monitoring", "network"]);
 }
 
 #[test]

@@ -68,3 +68,86 @@ images:
         "{told}"
     );
 }
+
+/// What a node and its set-up name.
+const USER_DATA: &str = "#cloud-config
+packages:
+  - jq
+  - [containerd.io, 1.7.24-1]
+runcmd:
+  - [sh, -c, 'curl -fL https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet -o /usr/bin/kubelet']
+  - curl -fL https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm
+";
+
+#[test]
+fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
+    let place = place();
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let pods = format!(
+        r#"{{"kind": "List", "items": [{{"kind": "Pod", "metadata": {{"name": "a"}}, "spec": {{"containers": [{{"name": "c", "image": "quay.io/x/app:v1"}}]}},
+        "status": {{"containerStatuses": [{{"image": "quay.io/x/app:v1", "imageID": "quay.io/x/app@{digest}"}}]}}}}]}}"#
+    );
+    let crictl = format!(
+        r#"{{"images": [{{"id": "{digest}", "repoTags": ["registry.k8s.io/pause:3.9"], "repoDigests": ["registry.k8s.io/pause@{digest}"], "size": "1"}},
+        {{"id": "{digest}", "repoTags": [], "repoDigests": ["quay.io/x/bare@{digest}"]}}]}}"#
+    );
+    let ctr = format!(
+        "REF TYPE DIGEST SIZE PLATFORMS LABELS\nquay.io/x/app:v1 application/x {digest} 2.1 MiB linux/amd64 -\n{digest} application/x {digest} 2.1 MiB linux/amd64 -\n"
+    );
+    for (what, text, wanted) in [
+        ("pods", pods, vec![format!("quay.io/x/app:v1@{digest}")]),
+        (
+            "crictl",
+            crictl,
+            vec![format!("quay.io/x/bare@{digest}"), format!("registry.k8s.io/pause:3.9@{digest}")],
+        ),
+        ("ctr", ctr, vec![format!("quay.io/x/app:v1@{digest}")]),
+    ] {
+        let ran = place.landfall().args(["discover", "-"]).write_stdin(text).assert().code(0);
+        let draft = String::from_utf8_lossy(&ran.get_output().stdout).into_owned();
+        let entries: Vec<&str> = draft
+            .lines()
+            .filter_map(|line| line.strip_prefix("  - "))
+            .map(|line| line.split("  # ").next().unwrap())
+            .collect();
+        assert_eq!(entries, wanted, "{what}: {draft}");
+        assert!(draft.contains("  # <stdin>:"), "{what}: {draft}");
+    }
+}
+
+#[test]
+fn discover_reads_what_cloud_init_and_units_fetch_and_install() {
+    let place = place();
+    place.write("nodes/user-data", USER_DATA);
+    place.write(
+        "nodes/etc/a.service",
+        "[Service]\nExecStartPre=/usr/bin/curl -L https://get.test/a.tgz -o /a.tgz\nExecStart=/usr/bin/apt-get install -y socat\n",
+    );
+    let draft = place.ok(&["discover", "nodes", "--no-helm"]);
+    let expected = "\
+# Drafted by `landfall discover`. Read it, pin what is commented, and keep it in git.
+apiVersion: landfall/v1
+kind: Manifest
+metadata: {name: discovered}
+# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried
+
+images: []
+  # - https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm  # nodes/user-data:7; a part of this URL stands elsewhere: write all of it under `files:`
+
+files:
+  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it
+  - url: \"https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet\"  # nodes/user-data:6
+  - url: \"https://get.test/a.tgz\"  # nodes/etc/a.service:2
+
+# Packages that are installed from repositories, and are not carried:
+#   apt: containerd.io=1.7.24-1  # nodes/user-data:4
+#   apt: jq  # nodes/user-data:3; no version
+#   apt: socat  # nodes/etc/a.service:3; no version
+";
+    assert_eq!(draft, expected);
+    let report = place.json(0, &["discover", "nodes", "--no-helm"]);
+    assert_eq!(report["packages"][0]["name"], "containerd.io=1.7.24-1", "{report:#}");
+    // the draft is a manifest as it is
+    let draft = place.write("draft.yaml", draft);
+    assert_eq!(crate::support::library::load_manifests(&[draft]).unwrap().files.len(), 2);
+}

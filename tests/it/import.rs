@@ -1,7 +1,9 @@
 //! `landfall import FORMAT`: lists of other tools as manifests.
 
-use crate::support::Place;
+use crate::support::charts::Chart;
 use crate::support::faults::{Content, Faults};
+use crate::support::peers::own_registry;
+use crate::support::{Images, Place, need};
 
 #[test]
 fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
@@ -134,4 +136,49 @@ fn a_list_comes_back_as_it_was_where_the_form_can_hold_it() {
     }
     let table = place.ok(&["export", "sources", "-o", "table.tsv"]);
     assert!(table.contains("wrote table.tsv") && place.read("table.tsv").contains(&format!("\t{two}\t")));
+}
+
+#[test]
+fn the_table_of_sources_has_licences_where_they_are_known() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let layer = images.layer(&[("a", b"a")]);
+    let mut image: serde_json::Value = images.image("linux/amd64", std::slice::from_ref(&layer));
+    let mut document: serde_json::Value =
+        serde_json::from_slice(&images.bytes(image["digest"].as_str().unwrap())).unwrap();
+    document["annotations"] = serde_json::json!({"org.opencontainers.image.licenses": "Apache-2.0\tOR MIT"});
+    image = images.blob(image["mediaType"].as_str().unwrap(), document.to_string().as_bytes());
+    let registry = own_registry();
+    images.push(&registry.address, "x/app", "v1", &image);
+    images.push(&registry.address, "x/bare", "v1", &images.image("linux/amd64", &[layer]));
+    let chart = Chart::new("c", "1.0.0", "annotations: {artifacthub.io/license: MPL-2.0}\n", &[]);
+    chart.push(&images, &registry.address, "charts/c");
+    let host = &registry.address;
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nimages: ['{host}/x/app:v1', '{host}/x/bare:v1']\ncharts: ['oci://{host}/charts/c:1.0.0']\n"
+        ),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--store", "s"]);
+    let licences = |table: &str| -> Vec<String> {
+        let cells = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        let rows = cells.map(|cells| {
+            assert_eq!(cells.len(), 6, "{cells:?}");
+            cells[5].to_owned()
+        });
+        rows.collect()
+    };
+    // nothing is made, and no cell is missing, where there is no store
+    assert_eq!(licences(&place.ok(&["export", "sources", "--store", "none"])), ["licence", "", "", ""]);
+    assert!(!place.path("none").exists());
+    place.ok(&["pull", "--store", "s"]);
+    place.ok(&["pack", "--store", "s", "-o", "b.tar.zst"]);
+    for from in [["--store", "s"], ["--bundle", "b.tar.zst"]] {
+        let table = place.ok(&[&["export", "sources"], &from[..]].concat());
+        assert_eq!(licences(&table), ["licence", "Apache-2.0 OR MIT", "", "MPL-2.0"], "{table}");
+    }
 }

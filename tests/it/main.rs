@@ -13,6 +13,7 @@ mod deliver;
 mod delta;
 mod diff;
 mod discover;
+mod docs_commands;
 mod docs_paths;
 mod egress;
 mod exit_codes;

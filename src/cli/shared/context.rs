@@ -115,13 +115,25 @@ impl Context {
         self.client_with(self.limits)
     }
 
+    /// As [`Context::client`], with archives that are asked before the network.
+    ///
+    /// # Errors
+    /// As there; an archive that cannot be read (exit 2).
+    pub(crate) fn client_from(&self, archives: &[PathBuf]) -> Result<Client, Failure> {
+        self.built(|builder| builder.archives(archives.into()))
+    }
+
     /// As [`Context::client`], with other bounds.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn client_with(&self, limits: Limits) -> Result<Client, Failure> {
+        self.built(|builder| builder.limits(limits))
+    }
+
+    fn built(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Failure> {
         let builder = ClientBuilder::default().site(self.site.clone()).plain_http(&self.global.plain_http);
-        let client = builder.limits(limits).progress(self.progress.clone()).build();
+        let client = more(builder.limits(self.limits).progress(self.progress.clone())).build();
         client.map_err(|error| match error {
             ClientError::Trust(error) => {
                 let site = self.global.site.clone().unwrap_or_default();

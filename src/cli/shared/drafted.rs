@@ -1,14 +1,17 @@
 //! A manifest that is drafted from what manifests, charts, Dockerfiles and lists name.
 
-use super::wishes::wishes;
+use super::wishes::{machine_wishes, packages_comment, wishes};
 use super::{Context, Exit, Failure};
 use crate::lockfile::Lock;
 use crate::manifest::{DraftItem, draft, platforms_line};
 use crate::model::{Platform, today};
 use crate::report::{Item, Kind, Report, Status};
-use crate::rewrite::audit::{Coverage, Helm, Inventory, discover, node_platforms};
+use crate::rewrite::audit::{
+    Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
+};
 use serde_json::json;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// What a draft is made of.
 pub(crate) struct Asked<'a> {
@@ -54,14 +57,23 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     // nothing is held: all that is found is wanted
     let (nothing, today) = (Lock::default(), today().to_string());
     let inventory = Inventory::new(&nothing, None, None, &today);
-    let found = discover(asked.paths, &inventory, &context.limits, asked.helm)?;
+    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        asked.paths.iter().cloned().partition(|path| path.as_path() == Path::new("-"));
+    let mut found = discover(&paths, &inventory, &context.limits, asked.helm)?;
+    if !stdin.is_empty() {
+        found.found.extend(audit_text("<stdin>", &read_stdin()?, &inventory));
+        found.read += 1;
+    }
+    let installs = machine_installs(&paths)?;
     if found.read == 0 && found.unread.is_empty() {
         return Err(Failure::usage(
             "there is nothing to read in what was named: no YAML, JSON, Dockerfile or chart",
         ));
     }
-    let wishes = wishes(found.found.iter());
-    let (text, entries) = draft(asked.name, asked.title, &platforms(asked)?, &wishes);
+    let mut wishes = wishes(found.found.iter());
+    wishes.extend(machine_wishes(&installs));
+    let (mut text, entries) = draft(asked.name, asked.title, &platforms(asked, &paths)?, &wishes);
+    text += &packages_comment(&installs);
 
     let undecided = found.found.iter();
     let undecided = undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
@@ -84,7 +96,12 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         reason: None,
     });
     let mut report = Report { items: items.collect(), ..Report::default() };
+    let packages = installs.0.iter().filter_map(|(install, at)| match install {
+        Install::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
+        _ => None,
+    });
     let members = [
+        ("packages", packages.collect()),
         ("manifest", json!(text)),
         ("undecided", json!(undecided.collect::<Vec<_>>())),
         ("unread", json!(found.unread)),
@@ -102,12 +119,19 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     Ok(Drafted { text, entries, lines, report, exit })
 }
 
+fn read_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_to_string(&mut text);
+    read.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+    Ok(text)
+}
+
 /// The line about platforms.
-fn platforms(asked: &Asked<'_>) -> Result<String, Failure> {
+fn platforms(asked: &Asked<'_>, paths: &[PathBuf]) -> Result<String, Failure> {
     if !asked.platforms.is_empty() {
         return Ok(platforms_line(asked.platforms, "of all images here"));
     }
-    let found = node_platforms(asked.paths)?;
+    let found = node_platforms(paths)?;
     let places: Vec<&String> = found.values().flatten().collect();
     let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
     let why = format!("nodes are chosen so in {}{more}", places.first().map_or("", |place| place.as_str()));

@@ -275,6 +275,7 @@ impl From<ClientError> for Failure {
         match error {
             ClientError::Setup(error) => error.into(),
             ClientError::Trust(error) => Failure::usage(error.to_string()),
+            ClientError::Archive(error) => Failure::usage(error.to_string()),
             ClientError::Pull(error) => error.into(),
             ClientError::Bundle(error) => error.into(),
             ClientError::Stopped(_) => Failure::new(Exit::Failed, error.to_string()),

@@ -5,6 +5,7 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
+use crate::model::LAYOUT_FILE;
 use crate::store::Disk;
 use clap::Args;
 use std::fs::File;
@@ -71,6 +72,11 @@ impl Locked {
             (None, None) => Vec::new(),
         };
         named.into_iter().chain(self.allow_partial.then(|| "--allow-partial".into())).collect()
+    }
+
+    /// Whether there is content of what is locked: a bundle, or a store that has been made.
+    pub(crate) fn has_content(&self, context: &Context) -> bool {
+        self.bundle.is_some() || context.store_dir().is_ok_and(|dir| dir.join(LAYOUT_FILE).exists())
     }
 
     /// The content of what is locked; `paths` are those of [`Locked::load_beside`].

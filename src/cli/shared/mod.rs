@@ -1,7 +1,9 @@
 //! What several verbs share: flags, the context they start from, how results end and are told.
 
 pub(super) mod age;
+pub(super) mod archives;
 pub(super) mod bases;
+pub(super) mod bundle_flags;
 pub(super) mod comparison;
 pub(super) mod context;
 pub(super) mod delivery;
@@ -16,6 +18,7 @@ pub(super) mod image_facts;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod kustomize;
+pub(super) mod licences;
 pub(super) mod listing;
 pub(super) mod lock_flags;
 pub(super) mod lock_output;

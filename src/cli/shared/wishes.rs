@@ -1,7 +1,10 @@
 //! Drafts of manifests from what an audit found.
 
 use crate::manifest::{DraftEntry, DraftItem};
-use crate::rewrite::audit::{Coverage, FileFinding};
+use crate::report::escape;
+use crate::rewrite::audit::{Coverage, FileFinding, Install, Installs};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// The entries of a draft: every finding that the lock does not hold.
 pub(crate) fn wishes<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
@@ -22,4 +25,41 @@ fn wish(file_finding: &FileFinding) -> Option<DraftEntry> {
         Coverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
     };
     Some(DraftEntry { what, at })
+}
+
+/// The entries of a draft for files that machines fetch.
+pub(crate) fn machine_wishes(installs: &Installs) -> Vec<DraftEntry> {
+    let wish = |(install, at): &(Install, String)| {
+        let what = match install {
+            Install::File(url) => DraftItem::Url(url.clone()),
+            Install::Unclear(url) => DraftItem::Unclear(
+                url.clone(),
+                "a part of this URL stands elsewhere: write all of it under `files:`".into(),
+            ),
+            Install::Package(..) => return None,
+        };
+        Some(DraftEntry { what, at: at.clone() })
+    };
+    installs.0.iter().filter_map(wish).collect()
+}
+
+/// The packages that machines install, as comments: their repositories are not known. Empty where there is none.
+pub(crate) fn packages_comment(installs: &Installs) -> String {
+    let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (install, at) in &installs.0 {
+        if let Install::Package(by, name) = install {
+            found.entry((by, name)).or_default().push(at);
+        }
+    }
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
+    for ((by, name), places) in found {
+        let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
+        let pin = if Install::has_version(by, name) { "" } else { "; no version" };
+        let place = escape(places.first().unwrap_or(&"")).replace('\n', " ");
+        let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");
+    }
+    text
 }

@@ -8,12 +8,13 @@ use crate::rewrite::audit::Helm;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Draft a manifest from Kubernetes manifests, charts, Dockerfiles and lists
+/// Draft a manifest from Kubernetes manifests, charts, Dockerfiles, lists, the images of a cluster or a node, cloud-init and
+/// systemd units
 ///
 /// Charts are rendered by `helm template` where a helm is on PATH, and read as they are where not.
 #[derive(Args)]
 pub(crate) struct Discover {
-    /// Files, folders or charts
+    /// Files, folders, charts, or - for stdin: `kubectl get pods -A -o json`, `crictl images -o json`, `ctr images ls`
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Values for the charts, as for helm (may be repeated)

@@ -1,5 +1,6 @@
 //! `landfall export hauler|images-txt|…`: what a lock names, as the lists of other tools.
 
+use crate::cli::shared::licences::licences;
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
@@ -8,6 +9,7 @@ use crate::model::Target;
 use crate::report::Report;
 use clap::{Args, Subcommand};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The words; `FORMS` has what each writes.
@@ -25,7 +27,7 @@ pub(crate) enum List {
     Zarf(Flags),
     /// Write the images as an ImagesLock of imgpkg
     ImgpkgLock(Flags),
-    /// Write a table for those who sign off: kind, name, digest, bytes, origin
+    /// Write a table for those who sign off: kind, name, digest, bytes, origin, licence where it is known
     Sources(Flags),
 }
 
@@ -67,7 +69,13 @@ impl List {
             "regsync" => Some(context.mapping(flags.to.as_ref())?),
             _ => None,
         };
-        let asked = Asked { lock: &lock, mapping: mapping.as_ref(), digests: flags.digests };
+        let licences = match name {
+            "sources" if flags.locked.has_content(context) => {
+                licences(&lock, &*flags.locked.content(context, &[])?)
+            }
+            _ => BTreeMap::new(),
+        };
+        let asked = Asked { lock: &lock, mapping: mapping.as_ref(), digests: flags.digests, licences };
         let listed = (form.write)(&asked);
         let mut report = Report::default();
         report.extra.insert("list".into(), json!(listed.text));

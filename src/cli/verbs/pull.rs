@@ -1,6 +1,7 @@
 //! `landfall pull`.
 
 use crate::bundle::{PackOptions, PackPlan};
+use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
@@ -36,6 +37,8 @@ pub(crate) struct Pull {
     sign: Option<String>,
     #[command(flatten)]
     serial: SerialFlags,
+    #[command(flatten)]
+    from: FromArchives,
     /// Hash everything in the store again, whatever its journal says
     #[arg(long)]
     rehash: bool,
@@ -50,21 +53,21 @@ impl Pull {
         let dir = context.store_dir()?;
         match &self.bundle {
             Some(out) => self.to_bundle(context, &lock, &dir, out),
-            None if self.dry_run => dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress),
+            None if self.dry_run => self.dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress),
             None => self.to_store(context, &lock, &dir),
         }
     }
 
     fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
         context.run(async {
-            let client = context.client()?;
+            let client = context.client_from(&self.from.from)?;
             let store = Disk::open(dir)?;
             let items = client.pull(lock, &store, self.rehash).await;
             client.remember_hosts(&store, "pull");
             let items = items?;
             context.shown.lock(lock, Some(&store));
-            let report = client.report(items);
-            let text = text(&report, dir);
+            let mut report = client.report(items);
+            let text = tell_taken(&mut report, &client) + &text(&report, dir);
             Ok(Outcome::of(report, text))
         })
     }
@@ -83,7 +86,7 @@ impl Pull {
             return packed::dry_run(&plan, out, packed::pack_report(lock, &plan, Status::Skipped), "");
         }
         context.run(async {
-            let client = context.client()?;
+            let client = context.client_from(&self.from.from)?;
             let pack = PackOptions { level: self.level };
             let options = BundleOptions { store: store.clone(), pack, signer, rehash: self.rehash };
             let pulled = client.pull_bundle(lock, plan.clone(), out, options).await;
@@ -93,7 +96,7 @@ impl Pull {
             let PulledBundle { items, packed, keys } = pulled?;
             context.shown.lock(lock, None);
             let mut report = client.report(items);
-            let mut text = text(&report, out);
+            let mut text = tell_taken(&mut report, &client) + &text(&report, out);
             match packed {
                 Some(written) => {
                     text += &packed::bundle_lines(&plan, &written);
@@ -111,48 +114,55 @@ impl Pull {
             Ok(Outcome::of(report, text))
         })
     }
+
+    /// What a pull into the store would do.
+    fn dry(
+        &self,
+        lock: &Lock,
+        store: Option<&Disk>,
+        dir: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Outcome, Failure> {
+        let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
+        if let Some(store) = store {
+            held(store, stored_once(lock.each_entry()), false, progress)?;
+        }
+        for entry in lock.each_entry() {
+            let mut status = Status::Present;
+            for blob in entry.parts.iter().map(|part| &part.descriptor) {
+                if !store.map_or(Ok(false), |store| store.has(&blob.digest, blob.size))? {
+                    status = Status::Skipped;
+                    wanted.insert(blob.digest.clone(), blob.clone());
+                }
+            }
+            items.push(Item { status, ..entry.item() });
+        }
+        items.extend(losses(lock));
+        let bytes = wanted.values().map(|blob: &Descriptor| blob.size).sum();
+        let room = match store {
+            Some(store) => store.room(wanted.values().map(|blob| (&blob.digest, blob.size)))?,
+            None => room_of(dir, bytes)?,
+        };
+        let mut report = Report { items, ..Report::default() };
+        let room = tell_room(&mut report, &room);
+        let totals = report.totals();
+        let archives = tell_there(&mut report, &self.from, wanted)?;
+        let text = format!(
+            "{}{archives}would pull {} into {}{}: {} there, {} to come\n{room}",
+            loss_lines(&losses(lock)),
+            count_kinds(&report.items),
+            dir.display(),
+            lost_count(&totals),
+            totals.present,
+            human_size(bytes)
+        );
+        Ok(Outcome::of(report, text))
+    }
 }
 
 /// The store in this folder, if there is one.
 fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
     Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
-}
-
-/// What a pull into the store would do.
-fn dry(lock: &Lock, store: Option<&Disk>, dir: &Path, progress: &dyn Progress) -> Result<Outcome, Failure> {
-    let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
-    if let Some(store) = store {
-        held(store, stored_once(lock.each_entry()), false, progress)?;
-    }
-    for entry in lock.each_entry() {
-        let mut status = Status::Present;
-        for Descriptor { digest, size, .. } in entry.parts.iter().map(|part| &part.descriptor) {
-            if !store.map_or(Ok(false), |store| store.has(digest, *size))? {
-                status = Status::Skipped;
-                wanted.insert(digest.clone(), *size);
-            }
-        }
-        items.push(Item { status, ..entry.item() });
-    }
-    items.extend(losses(lock));
-    let bytes = wanted.values().sum();
-    let room = match store {
-        Some(store) => store.room(wanted.iter().map(|(digest, size)| (digest, *size)))?,
-        None => room_of(dir, bytes)?,
-    };
-    let mut report = Report { items, ..Report::default() };
-    let room = tell_room(&mut report, &room);
-    let totals = report.totals();
-    let text = format!(
-        "{}would pull {} into {}{}: {} there, {} to come\n{room}",
-        loss_lines(&losses(lock)),
-        count_kinds(&report.items),
-        dir.display(),
-        lost_count(&totals),
-        totals.present,
-        human_size(bytes)
-    );
-    Ok(Outcome::of(report, text))
 }
 
 fn text(report: &Report, into: &Path) -> String {

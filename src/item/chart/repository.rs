@@ -40,8 +40,13 @@ pub(super) struct Archive {
 }
 
 /// The versions of `chart` that the repository at `url` lists.
-pub(super) async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<String>, Cause> {
-    let listed = listed(resolver, url, chart).await?;
+///
+/// # Errors
+/// When the index cannot be had or read, or has no such chart.
+pub(crate) async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<String>, Cause> {
+    let url = url.trim_end_matches('/');
+    let listed = listed(resolver, url, chart).await;
+    let listed = listed.map_err(|cause| cause.of(&format!("chart `{chart}` of {url}")))?;
     Ok(listed.iter().filter_map(|one| plain(&one.version)).collect())
 }
 

@@ -153,10 +153,16 @@ impl ItemKind for Image {
         old: Option<&Image>,
         pins: Pins,
     ) -> Found<Image> {
+        let archived = resolver.archives().has(&wish.name);
+        // an archive says nothing of what refers to its images: it is looked up when upstream is asked again
+        let unasked = WantedImage { referrers: false, ..wish.clone() };
+        let wish = if archived { &unasked } else { wish };
         let same = |old: &&Image| old.platforms == wish.platforms && old.pin == wish.pin;
         if let Some(old) = old.filter(same) {
             match pins {
-                Pins::Keep if old.referrers.is_some() == wish.referrers => return Found::Kept(old.clone()),
+                Pins::Keep if archived || old.referrers.is_some() == wish.referrers => {
+                    return Found::Kept(old.clone());
+                }
                 Pins::Keep | Pins::Referrers => return find_referrers(resolver, wish, old).await,
                 // nobody has read what a store remembers: it counts as far as its manifests say the same
                 Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
@@ -197,7 +203,9 @@ impl ItemKind for Image {
         let version = written::tag_of(text)?;
         // a slice of `text`
         let start = version.as_ptr() as usize - text.as_ptr() as usize;
-        Some(Moving { policy, key: "ref", text, version: start..start + version.len() })
+        let version = start..start + version.len();
+        let name = text[..start - 1].to_owned();
+        Some(Moving { policy, name, item_at: "ref", key: "ref", text, version })
     }
 
     fn policy(wish: &WantedImage) -> Option<&str> {

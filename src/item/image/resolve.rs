@@ -66,6 +66,9 @@ pub(super) async fn resolve(
 /// The digest that the tag of `name` has upstream now.
 pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<Digest>, Cause> {
     let Some(tag) = &name.tag else { return Ok(name.digest.clone()) };
+    if let Some(archived) = resolver.archives().find(name, tag) {
+        return Ok(Some(archived.digest));
+    }
     let session = resolver.sessions().upstream(&name.registry).await?;
     session.head_manifest(&name.repository, tag, false).await.map_err(Cause::from)
 }

@@ -3,6 +3,7 @@
 use crate::item::Image;
 use crate::lockfile::Lock;
 use crate::model::{ImageRef, Mapping};
+use std::collections::BTreeMap;
 
 /// What a list is made of.
 pub(crate) struct Asked<'a> {
@@ -12,6 +13,8 @@ pub(crate) struct Asked<'a> {
     pub mapping: Option<&'a Mapping>,
     /// Whether each image is named with its digest; else only those that the manifest pins.
     pub digests: bool,
+    /// Licences by the names of items, as far as they are known.
+    pub licences: BTreeMap<String, String>,
 }
 
 /// A list.

@@ -4,6 +4,7 @@ use super::{Asked, FORMS, Listed};
 use crate::item::{File, Image};
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, Mapping};
+use std::collections::BTreeMap;
 
 fn lock() -> Lock {
     let image = |name: &str, platforms: &[&str]| {
@@ -32,7 +33,7 @@ fn lock() -> Lock {
 fn listed(name: &str, digests: bool) -> Listed {
     let mapping = Mapping::to("172.20.0.2:5000/p".parse().unwrap());
     let form = FORMS.iter().find(|form| form.name == name).unwrap();
-    (form.write)(&Asked { lock: &lock(), mapping: Some(&mapping), digests })
+    (form.write)(&Asked { lock: &lock(), mapping: Some(&mapping), digests, licences: BTreeMap::new() })
 }
 
 #[test]

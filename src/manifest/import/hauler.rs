@@ -84,7 +84,7 @@ spec:
 ---
 apiVersion: content.hauler.cattle.io/v1
 kind: Files
-spec: {files: [{path: 'https://get.test/i.sh', name: install.sh}, {path: local.txt}]}
+spec: {files: [{path: 'https://get.test/i.sh', name: install.sh}, {path: local.txt}, {path: 'https://get.test'}]}
 ---
 apiVersion: content.hauler.cattle.io/v1
 kind: Charts
@@ -105,6 +105,7 @@ spec:
         for words in [
             "images[2]: h.test/in a box: ",
             "files[1]: local.txt: only http and https are carried",
+            "files[2]: https://get.test: this URL names a folder",
             "charts[1]: chart https://h.test/charts d: it has no version",
         ] {
             assert!(left.contains(words), "{left}");

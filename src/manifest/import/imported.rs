@@ -110,6 +110,10 @@ impl Imported {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return self.leave(source, at, url, "only http and https are carried");
         }
+        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+        if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
+            return self.leave(source, at, url, "this URL names a folder, and no file");
+        }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
         if let Some(bad) = checksum.as_ref().filter(|text| text.parse::<Digest>().is_err()) {
             return self.leave(source, at, url, &format!("{bad} is no checksum"));

@@ -3,10 +3,11 @@
 use super::imported::{Imported, Source};
 use super::yaml::{documents, list, map, others, scalar, text};
 use crate::document::Diagnostic;
-use serde_yaml::Mapping;
+use serde_yaml::{Mapping, Value};
 
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
+        let config = spelled(config);
         if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {
             return Err(source.is_no("ImageSetConfiguration", "it has `kind: ImageSetConfiguration`"));
         }
@@ -25,6 +26,50 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
         others(imported, source, "mirror", mirror, &known);
     }
     Ok(())
+}
+
+/// The keys that are read here, as they are written. oc-mirror takes them in any case.
+const KEYS: [&str; 16] = [
+    "additionalImages",
+    "apiVersion",
+    "catalog",
+    "channels",
+    "charts",
+    "helm",
+    "kind",
+    "local",
+    "mirror",
+    "name",
+    "operators",
+    "packages",
+    "path",
+    "platform",
+    "release",
+    "repositories",
+];
+
+/// `map` with its keys spelled as in [`KEYS`], at every level.
+fn spelled(map: Mapping) -> Mapping {
+    let value = |value: Value| -> Value {
+        match value {
+            Value::Mapping(map) => Value::Mapping(spelled(map)),
+            Value::Sequence(list) => {
+                let one = |value: Value| {
+                    if let Value::Mapping(map) = value { Value::Mapping(spelled(map)) } else { value }
+                };
+                Value::Sequence(list.into_iter().map(one).collect())
+            }
+            value => value,
+        }
+    };
+    let key = |key: Value| match key
+        .as_str()
+        .and_then(|text| KEYS.iter().find(|known| known.eq_ignore_ascii_case(text)))
+    {
+        Some(known) => Value::String((*known).to_owned()),
+        None => key,
+    };
+    map.into_iter().map(|(name, inner)| (key(name), value(inner))).collect()
 }
 
 /// What oc-mirror resolves by catalogs and graphs: only its mapping.txt has the images.
@@ -86,5 +131,12 @@ mod tests {
             imported.left
         );
         assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn keys_count_in_any_case_as_for_oc_mirror() {
+        let text = "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
+        let imported = import("oc-mirror", text).unwrap();
+        assert_eq!((imported.images(), imported.notes.len()), (vec!["h.test/x:1".to_owned()], 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
-use super::{dockerfile, list, positions, template, urls};
+use super::{dockerfile, list, node_list, positions, template, urls};
 use crate::document::LineIndex;
 use crate::model::{ImageRef, Limits};
 use crate::rewrite::occurrence::{Meaning, Occurrence};
@@ -20,7 +20,7 @@ pub(crate) fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<F
     let syntax = Syntax::of(name);
     let candidates = match dockerfile::is_dockerfile(name) {
         true => dockerfile::candidates(text),
-        false => match list::candidates(text) {
+        false => match node_list::candidates(text).or_else(|| list::candidates(text)) {
             Some(list) => list,
             None if syntax == Syntax::Text => template::candidates(text),
             None => match yaml::documents(text).collect::<Result<Vec<_>, _>>() {

@@ -1,5 +1,6 @@
 //! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and networks of namespaces.
 
+mod archives;
 mod auth;
 mod closed_network;
 mod deliver;
@@ -7,6 +8,7 @@ mod docs;
 mod doctor;
 mod egress;
 mod end_to_end;
+mod far_side;
 mod helm;
 mod images_in_pods;
 mod machines;
@@ -14,6 +16,8 @@ mod nodes;
 mod preflight;
 mod proxy;
 mod referrers;
+mod registries_yaml;
+mod report_in_browser;
 mod runtimes;
 mod start;
 mod trust;

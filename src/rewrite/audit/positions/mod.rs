@@ -9,6 +9,7 @@ mod flags;
 mod full_names;
 mod image_keys;
 mod kustomize;
+mod node_images;
 mod pod_status;
 mod position;
 mod reader;
@@ -25,6 +26,7 @@ use position::Position;
 /// Every position. Where several claim the entries of a mapping, or a value, the first one gets them.
 const POSITIONS: &[&dyn Position] = &[
     &pod_status::PodStatus,
+    &node_images::NodeImages,
     &kustomize::Kustomize,
     &charts::Charts,
     &suffixed::SuffixedRepository,

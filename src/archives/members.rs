@@ -1,0 +1,193 @@
+//! The files of a folder and of a tar, one after the other. The archive may be hostile:
+//!
+//! - **Names** are labels: nothing is opened or written by a name of an archive.
+//! - **Links and devices** are skipped, in folders too.
+//! - **Headers** that only say more about the next file are read up to 64 KiB, and a long name is not needed: what
+//!   counts has a short one.
+//! - **Bombs** cost time and no memory: members stream past, and only what is wanted is read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest header of a tar that is read to find a size in it, in bytes.
+const HEADER_BYTES: u64 = 64 << 10;
+/// How deep folders are searched: `images/blobs/sha256/` is the deepest that tools make, below a folder or two.
+const DEPTH: usize = 6;
+
+/// A regular file.
+pub(super) struct Member<'a> {
+    /// Its path, with `/` between components.
+    pub(super) path: String,
+    /// Its size in bytes.
+    pub(super) size: u64,
+    /// Its bytes.
+    pub(super) reader: &'a mut dyn Read,
+}
+
+/// The members of a tar.
+///
+/// # Errors
+/// When it cannot be read to its end, and where `each` fails.
+pub(super) fn in_tar<R: Read>(
+    entries: tar::Entries<'_, R>,
+    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    for entry in entries.raw(true) {
+        let mut entry = entry?;
+        let kind = entry.header().entry_type();
+        if kind.is_pax_local_extensions() {
+            refuse_size(&mut entry)?;
+            continue;
+        }
+        if !kind.is_file() {
+            continue;
+        }
+        let path = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
+        let size = entry.header().entry_size()?;
+        each(&mut Member { path: path.trim_start_matches("./").to_owned(), size, reader: &mut entry })?;
+    }
+    Ok(())
+}
+
+/// Where a header gives the next file another size, the archive cannot be followed by its plain headers.
+fn refuse_size(header: &mut impl Read) -> io::Result<()> {
+    let mut text = Vec::new();
+    header.take(HEADER_BYTES + 1).read_to_end(&mut text)?;
+    let has_size = text.split(|byte| *byte == b'\n').any(|line| {
+        let record = line.iter().position(|byte| *byte == b' ').map(|at| &line[at + 1..]);
+        record.is_some_and(|record| record.starts_with(b"size="))
+    });
+    if has_size || text.len() as u64 > HEADER_BYTES {
+        let why = "a member has more than 8 GiB, or a header that is too long; unpack the archive, and name the folder";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(())
+}
+
+/// The files of a folder and of those below it, by name.
+///
+/// # Errors
+/// As [`in_tar`].
+pub(super) fn in_folder(
+    folder: &Path,
+    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    walk(folder, "", DEPTH, each)
+}
+
+fn walk(
+    folder: &Path,
+    above: &str,
+    depth: usize,
+    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // what a tool keeps for itself, as the journal and the partial files of a store
+        if !name.starts_with('.') {
+            names.push((name, entry.file_type()?));
+        }
+    }
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    for (name, kind) in names {
+        let at = folder.join(&name);
+        let path = format!("{above}{name}");
+        if kind.is_dir() && depth > 0 {
+            walk(&at, &format!("{path}/"), depth - 1, each)?;
+        } else if kind.is_file() {
+            let size = std::fs::metadata(&at)?.len();
+            each(&mut Member { path, size, reader: &mut Unopened { at, file: None } })?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that is opened when somebody reads it.
+struct Unopened {
+    at: PathBuf,
+    file: Option<File>,
+}
+
+impl Read for Unopened {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.file {
+            Some(file) => file.read(buffer),
+            none => none.insert(File::open(&self.at)?).read(buffer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header with its content, padded.
+    fn member(name: &str, kind: u8, size: u64, content: &[u8]) -> Vec<u8> {
+        let mut header = tar::Header::new_gnu();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(tar::EntryType::new(kind));
+        header.set_size(size);
+        header.set_cksum();
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend_from_slice(content);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+        bytes
+    }
+
+    fn names(tar: &[u8]) -> io::Result<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        in_tar(tar::Archive::new(tar).entries()?, &mut |member| {
+            found.push((member.path.clone(), member.size));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn a_tar_shows_files_and_nothing_else() {
+        let tar = [
+            member("./a", b'0', 3, b"abc"),
+            member("link", b'2', 0, b""),
+            member("b/", b'5', 0, b""),
+            member("x", b'x', 12, b"12 path=long"),
+            member("c", b'0', 0, b""),
+            vec![0; 1024],
+        ];
+        assert_eq!(names(&tar.concat()).unwrap(), [("a".to_owned(), 3), ("c".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn a_header_that_says_another_size_is_refused_and_a_long_one_not_read() {
+        let sized = [member("x", b'x', 20, b"20 size=12345678901\n"), member("a", b'0', 0, b"")].concat();
+        assert!(names(&sized).unwrap_err().to_string().contains("unpack the archive"));
+        let long = vec![b'a'; 70 << 10];
+        let bomb = [member("x", b'x', long.len() as u64, &long), member("a", b'0', 0, b"")].concat();
+        assert!(names(&bomb).is_err());
+        let cut = member("a", b'0', 5000, b"abc");
+        assert!(names(&cut).is_err(), "a tar that is cut short");
+    }
+
+    #[test]
+    fn a_folder_shows_its_files_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["blobs/sha256/b", "blobs/sha256/a", ".landfall/x", "index.json"] {
+            let at = dir.path().join(path);
+            std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+            std::fs::write(at, path).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+        let mut found = Vec::new();
+        in_folder(dir.path(), &mut |member| {
+            let mut text = String::new();
+            member.reader.read_to_string(&mut text)?;
+            assert_eq!(text.len() as u64, member.size);
+            found.push(member.path.clone());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(found, ["blobs/sha256/a", "blobs/sha256/b", "index.json"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Archives of other tools that content is taken from: the flag, and what is told of them.
+
+use crate::archives::{Archive, Taken, has};
+use crate::cli::shared::Failure;
+use crate::client::Client;
+use crate::model::{Descriptor, Digest, human_size};
+use crate::report::{Report, count_of, escape};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The flag.
+#[derive(Args)]
+pub(crate) struct FromArchives {
+    /// Take what this archive or layout of another tool has, before the network is asked (may be repeated)
+    #[arg(long = "from", value_name = "ARCHIVE|DIR")]
+    pub(crate) from: Vec<PathBuf>,
+}
+
+/// Tells what the client took of archives: lines for people, and the member `archives` of the report.
+pub(crate) fn tell_taken(report: &mut Report, client: &Client) -> String {
+    tell(report, &client.taken(), "took")
+}
+
+/// What of `wanted` would be taken of the archives, by the names in them, told like [`tell_taken`].
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn tell_there(
+    report: &mut Report,
+    from: &FromArchives,
+    mut wanted: BTreeMap<Digest, Descriptor>,
+) -> Result<String, Failure> {
+    let mut found = Vec::new();
+    for path in &from.from {
+        let archive = Archive::open(path).map_err(|error| Failure::usage(error.to_string()))?;
+        let unread = |error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+        let taken = has(&archive, &wanted).map_err(unread)?;
+        wanted.retain(|digest, _| !taken.digests.contains(digest));
+        found.push(taken);
+    }
+    Ok(tell(report, &found, "would take"))
+}
+
+fn tell(report: &mut Report, taken: &[Taken], verb: &str) -> String {
+    if taken.is_empty() {
+        return String::new();
+    }
+    let member = taken.iter().map(
+        |one| json!({"path": one.path, "blobs": one.digests.len(), "bytes": one.bytes, "notUsed": one.left}),
+    );
+    report.extra.insert("archives".into(), member.collect());
+    let lines = taken.iter().map(|one| {
+        let (path, count) = (one.path.display().to_string(), count_of(one.digests.len(), "blob"));
+        let left = one.left.iter().map(|why| format!("  {}\n", escape(why)));
+        format!(
+            "{verb} {count} ({}) from {}\n{}",
+            human_size(one.bytes),
+            escape(&path),
+            left.collect::<String>()
+        )
+    });
+    lines.collect()
+}

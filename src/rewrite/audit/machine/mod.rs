@@ -1,0 +1,9 @@
+//! What the set-up of a machine fetches and installs: scripts, systemd units, cloud-init and Ignition. A manifest is drafted
+//! of it; an audit does not look here.
+
+mod commands;
+mod installs;
+mod machine_text;
+
+pub(crate) use installs::{Install, Installs};
+pub(crate) use machine_text::machine_installs;
