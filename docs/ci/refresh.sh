@@ -9,7 +9,7 @@ mkdir -p "$BUNDLES"
 git fetch --quiet origin
 git switch --quiet --force -C "$BRANCH" origin/HEAD
 code=0
-landfall refresh -f manifests --since sent.lock -o "$BUNDLES/delta.bundle" --report "$BUNDLES/refresh.json" || code=$?
+landfall refresh -f manifests --digests --since sent.lock -o "$BUNDLES/delta.bundle" --report "$BUNDLES/refresh.json" || code=$?
 landfall diff sent.lock landfall.lock --output markdown > "$BUNDLES/body.md"
 git add manifests landfall.lock
 if ! git diff --cached --quiet; then

@@ -24,11 +24,11 @@ const SOURCE: &str = "projects.registry.vmware.com/tkg";
 const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
 /// The site that `text` follows from: a cluster configuration, or the Secret in which TKG keeps one. `file` names it in
-/// messages.
+/// messages; `is_direct` reads NO_PROXY.
 ///
 /// # Errors
 /// When it is no cluster configuration.
-pub(crate) fn site_of_tkg(file: &str, text: &str) -> Result<TkgSite, Box<Diagnostic>> {
+pub(crate) fn site_of_tkg(file: &str, text: &str, is_direct: IsDirect) -> Result<TkgSite, Box<Diagnostic>> {
     let outer: Mapping = document::read(file, text.trim_start_matches('\u{feff}'))?;
     let variables = match secret_value(&outer) {
         Some(inner) => document::read(file, &inner)?,
@@ -49,8 +49,11 @@ pub(crate) fn site_of_tkg(file: &str, text: &str) -> Result<TkgSite, Box<Diagnos
             help,
         }));
     }
-    Ok(Variables(&variables).site())
+    Ok(Variables(&variables).site(is_direct))
 }
+
+/// Whether a NO_PROXY, the first text, has the host of an address, the second.
+pub(crate) type IsDirect = fn(&str, &str) -> bool;
 
 /// The configuration inside of a Secret.
 fn secret_value(outer: &Mapping) -> Option<String> {
@@ -74,7 +77,7 @@ impl Variables<'_> {
         self.0.get(name).and_then(Value::as_bool).unwrap_or_else(|| self.get(name) == Some("true"))
     }
 
-    fn site(&self) -> TkgSite {
+    fn site(&self, is_direct: IsDirect) -> TkgSite {
         let (mut notes, mut ca) = (Vec::new(), None);
         let mut site = "# From a cluster configuration of TKG; `landfall render tkg` writes one.\n\
                         apiVersion: landfall/v1\nkind: Site\n"
@@ -94,6 +97,10 @@ impl Variables<'_> {
             }
             if self.is_on("TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY") {
                 site += "  skipVerify: true\n";
+            }
+            let list = self.get("TKG_NO_PROXY").unwrap_or_default();
+            if self.has_proxy() && !is_direct(list, address) {
+                site += "  viaProxy: true\n";
             }
             // by itself TKG's `tkg/pause` goes to ADDRESS/tkg/pause
             if path != "tkg" {
@@ -127,12 +134,16 @@ impl Variables<'_> {
         TkgSite { site, ca, notes }
     }
 
-    fn proxy(&self, notes: &mut Vec<String>) -> String {
+    fn has_proxy(&self) -> bool {
         let is_off = self.0.get("TKG_HTTP_PROXY_ENABLED").is_some() && !self.is_on("TKG_HTTP_PROXY_ENABLED");
+        !is_off && ["TKG_HTTP_PROXY", "TKG_HTTPS_PROXY"].iter().any(|name| self.get(name).is_some())
+    }
+
+    fn proxy(&self, notes: &mut Vec<String>) -> String {
         let urls = [("http", "TKG_HTTP_PROXY"), ("https", "TKG_HTTPS_PROXY")];
         let urls: Vec<(&str, &str)> =
             urls.into_iter().filter_map(|(key, name)| Some((key, self.get(name)?))).collect();
-        if is_off || urls.is_empty() {
+        if !self.has_proxy() {
             return String::new();
         }
         let mut part = "proxy:\n".to_owned();
@@ -204,11 +215,16 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
 
     #[test]
     fn the_site_has_what_the_configuration_says_and_no_secret() {
-        let TkgSite { site: text, ca, notes } = site_of_tkg("c.yaml", CONFIG).unwrap();
+        let TkgSite { site: text, ca, notes } = site_of_tkg("c.yaml", CONFIG, |_, _| false).unwrap();
         assert!(ca.as_deref() == Some("pem") && !text.contains("secret"), "{text}");
         let site = Site::parse(Path::new("site.yaml"), &text).unwrap();
         let registry = site.registry.unwrap();
         assert_eq!(registry.address, "172.20.0.2:5000");
+        assert!(registry.via_proxy, "nodes ask the proxy for what NO_PROXY does not have");
+        let direct = site_of_tkg("c.yaml", CONFIG, |list, host| {
+            list.contains("10.0.0.0/8") && host == "172.20.0.2:5000"
+        });
+        assert!(!direct.unwrap().site.contains("viaProxy"));
         assert_eq!(registry.paths[SOURCE].paths(), ["mirror/tkg"]);
         let proxy = site.proxy.unwrap();
         assert_eq!(
@@ -229,8 +245,11 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
     fn the_secret_of_a_cluster_reads_as_its_configuration() {
         let inner: String = CONFIG.lines().map(|line| format!("    {line}\n")).collect();
         let secret = format!("apiVersion: v1\nkind: Secret\nstringData:\n  value: |\n{inner}");
-        assert_eq!(site_of_tkg("s", &secret).unwrap().site, site_of_tkg("c", CONFIG).unwrap().site);
-        let error = site_of_tkg("x.yaml", "apiVersion: v1\nkind: ConfigMap\n").unwrap_err();
+        assert_eq!(
+            site_of_tkg("s", &secret, |_, _| true).unwrap().site,
+            site_of_tkg("c", CONFIG, |_, _| true).unwrap().site
+        );
+        let error = site_of_tkg("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
         assert!(error.message.contains("no variable of TKG"));
     }
 }

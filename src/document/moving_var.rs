@@ -52,9 +52,9 @@ pub(crate) struct JsonVersions {
 /// Versions of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ChartVersions {
+pub struct ChartVersions {
     /// The URL of the repository.
-    pub(crate) repo: String,
+    pub repo: String,
     /// The name of the chart.
-    pub(crate) chart: String,
+    pub chart: String,
 }

@@ -1,7 +1,7 @@
 //! The place of each value in a YAML document, so that a message can point at it.
 
 use granit_parser::{Event, Parser, options};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A node of a document: its byte range, and the nodes below it.
@@ -59,6 +59,21 @@ impl Node {
                     let key = parent.key.take();
                     parent.node.below.push(Member { key, value: node });
                 }
+            }
+        }
+        None
+    }
+
+    /// The byte range of the scalar whose anchor the alias at `alias` names; `None` where there is no alias, or it stands for
+    /// more than a scalar.
+    pub(crate) fn anchored(text: &str, alias: &Range<usize>) -> Option<Range<usize>> {
+        let mut scalars = BTreeMap::new();
+        for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
+            let (event, span) = event.ok()?;
+            match event {
+                Event::Scalar(_, _, anchor, _) => drop(scalars.insert(anchor, span.byte_range()?)),
+                Event::Alias(anchor) if span.byte_range()? == *alias => return scalars.get(&anchor).cloned(),
+                _ => {}
             }
         }
         None
@@ -146,6 +161,18 @@ mod tests {
         assert!(cut(root.get("images").item(1).get("ref")).ends_with("b:2"));
         assert_eq!(cut(root.get("images").item(1).get("also")), "*r");
         assert_eq!(&TEXT[root.get("vars").key_span("arch").unwrap()], "arch");
+    }
+
+    #[test]
+    fn an_alias_leads_to_its_scalar() {
+        let text = &TEXT["\u{feff}".len()..];
+        let root = Node::parse(text).unwrap();
+        let image = root.get("images").item(1);
+        let anchored = Node::anchored(text, &image.get("also").span()).unwrap();
+        assert!(text[anchored].ends_with("b:2"));
+        assert_eq!(Node::anchored(text, &image.get("ref").span()), None);
+        let list = "a: &a [1]\nb: *a\n";
+        assert_eq!(Node::anchored(list, &Node::parse(list).unwrap().get("b").span()), None);
     }
 
     #[test]

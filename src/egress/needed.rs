@@ -5,7 +5,9 @@ use super::host::{EgressHost, Known};
 use super::record::{Contacted, Record};
 use crate::content::{Origin, Part};
 use crate::http::host_port;
+use crate::item::LockedItem;
 use crate::lockfile::{Endpoint, Lock};
+use crate::model::{Descriptor, Digest, media_type};
 use crate::registry::Sessions;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +30,26 @@ pub(super) struct SourceHost {
     pub(super) name: String,
     /// A part that shows whether manifests come through, and one for content.
     pub(super) samples: [Option<Part>; 2],
-    is_registry: bool,
+    is: SourceKind,
+}
+
+/// What stands at a host that the lock names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SourceKind {
+    Registry,
+    Files,
+    /// Only `lock` asks it: it says where charts are.
+    ChartIndex,
+}
+
+impl SourceKind {
+    fn why(self, name: &str) -> String {
+        match self {
+            SourceKind::Registry => format!("images of {name}"),
+            SourceKind::Files => format!("files of {name}"),
+            SourceKind::ChartIndex => format!("indexes of charts of {name}"),
+        }
+    }
 }
 
 /// The hosts that `lock` names, by the address that is asked, which may be a mirror's.
@@ -37,23 +58,26 @@ pub(super) struct SourceHost {
 /// A name of the lock that no request can be sent for.
 pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<String, SourceHost>, EgressError> {
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
-    for part in lock.each_entry().flat_map(|entry| entry.parts) {
-        let (url, name, is_registry) = match &part.origin {
+    let parts = lock.each_entry().flat_map(|entry| entry.parts).map(|part| (part, SourceKind::Files));
+    let indexes =
+        lock.items().flat_map(LockedItem::indexes).map(|url| (index_part(url), SourceKind::ChartIndex));
+    for (part, of_url) in parts.chain(indexes) {
+        let (url, name, is) = match &part.origin {
             Origin::Manifest { registry, .. }
             | Origin::Blob { registry, .. }
             | Origin::Foreign { registry, .. } => {
-                (sessions.expected_url(registry)?, registry.to_string(), true)
+                (sessions.expected_url(registry)?, registry.to_string(), SourceKind::Registry)
             }
             Origin::Url(written) => {
                 let (url, origin) = sessions.file_url(written)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                (url, name, false)
+                (url, name, of_url)
             }
             Origin::Computed(_) | Origin::Trimmed { .. } => continue,
         };
         // one address may be a registry and a file server
-        let key = format!("{} {name} {is_registry}", host_port(&url));
-        let fresh = || SourceHost { url, name, samples: [None, None], is_registry };
+        let key = format!("{} {name} {is:?}", host_port(&url));
+        let fresh = || SourceHost { url, name, samples: [None, None], is };
         let source = sources.entry(key).or_insert_with(fresh);
         let is_foreign = matches!(part.origin, Origin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
@@ -65,6 +89,13 @@ pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<Strin
     Ok(sources)
 }
 
+/// An index, as a part that a probe asks for. Nobody carries it.
+fn index_part(url: String) -> Part {
+    let descriptor =
+        Descriptor { digest: Digest::sha256(b""), size: 0, media_type: media_type::OCTETS.into() };
+    Part { descriptor, origin: Origin::Url(url) }
+}
+
 /// The hosts that `lock` needs, by what earlier runs contacted and by the settings of this one.
 ///
 /// # Errors
@@ -73,20 +104,20 @@ pub(crate) fn needed(lock: &Lock, record: &Record, sessions: &Sessions) -> Resul
     let mut list = List { hosts: BTreeMap::new(), sessions };
     let mut notes = BTreeSet::new();
     for source in sources(lock, sessions)?.into_values() {
-        let SourceHost { url, name, is_registry, .. } = source;
+        let SourceHost { url, name, is, .. } = source;
         let address = host_port(&url);
-        let what = if is_registry { "images of" } else { "files of" };
         let (host, port) =
             (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
         let basis = if known.is_some() { Known::Observed } else { Known::Predicted };
-        list.add(host, port, scheme, basis, format!("{what} {name}"));
+        list.add(host, port, scheme, basis, is.why(&name));
         for named in record.named_by(&address) {
             list.add(&named.host, named.port, &named.scheme, Known::Observed, reason(named, &name));
         }
         let lacks = match known {
             None => "no run with this store has asked it",
+            Some(_) if is == SourceKind::ChartIndex => continue,
             Some(known) if known.by.iter().all(|command| command == "lock") => "only `lock` has asked it",
             Some(_) => continue,
         };

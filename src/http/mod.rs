@@ -37,6 +37,7 @@ pub(crate) use error::{ApiError, Error, ErrorKind, host_port, shown_url};
 pub(crate) use html_page::{came_instead, looks_like_page, title};
 pub(crate) use inspect::{Inspection, Knocked};
 pub(crate) use ledger::Purpose;
+pub(crate) use no_proxy::is_direct;
 pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
 pub(crate) use range::from_offset;
 pub(crate) use request::Request;

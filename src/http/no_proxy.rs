@@ -50,6 +50,14 @@ impl<'a> RequestTarget<'a> {
     }
 }
 
+/// Whether a NO_PROXY `list` has the host of `address`, which may have a port.
+pub(crate) fn is_direct(list: &str, address: &str) -> bool {
+    let (host, port) = split_host_port(address).unwrap_or((address, "443"));
+    let host = host.to_ascii_lowercase();
+    let target = RequestTarget::new(&host, port.parse().unwrap_or(443));
+    NoProxyEntry::list(list, "").iter().any(|entry| entry.covers(&target))
+}
+
 impl NoProxyEntry {
     /// The entries of a comma-separated list. Those that Go ignores are left out.
     pub(super) fn list(list: &str, source: &str) -> Vec<NoProxyEntry> {

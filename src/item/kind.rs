@@ -7,7 +7,7 @@ use super::exclude::Exclude;
 use super::join::Contradiction;
 use super::resolver::{Cause, Resolver};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Location, Node, SourceSpan};
+use crate::document::{ChartVersions, Location, Node, SourceSpan};
 use crate::model::{Destination, Digest, ImageRef, Mapping};
 use crate::report::Kind;
 use schemars::JsonSchema;
@@ -66,6 +66,11 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
 
     /// The files that are found by URL and can be exported, the item's own first.
     fn files(&self) -> Vec<FileForm<'_>> {
+        Vec::new()
+    }
+
+    /// URLs that are asked to find it, and are none of its parts: what `lock` asks, and `pull` does not.
+    fn indexes(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -227,6 +232,11 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         None
     }
 
+    /// The index of a chart repository that has the versions of `wish`.
+    fn indexed(_wish: &Self::Wish) -> Option<ChartVersions> {
+        None
+    }
+
     /// The digest that the manifest demands of `wish`, and where `wish` is written.
     fn demanded(_wish: &Self::Wish) -> Option<(&Digest, &Location)> {
         None
@@ -248,6 +258,10 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 pub struct Moving<'a> {
     /// The policy.
     pub policy: &'a str,
+    /// What people call the item, without its version.
+    pub name: String,
+    /// The key where the item is said to be written.
+    pub item_at: &'static str,
     /// The key of the text with the version, and the text.
     pub key: &'static str,
     /// That text.

@@ -20,11 +20,13 @@ mod join;
 mod kind;
 #[cfg(test)]
 mod note;
+mod policy;
 mod resolver;
 mod table;
 mod text;
 
 pub(crate) use ask::Ask;
+pub(crate) use chart::chart_versions;
 pub use chart::{Chart, ChartImage, ChartName, OpenReference};
 pub(crate) use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,

@@ -184,7 +184,7 @@ impl ItemKind for Note {
 
     async fn resolve(resolver: &Resolver, wish: &WantedNote, old: Option<&Note>, _: Pins) -> Found<Note> {
         let (digest, size) = (Digest::sha256(wish.text.as_bytes()), wish.text.len() as u64);
-        resolver.keep(&text_of(&digest, size), wish.text.as_bytes());
+        resolver.keep(text_of(&digest, size), wish.text.clone().into()).await;
         let reference = wish.reference.clone();
         let url =
             format!("https://{}/{}.txt", reference.name(), reference.tag.as_deref().unwrap_or_default());

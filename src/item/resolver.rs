@@ -155,11 +155,16 @@ impl Resolver {
         self.sessions.transport().limits()
     }
 
-    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports it.
-    pub(crate) fn keep(&self, descriptor: &Descriptor, bytes: &[u8]) {
-        if let Err(error) = self.disk.put(descriptor, bytes) {
-            self.progress.note(&format!("not kept for pull: {error}"));
-        }
+    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports it. The same may be coming
+    /// in just now: whoever waits for that must not hold the thread that brings it.
+    pub(crate) async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
+        let disk = self.disk.clone();
+        let why = match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.progress.note(&format!("not kept for pull: {why}"));
     }
 
     /// Tells `line` to whoever watches, unless this run has told it before.
@@ -192,7 +197,7 @@ impl Resolver {
             size: raw.bytes.len() as u64,
             media_type: raw.content_type.clone().unwrap_or_default().into(),
         };
-        self.keep(&descriptor, &raw.bytes);
+        self.keep(descriptor, raw.bytes.clone()).await;
         Ok(raw)
     }
 

@@ -2,19 +2,22 @@
 
 use super::items::{ListSource, Located};
 use super::load::{Edited, Error, Read, each};
-use crate::document::{Location, MovingVar, Node, SourceSpan, VersionsFrom};
+use crate::document::{ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom};
 use crate::item::{ItemKind, Moving, kinds, tag_of};
 use crate::model::{Digest, ImageRef, UpdatePolicy};
+use crate::report::Kind;
 use serde_yaml::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A version in a manifest that has an update policy.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
-    /// What people call it: the variable, or the image without its version.
+    /// What people call it: the variable, or the item without its version.
     pub(crate) name: String,
+    /// What has its versions: images, charts, or a document.
+    pub(crate) kind: Kind,
     /// The manifest.
     pub(crate) file: PathBuf,
     /// Where it stands there.
@@ -49,7 +52,9 @@ pub(crate) enum SlotKey {
 pub(crate) enum Versions {
     /// The tags of a repository, with what stands before and after the version in them.
     Tags(ImageRef, String, String),
-    /// A text, a JSON document or a chart's index.
+    /// The index of a chart repository, which a chart's own version follows to the letter.
+    Chart(ChartVersions),
+    /// What a variable names as the source: a text, a JSON document or a chart's index.
     Document(VersionsFrom),
 }
 
@@ -61,15 +66,17 @@ pub(crate) fn list_sources(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Lis
     Ok(each(paths, edited)?.into_iter().flat_map(|read| read.items.list_sources).collect())
 }
 
-/// The versions with a policy in the manifests at `paths`, in the order of the files; variables before entries.
+/// The versions with a policy in the manifests at `paths`, in the order of the files; variables before entries. What shares
+/// an anchor is one version, and the first policy for it counts.
 ///
 /// # Errors
 /// When a manifest has a fault.
 pub(crate) fn slots(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Slot>, Error> {
     let mut all = Vec::new();
     for read in each(paths, edited)? {
-        all.extend(of_vars(&read));
-        all.extend(of_entries(&read));
+        let mut known = BTreeSet::new();
+        let slots = of_vars(&read).into_iter().chain(of_entries(&read));
+        all.extend(slots.filter(|slot| known.insert((slot.at.line, slot.at.column))));
     }
     Ok(all)
 }
@@ -103,8 +110,9 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             let others = texts.iter().filter(|(at, _)| at != index).map(|(_, text)| text.clone());
             found.push(Slot {
                 name: name.clone(),
+                kind: if matches!(versions, Ok(Versions::Document(_))) { Kind::File } else { Kind::Image },
                 file: read.path.clone(),
-                at: SourceSpan::new(&read.text, key.node(&read.text.root).span()).location(),
+                at: key.place(read),
                 policy: policy.clone(),
                 written: var.update.clone(),
                 current: current.clone(),
@@ -116,7 +124,7 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             });
         }
     }
-    found.sort_by_key(|slot| (slot.at.line, slot.at.column));
+    found.sort_by_key(|slot| slot.key.node(&read.text.root).span().start);
     found
 }
 
@@ -135,13 +143,14 @@ macro_rules! of_entries {
             $(
                 $(#[cfg($only)])*
                 {
-                    let images = images::<$kind>(&read.items.$section);
+                    let sources = sources::<$kind>(&read.items.$section);
                     for (index, entry) in read.document.$section.iter().enumerate() {
                         let Some(moving) = <$kind as ItemKind>::moving(entry) else { continue };
+                        let item = read.text.root.get(stringify!($section)).item(index).get(moving.item_at);
+                        let at = SourceSpan::new(&read.text, item.span()).location();
+                        let versions = sources.get(&(at.line, at.column)).cloned();
                         let key = SlotKey::Entry(stringify!($section), index, moving.key);
-                        let at = SourceSpan::new(&read.text, key.node(&read.text.root).span()).location();
-                        let image = images.get(&(at.line, at.column)).copied();
-                        found.extend(of_entry(read, key, at, &moving, image));
+                        found.extend(of_entry(read, key, <$kind as ItemKind>::KIND, moving, versions));
                     }
                 }
             )*
@@ -161,8 +170,9 @@ macro_rules! of_entries {
                     }
                     let node = read.text.root.get(stringify!($section)).item(index).get("ref");
                     let at = SourceSpan::new(&read.text, node.span()).location();
-                    if let Some(image) = images::<$kind>(&read.items.$section).get(&(at.line, at.column)) {
-                        return Some(Versions::Tags((*image).clone(), before.into(), after.into()));
+                    let source = sources::<$kind>(&read.items.$section).remove(&(at.line, at.column));
+                    if let Some(Versions::Tags(image, ..)) = source {
+                        return Some(Versions::Tags(image, before.into(), after.into()));
                     }
                 }
             )*
@@ -172,38 +182,41 @@ macro_rules! of_entries {
 }
 kinds!(of_entries);
 
-/// The images of a section that have a tag, each by the line and column where it is written.
-fn images<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), &ImageRef> {
+/// What the versions of a section's items are, each by the line and column where the item is written.
+fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), Versions> {
     let at = |item: &Located<K::Wish>| {
         let at = item.span.location();
         (at.line, at.column)
     };
+    let source = |wish: &K::Wish| match (K::tagged(wish), K::indexed(wish)) {
+        (Some(image), _) => Some(Versions::Tags(image.clone(), String::new(), String::new())),
+        (None, chart) => chart.map(Versions::Chart),
+    };
     // of several at one place the first counts
-    items.iter().rev().filter_map(|item| Some((at(item), K::tagged(&item.value)?))).collect()
+    items.iter().rev().filter_map(|item| Some((at(item), source(&item.value)?))).collect()
 }
 
 fn of_entry(
     read: &Read,
     key: SlotKey,
-    at: Location,
-    moving: &Moving<'_>,
-    image: Option<&ImageRef>,
+    kind: Kind,
+    moving: Moving<'_>,
+    versions: Option<Versions>,
 ) -> Option<Slot> {
-    let name = moving.text[..moving.version.start].trim_end_matches(':').to_owned();
-    let no_tags = || format!("nothing says where versions of `{name}` come from");
+    let Moving { policy: written, name, text, version, .. } = moving;
+    let no_source = || format!("nothing says where versions of `{name}` come from");
     Some(Slot {
-        versions: image
-            .map(|image| Versions::Tags(image.clone(), String::new(), String::new()))
-            .ok_or_else(no_tags),
+        versions: versions.ok_or_else(no_source),
         file: read.path.clone(),
-        at,
-        policy: moving_policy(moving.policy)?,
-        written: moving.policy.into(),
-        current: moving.text[moving.version.clone()].into(),
+        at: key.place(read),
+        policy: moving_policy(written)?,
+        written: written.into(),
+        current: text[version.clone()].into(),
         others: Vec::new(),
+        text: text.into(),
         key,
-        text: moving.text.into(),
-        version: moving.version.clone(),
+        kind,
+        version,
         name,
     })
 }
@@ -219,6 +232,20 @@ impl SlotKey {
         }
     }
 
+    /// Where the bytes of the text are: those of the anchor, where an alias stands there.
+    fn bytes(&self, body: &str, root: &Node) -> Range<usize> {
+        let span = self.node(root).span();
+        match body.get(span.clone()) {
+            Some(text) if text.starts_with('*') => Node::anchored(body, &span).unwrap_or(span),
+            _ => span,
+        }
+    }
+
+    /// The same as a place for people.
+    fn place(&self, read: &Read) -> Location {
+        SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
+    }
+
     /// The text there, as YAML reads it.
     fn read(&self, document: &Value) -> Option<String> {
         let value = match self {
@@ -232,7 +259,8 @@ impl SlotKey {
     }
 }
 
-const NOT_PLAIN: &str = "it is an alias, or written with escapes, and cannot be edited in its place";
+const NOT_PLAIN: &str =
+    "it is written with escapes, or part of what an alias repeats, and cannot be edited in its place";
 
 /// `text`, a manifest's, with `new` in place of the version of `slot`.
 ///
@@ -241,7 +269,7 @@ const NOT_PLAIN: &str = "it is an alias, or written with escapes, and cannot be 
 pub(crate) fn set_version(text: &str, slot: &Slot, new: &str) -> Result<String, String> {
     let (mark, body) = without_mark(text);
     let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
-    let span = slot.key.node(&root).span();
+    let span = slot.key.bytes(body, &root);
     // an anchor may stand before it
     let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
     let (start, end) = (at + slot.version.start, at + slot.version.end);
@@ -262,12 +290,16 @@ pub(crate) fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) 
     let (mark, body) = without_mark(text);
     let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
     let source = crate::document::SourceText::yaml(at.file.clone(), body.to_owned());
-    let images = root.get("images");
-    let entry = (0..images.len()).map(|index| images.item(index)).find(|entry| {
-        let location = SourceSpan::new(&source, entry.get("ref").span()).location();
-        location == *at
+    let sections = ["images", "charts"].into_iter().filter(|section| root.key_span(section).is_some());
+    let entries = sections.flat_map(|section| {
+        let section = root.get(section);
+        (0..section.len()).map(|index| section.item(index))
     });
-    let entry = entry.ok_or("it is not written in `images`")?;
+    let is_there = |entry: &&Node| {
+        let item = if entry.key_span("repo").is_some() { entry.get("repo") } else { entry.get("ref") };
+        SourceSpan::new(&source, item.span()).location() == *at
+    };
+    let entry = entries.into_iter().find(is_there).ok_or("it is written in no `images` and no `charts`")?;
     let nodes = [entry.get("ref").span()]
         .into_iter()
         .chain(entry.key_span("digest").map(|_| entry.get("digest").span()));

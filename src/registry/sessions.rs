@@ -93,8 +93,13 @@ impl Sessions {
             return Ok(BaseUrl { url: mirror.clone(), origin: Some(host.to_owned()), trusted: true });
         }
         let url = self.transport.base_url(real_host(host)).await?;
-        let trusted = url.scheme() == "https" || self.plain.iter().any(|plain| covers(plain, host));
+        let trusted = url.scheme() == "https" || self.is_plain(host);
         Ok(BaseUrl { url, origin: None, trusted })
+    }
+
+    /// Whether the user allowed plain http for `host`: then its account goes over it.
+    pub fn is_plain(&self, host: &str) -> bool {
+        self.plain.iter().any(|plain| covers(plain, host))
     }
 
     /// Where a registry is read from, as far as settings tell: nothing is asked.

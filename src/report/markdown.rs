@@ -1,5 +1,6 @@
 //! A result as Markdown for a pull request: a summary, then folded tables, in a bounded number of bytes.
 
+use super::html::escape_html;
 use std::fmt::Write as _;
 
 /// The most bytes of a document: forges take 65,536 characters for a pull request, and people write too.
@@ -43,7 +44,7 @@ impl Markdown {
         }
         let head = format!(
             "\n<details><summary>{}: {}</summary>\n\n| {} |\n|{}\n",
-            html(title),
+            escape_html(title),
             rows.len(),
             columns.join(" | "),
             "---|".repeat(columns.len())
@@ -133,25 +134,6 @@ pub(crate) fn block(plain: &str) -> String {
     format!("{fence}text\n{}\n{fence}\n", plain.trim_end_matches('\n'))
 }
 
-/// `plain` as text of HTML and within quotes of an attribute.
-pub(super) fn html(plain: &str) -> String {
-    let mut out = String::with_capacity(plain.len());
-    for c in plain.chars() {
-        match c {
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '&' => out += "&amp;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            // an order of characters that is not theirs misleads readers
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.extend(c.escape_default()),
-            c if c.is_control() && c != '\n' => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +164,5 @@ mod tests {
         assert_eq!(code("a|b"), "`a\\|b`");
         assert_eq!(code("a`<b>`"), "a\\`&lt;b&gt;\\`");
         assert_eq!(block("x\n```\ny"), "````text\nx\n```\ny\n````\n");
-        assert_eq!(html("<i a='\"'>\u{202e}\u{7}"), "&lt;i a=&#39;&quot;&#39;&gt;\\u{202e}\\u{7}");
     }
 }

@@ -3,6 +3,7 @@
 mod annotation;
 mod count;
 mod escape;
+mod html;
 mod item;
 #[cfg(feature = "cli")]
 mod markdown;
@@ -19,6 +20,7 @@ mod summary;
 pub(crate) use annotation::{Annotation, Level};
 pub(crate) use count::count_of;
 pub(crate) use escape::escape;
+pub(crate) use html::escape_html;
 pub use item::{Item, Kind, Status};
 #[cfg(feature = "cli")]
 pub(crate) use markdown::{Markdown, block, code, text};

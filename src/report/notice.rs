@@ -1,6 +1,7 @@
 //! What upstream says about itself, for people to act on: it fails nothing.
 
 use super::Report;
+use crate::model::Digest;
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +28,36 @@ pub(crate) struct Notice {
     pub(crate) name: String,
     /// What it is, for people.
     pub(crate) message: String,
+    /// Of what moved: what is locked, or what the manifest demands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Digest>,
+    /// Of what moved: what upstream has now, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<Digest>,
+    /// Whether it is taken, as the manifest allows.
+    pub(crate) taken: bool,
+}
+
+impl Notice {
+    /// A notice without digests.
+    pub(crate) fn new(kind: NoticeKind, name: impl Into<String>, message: impl Into<String>) -> Notice {
+        Notice { kind, name: name.into(), message: message.into(), from: None, to: None, taken: false }
+    }
+
+    /// Upstream does not have `name` any more.
+    pub(crate) fn gone(name: impl Into<String>) -> Notice {
+        Notice::new(NoticeKind::Gone, name, "upstream does not have it any more")
+    }
+
+    /// `name` stands at something else. Of a file upstream tells the size alone, and there is no `to`.
+    pub(crate) fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
+        let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
+        let message = match (short(&from), short(&to)) {
+            (Some(from), Some(to)) => format!("it stood at {from} and stands at {to} now"),
+            _ => "upstream has something else there now".to_owned(),
+        };
+        Notice { from, to, ..Notice::new(NoticeKind::Moved, name, message) }
+    }
 }
 
 impl Report {

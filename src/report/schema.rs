@@ -70,12 +70,6 @@ pub(crate) const MEMBERS: &[Member] = &[
          `why`",
     ),
     member(
-        "noticed",
-        "array",
-        &["update", "refresh"],
-        "what upstream says of the rest: `kind`, `name`, `what` (`moved` or `gone`), `from`, `to`, `taken`",
-    ),
-    member(
         "open",
         "array",
         &["lock"],
@@ -210,14 +204,15 @@ pub(crate) const MEMBERS: &[Member] = &[
         "pruned",
         "object",
         &["push"],
-        "what the registry had and nobody needs: `manifests` (`repository`, `digest`, `tags`), at most so many `bytes`, the \
-         `repositories` with how many tags stay (`kept`) or `why` one was left, and whether they were `deleted`",
+        "what the registry had and nobody needs: `manifests` (`repository`, `digest`, `tags`), the `bytes` of blobs that nothing \
+         named needs any more, the `repositories` with how many tags stay (`kept`) or `why` one was left, and whether they were `deleted`",
     ),
     member(
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
-        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, `message`",
+        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, `message`, whether it is `taken`, \
+         and `from` and `to` of what moved",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),

@@ -4,7 +4,7 @@ use super::asker::{Wish, wishes};
 use crate::document::Location;
 use crate::manifest::{Edited, Wanted};
 use crate::model::Digest;
-use crate::report::{Item, Kind, Status};
+use crate::report::{Item, Kind, Notice, NoticeKind, Status};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -43,23 +43,25 @@ pub(crate) struct Held {
     pub(crate) why: String,
 }
 
-/// What upstream says of an item whose version did not move.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// What upstream says of an item whose version did not move: it moved (another digest, or another size of a file), or is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Noticed {
-    /// Its kind.
-    pub(crate) kind: Kind,
-    /// Its name.
-    pub(crate) name: String,
-    /// `moved` (another digest, or another size of a file) or `gone`.
-    pub(crate) what: &'static str,
-    /// What is locked, or what the manifest demands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<Digest>,
-    /// What upstream has now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) to: Option<Digest>,
-    /// Whether it is taken, by `update: digest`.
-    pub(crate) taken: bool,
+    /// What kind of item it is.
+    pub(crate) item: Kind,
+    /// What upstream says.
+    pub(crate) notice: Notice,
+}
+
+impl Noticed {
+    /// The item's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.notice.name
+    }
+
+    /// Whether upstream does not have it any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.notice.kind == NoticeKind::Gone
+    }
 }
 
 /// What came of an update.
@@ -92,8 +94,8 @@ impl Updated {
         let mut items: Vec<Item> = wishes(&self.wanted)
             .into_iter()
             .map(|Wish { kind, name, .. }| {
-                let gone = |one: &&Noticed| one.what == "gone" && (one.kind, &one.name) == (kind, &name);
-                let gone = self.noticed.iter().any(|one| gone(&one));
+                let gone =
+                    self.noticed.iter().any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
                 let reason = gone.then(|| "upstream does not have it any more".to_owned());
                 let status = if gone { Status::Missing } else { Status::Present };
                 Item { kind, name, digest: None, bytes: None, status, reason }

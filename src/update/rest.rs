@@ -7,7 +7,7 @@ use crate::item::{Cause, LockedItem, Stand};
 use crate::lockfile::Lock;
 use crate::manifest::Error;
 use crate::model::{Digest, ImageRef};
-use crate::report::Kind;
+use crate::report::{Kind, Notice};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {
@@ -40,7 +40,7 @@ impl Run<'_> {
             let locked = locked.get(&(wish.kind, wish.name.clone()));
             self.notice(&wish, &stand, locked);
         }
-        if self.updated.noticed.iter().any(|noticed| noticed.taken) {
+        if self.updated.noticed.iter().any(|noticed| noticed.notice.taken) {
             self.updated.wanted = self.load(&self.updated.edited)?;
         }
         Ok(())
@@ -63,16 +63,8 @@ impl Run<'_> {
     fn notice(&mut self, wish: &Wish, stand: &Stand, locked: Option<&(Digest, Option<u64>)>) {
         let Wish { kind, name, demanded, .. } = wish;
         let from = demanded.as_ref().map(|(digest, _)| digest).or(locked.map(|(digest, _)| digest)).cloned();
-        let noticed = |what, to, taken| Noticed {
-            kind: *kind,
-            name: name.clone(),
-            what,
-            from: from.clone(),
-            to,
-            taken,
-        };
-        match stand {
-            Stand::Gone => self.updated.noticed.push(noticed("gone", None, false)),
+        let notice = match stand {
+            Stand::Gone => Notice::gone(name),
             Stand::There { digest: Some(digest), .. } if from.as_ref().is_some_and(|from| from != digest) => {
                 let takes = wish.policy.as_deref() == Some("digest");
                 let taken = match demanded {
@@ -88,15 +80,16 @@ impl Run<'_> {
                 if taken {
                     self.updated.relock.insert((*kind, name.clone()));
                 }
-                self.updated.noticed.push(noticed("moved", Some(digest.clone()), taken));
+                Notice { taken, ..Notice::moved(name, from, Some(digest.clone())) }
             }
             Stand::There { size: Some(size), .. }
                 if locked.is_some_and(|(_, old)| old.is_some_and(|old| old != *size)) =>
             {
-                self.updated.noticed.push(noticed("moved", None, false));
+                Notice::moved(name, from, None)
             }
-            Stand::There { .. } => {}
-        }
+            Stand::There { .. } => return,
+        };
+        self.updated.noticed.push(Noticed { item: *kind, notice });
     }
 }
 

@@ -2,10 +2,8 @@
 
 use super::json_path::texts_at;
 use crate::document::VersionsFrom;
-use crate::item::{Cause, Resolver};
+use crate::item::{Cause, Resolver, chart_versions};
 use crate::manifest::Versions;
-use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Longest text that is taken for a version, in bytes: as long as a tag may be.
 const LONGEST: usize = 128;
@@ -23,6 +21,7 @@ pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec
             let version = |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
             tags.iter().filter_map(version).collect()
         }
+        Versions::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
         Versions::Document(from) => in_document(resolver, from).await?,
     };
     Ok(found.into_iter().filter(|version| is_version(version)).collect())
@@ -52,28 +51,8 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
                 false => Ok(found),
             }
         }
-        VersionsFrom::Chart(chart) => {
-            let url = format!("{}/index.yaml", chart.repo.trim_end_matches('/'));
-            let bytes = resolver.small_file(&url, limits.archive_bytes as usize, None).await?;
-            let index: Index = serde_yaml::from_slice(&bytes)
-                .map_err(|error| Cause::from(format!("{url} is no index of charts: {error}")))?;
-            let releases = index.entries.get(&chart.chart);
-            let releases =
-                releases.ok_or_else(|| Cause::from(format!("{url} has no chart `{}`", chart.chart)))?;
-            Ok(releases.iter().map(|release| release.version.clone()).collect())
-        }
+        VersionsFrom::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await,
     }
-}
-
-/// The part of a chart repository's index that says which versions there are.
-#[derive(Deserialize)]
-struct Index {
-    entries: BTreeMap<String, Vec<Release>>,
-}
-
-#[derive(Deserialize)]
-struct Release {
-    version: String,
 }
 
 /// `version` with or without a `v` at its start, as `current` has it.

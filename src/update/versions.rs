@@ -5,7 +5,6 @@ use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
 use crate::item::{Cause, Stand};
 use crate::manifest::{Error, Slot, Versions, set_version, slots, text_of};
-use crate::report::Kind;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
@@ -32,13 +31,8 @@ impl Run<'_> {
             match candidates {
                 Ok(candidates) => self.move_version(slot, candidates).await?,
                 Err(cause) => {
-                    let kind = if matches!(slot.versions, Ok(Versions::Document(_))) {
-                        Kind::File
-                    } else {
-                        Kind::Image
-                    };
                     let name = format!("{} ({})", slot.name, slot.at);
-                    self.updated.failed.push(failed(kind, name, &cause));
+                    self.updated.failed.push(failed(slot.kind, name, &cause));
                 }
             }
         }

@@ -41,8 +41,10 @@ async fn request(
     let (target, origin) = sessions.file_url(url)?;
     let port = target.port().map(|port| format!(":{port}")).unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
+    // over plain http only where the user said so for this host, or named it as a mirror
+    let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
     let request = Request { origin, ..Request::new(method, target, Purpose::File) };
-    if request.url.scheme() != "https" {
+    if !trusted {
         return Ok((request, None));
     }
     Ok(match sessions.keychain().find(&host, "").await {

@@ -1,63 +1,10 @@
 //! Charts: from registries and HTTP repositories to a lock, a bundle, a registry and a repository again.
 
-use crate::support::charts::{Chart, HELM_CONFIG, Signer, repository};
+use crate::support::charts::{Chart, HELM_CONFIG, Signer, Upstream, told};
 use crate::support::http::{ACCEPT, request};
-use crate::support::peers::{Server, file_server, own_registry};
-use crate::support::{Images, Place, landfall_serve, need};
+use crate::support::peers::own_registry;
+use crate::support::{landfall_serve, need};
 use serde_json::{Value, json};
-
-/// A file server with a repository at `/charts`, and a registry.
-struct Upstream {
-    place: Place,
-    files: Server,
-    registry: Server,
-    images: Images,
-}
-
-impl Upstream {
-    fn new() -> Upstream {
-        let place = Place::new();
-        std::fs::create_dir_all(place.path("up")).unwrap();
-        let files = file_server(&place.path("up"));
-        let images = Images::new(place.path("layout"));
-        Upstream { files, registry: own_registry(), images, place }
-    }
-
-    fn repository(&self, charts: &[Chart]) {
-        repository(&self.place, "up/charts", "", charts);
-    }
-
-    fn repo(&self) -> String {
-        format!("{}/charts", self.files.url())
-    }
-
-    /// Writes a manifest of these charts.
-    fn manifest(&self, charts: &Value, more: &str) {
-        let head = "apiVersion: landfall/v1\nkind: Manifest\n";
-        self.place.write("m.yaml", format!("{head}{more}\ncharts: {charts}\n"));
-    }
-
-    fn lock(&self, exit: i32, more: &[&str]) -> Value {
-        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
-    }
-
-    fn requests(&self) -> usize {
-        self.files.requests("\"") + self.registry.requests("\"")
-    }
-
-    fn image(&self, repository: &str, tag: &str) -> String {
-        let layer = self.images.layer(&[("a", repository.as_bytes())]);
-        let image = self.images.image("linux/amd64", &[layer]);
-        self.images.push(&self.registry.address, repository, tag, &image);
-        format!("{}/{repository}:{tag}", self.registry.address)
-    }
-}
-
-/// The reasons of a report's items, and its error.
-fn told(report: &Value) -> String {
-    let items = report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str());
-    items.chain(report["error"]["message"].as_str()).collect::<Vec<_>>().join("\n")
-}
 
 #[test]
 fn charts_of_both_sources_go_all_the_way() {

@@ -5,7 +5,13 @@
 mod example;
 
 use crate::support::faults::Rig;
-use crate::support::library::{Item, Status};
+use crate::support::images::noise;
+use crate::support::library::{ClientBuilder, Item, Pins, Status, Store, load_manifests};
+use crate::support::peers::own_registry;
+use crate::support::{Images, Place};
+use std::fs::File;
+use std::sync::mpsc;
+use std::time::Duration;
 
 #[test]
 fn the_example_mirrors_a_manifest() {
@@ -36,4 +42,45 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
         let is_in = |tree: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
         assert!(is_in(&all) && !is_in(&library), "{name}");
     }
+}
+
+/// Whoever waits for what somebody else writes to the store must not hold the thread that the rest of the program needs.
+#[test]
+fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
+    let (place, registry) = (Place::new(), own_registry());
+    let images = Images::new(place.path("layout"));
+    let image = images.image("linux/amd64", &[images.layer(&[("a", &noise(1, 100))])]);
+    images.push(&registry.address, "app", "v1", &image);
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nreferrers: false\nimages: [\"{}/app:v1\"]\n",
+        registry.address
+    );
+    let wanted = load_manifests(&[place.write("m.yaml", manifest)]).unwrap();
+    let store = Store::open(&place.path("store")).unwrap();
+    let hex = image["digest"].as_str().unwrap().replace("sha256:", "");
+    let partial = File::create(place.path(format!("store/.landfall/partial/sha256-{hex}"))).unwrap();
+    partial.lock().unwrap();
+    let (others, done) = mpsc::channel();
+    let released = std::thread::spawn(move || {
+        let in_time = done.recv_timeout(Duration::from_mins(1)).is_ok();
+        partial.unlock().unwrap();
+        in_time
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let locked = runtime.block_on(async {
+        let client = ClientBuilder::default().without_environment().build().unwrap();
+        let other = async {
+            while registry.requests("/v2/app/manifests/") == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            // by now it waits, or soon will
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            others.send(()).unwrap();
+        };
+        tokio::join!(client.lock(&wanted, None, Pins::Keep, &store), other).0
+    });
+    assert_eq!(locked.lock.images.len(), 1);
+    assert!(released.join().unwrap(), "nothing else ran while it waited");
 }

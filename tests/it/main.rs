@@ -8,6 +8,7 @@ mod bundle;
 mod catalogue;
 mod charts;
 mod charts_found;
+mod charts_verbs;
 mod deliver;
 mod delta;
 mod diff;

@@ -108,6 +108,8 @@ fn a_bundle_is_taken_by_its_place_and_by_its_flag() {
         ("verify first.bundle", "verify --bundle first.bundle"),
         ("ls first.bundle", "ls --bundle first.bundle"),
         ("ls landfall.lock", "ls --lock landfall.lock"),
+        ("sbom first.bundle", "sbom --bundle first.bundle"),
+        ("report first.bundle", "report --bundle first.bundle"),
         (
             "push first.bundle --to DOWN --plain-http DOWN --dry-run",
             "push --bundle first.bundle --to DOWN --plain-http DOWN --dry-run",

@@ -54,6 +54,13 @@ impl Far {
         self.place.json(exit, &[&push, more].concat())
     }
 
+    /// Config and layers of an image at the registry.
+    fn blobs(&self, repository: &str, reference: &str) -> Vec<Value> {
+        let manifest = http::manifest(&self.registry.address, repository, reference).json();
+        let layers = manifest["layers"].as_array().unwrap().iter();
+        std::iter::once(&manifest["config"]).chain(layers).cloned().collect()
+    }
+
     fn status(&self, repository: &str, reference: &str) -> u16 {
         http::manifest(&self.registry.address, repository, reference).status
     }
@@ -61,6 +68,16 @@ impl Far {
 
 fn digest(descriptor: &Value) -> &str {
     descriptor["digest"].as_str().unwrap()
+}
+
+fn size(blobs: &[Value]) -> u64 {
+    blobs.iter().map(|blob| blob["size"].as_u64().unwrap()).sum()
+}
+
+/// What `kubectl get pods -A -o json` prints of one pod with this image.
+fn pods(image: &str) -> String {
+    let pod = json!({"spec": {"containers": [{"image": image}]}});
+    json!({"kind": "List", "apiVersion": "v1", "items": [pod]}).to_string()
 }
 
 /// The digests of what goes, or would go.
@@ -86,7 +103,17 @@ fn what_nobody_needs_is_listed_first_and_removed_when_told() {
     assert_eq!(gone(&far.push(0, &[&PRUNE[..], &["--delete", "--dry-run"]].concat())), would);
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
+    // the image of v1 stands in `other` too, and the empty config of signatures in that of v2
+    let signature = &far.blobs("app", &far.signatures[0])[1..];
+    let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
+    assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");
+    far.place.write("pods.json", pods(&format!("{}/other:mine", far.registry.address)));
+    let both = ["--prune", "--repository", "app", "--repository", "other", "--keep", "pods.json"];
+    let both = far.push(0, &both);
+    assert_eq!((gone(&both), &both["pruned"]["bytes"]), (would.clone(), &json!(size(signature))), "{both:#}");
+
     let did = far.push(0, &[&PRUNE[..], &["--delete", "--receipt", "r.json"]].concat());
+    assert_eq!(did["pruned"]["bytes"], all);
     assert_eq!(gone(&did), would);
     for (reference, status) in [
         ("v1", 404),
@@ -117,10 +144,6 @@ fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
     }
     let far = Far::new(docker_registry());
     let v1 = digest(&far.indexes[0]).to_owned();
-    let pods = |image: &str| {
-        let pod = json!({"spec": {"containers": [{"image": image}]}});
-        json!({"kind": "List", "apiVersion": "v1", "items": [pod]}).to_string()
-    };
     far.place.write("by-tag.json", pods(&format!("{}/app:v1", far.registry.address)));
     far.place.write("by-digest.json", pods(&format!("quay.io/any/name@{v1}")));
     far.place.write("of-another.json", pods("quay.io/any/name:v1"));

@@ -8,7 +8,7 @@ use crate::support::peers::own_registry;
 use serde_json::json;
 
 /// Demands what must hold of every page: one script and one style, nothing that loads, every element closed.
-fn sound(page: &str) {
+pub fn sound(page: &str) {
     assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">"), "{}", &page[..200]);
     assert!(page.ends_with("</body>\n</html>\n"));
     assert!(page.contains("default-src 'none'") && page.contains("prefers-color-scheme:dark"));

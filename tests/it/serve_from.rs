@@ -1,10 +1,11 @@
 //! `landfall serve --from`: files out of a registry that deliveries went to, with docker-registry.
 
+use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
 use crate::support::images::{noise, sha256};
 use crate::support::peers::{Server, docker_registry, file_server};
 use crate::support::{Place, landfall_serve, need};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 
 /// A web server with two releases of one file and something beside it, and a registry.
@@ -167,4 +168,36 @@ fn what_cannot_be_served_is_said_at_the_start() {
     let told = site.place.json(1, &["serve", "--from", &from, "--listen", "127.0.0.1:0"]);
     let error = told["error"]["message"].as_str().unwrap();
     assert!(error.contains("landfall/locks:latest") && error.contains("landfall push"), "{error}");
+}
+
+#[test]
+fn charts_are_served_out_of_the_registry_too() {
+    if !need(&["docker-registry"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let (place, registry) = (&up.place, docker_registry());
+    let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
+    let app = Chart { provenance: Some(b"signed\n".to_vec()), ..app };
+    up.repository(std::slice::from_ref(&app));
+    let more = Chart::new("more", "2.0.0", "", &[]);
+    more.push(&up.images, &up.registry.address, "team/more");
+    let oci = format!("oci://{}/team/more:2.0.0", up.registry.address);
+    up.manifest(&json!([oci, {"repo": up.repo(), "name": "app", "version": "1.2.3+b"}]), "");
+    let to = format!("{}/base", registry.address);
+    place.json(0, &["mirror", "-f", "m.yaml", "--to", &to]);
+    let server = landfall_serve(place, &["--from", &to]);
+    assert!(server.log().contains("2 charts"), "{}", server.log());
+    let index = get(&server.address, "/charts/index.yaml").text();
+    for chart in [&app, &more] {
+        assert!(index.contains(&chart.digest()["sha256:".len()..]), "{index}");
+        assert_eq!(get(&server.address, &format!("/charts/{}", chart.file())).body, chart.archive);
+    }
+    assert_eq!(get(&server.address, "/charts/app-1.2.3+b.tgz.prov").body, b"signed\n");
+    assert!(get(&server.address, "/?q=app").text().contains("helm pull"));
+    // a chart that is not at the registry any more is said to lack, and has no address
+    std::fs::remove_file(registry.blob_file(&app.digest())).unwrap();
+    let later = landfall_serve(place, &["--from", &to]);
+    assert_ne!(get(&later.address, "/charts/app-1.2.3+b.tgz").status, 200);
+    assert_eq!(get(&later.address, "/charts/more-2.0.0.tgz").body, more.archive);
 }

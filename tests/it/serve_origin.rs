@@ -1,11 +1,11 @@
 //! `landfall serve` under the names of the hosts that its files and images come from: old URLs work where these names
 //! lead to the server.
 
-use crate::support::http::{get, request};
+use crate::support::http::{ACCEPT, get, request};
 use crate::support::images::{noise, sha256};
-use crate::support::peers::{Server, nginx_with};
+use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
-use crate::support::{Place, free_port, landfall_serve, need, run};
+use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
 /// What a profile of operating-system-manager runs on a new worker (its script, less what it installs), and what
 /// KubeOne runs on Flatcar.
@@ -184,4 +184,62 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
     }
     assert!(get(&plain, &format!("/files/dl.k8s.io{path}")).body == kubelet);
     assert_eq!(get(&plain, path).status, 404, "by the server's own name");
+}
+
+/// Names that lead to the server are enough for images too: a client that knows no mirror asks by the host alone.
+#[test]
+fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() {
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let (quay, other) = (own_registry(), own_registry());
+    let image = |registry: &Server, seed| {
+        let image = images.image("linux/amd64", &[images.layer(&[("a", &noise(seed, 900))])]);
+        images.push(&registry.address, "x/app", "v1", &image);
+        images.bytes(image["digest"].as_str().unwrap())
+    };
+    let (of_quay, of_other) = (image(&quay, 1), image(&other, 2));
+    let upstream = |server: &Server| format!("{{mirror: \"{}\"}}", server.url());
+    let site = format!("upstreams: {{quay.io: {}, ghcr.io: {}}}", upstream(&quay), upstream(&other));
+    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}\n"));
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nreferrers: false\nimages: [quay.io/x/app:v1, ghcr.io/x/app:v1]\n",
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--site", "site.yaml"]);
+    place.ok(&["pull", "--site", "site.yaml"]);
+    place.ok(&["pack", "-o", "b"]);
+    let server = landfall_serve(&place, &["b"]);
+    let asked = |host: &str, target: &str| {
+        request("GET", &server.address, target, &[("Host", host), ("Accept", ACCEPT)], b"")
+    };
+    let target = "/v2/x/app/manifests/v1";
+    for (host, target, expected) in [
+        ("quay.io", target, &of_quay),
+        ("ghcr.io:443", target, &of_other),
+        // what a mirror is asked for counts more than the name that it is reached by
+        ("quay.io", "/v2/x/app/manifests/v1?ns=ghcr.io", &of_other),
+        ("mirror.site.example", "/v2/x/app/manifests/v1?ns=quay.io", &of_quay),
+    ] {
+        let answer = asked(host, target);
+        assert!((answer.status, &answer.body) == (200, expected), "{host} {target}: {}", answer.text());
+    }
+    let tags = asked("quay.io", "/v2/x/app/tags/list");
+    assert_eq!(tags.json()["tags"], serde_json::json!(["v1"]));
+    // by any other name both are meant
+    for host in ["mirror.site.example", "quay.io:8443", &server.address] {
+        let answer = asked(host, target);
+        assert_eq!(answer.status, 404, "{host}");
+        assert!(answer.text().contains("quay.io/x/app") && answer.text().contains("ghcr.io/x/app"));
+    }
+    assert_eq!(asked("docker.io", "/v2/none/manifests/v1").status, 404);
+    if need(&["skopeo"]) {
+        // through a proxy that leads every name here, as an interceptor would
+        let copied = skopeo(&place)
+            .args(["inspect", "--raw", "--tls-verify=false", "docker://quay.io:80/x/app:v1"])
+            .env("http_proxy", server.url())
+            .env("https_proxy", server.url())
+            .output()
+            .unwrap();
+        assert!(copied.stdout == of_quay, "{}", String::from_utf8_lossy(&copied.stderr));
+    }
 }

@@ -5,7 +5,9 @@ use crate::support::http::{get, request};
 use crate::support::images::sha256;
 use crate::support::library::{Digest, File, Lock, media_type};
 use crate::support::peers::Server;
+use crate::support::programs::npm_package;
 use crate::support::{Images, Place, landfall_serve, need, run};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The most bytes of a page.
@@ -109,4 +111,36 @@ fn a_text_browser_reads_every_command_without_a_script() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(dump("/nodes").contains("ADDRESS dl.k8s.io"));
+}
+
+#[test]
+fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
+    if !need(&["chromium", "node"]) {
+        return;
+    }
+    let Some(axe) = npm_package("axe-core@4.14.1", "axe.min.js") else { return };
+    let place = Place::new();
+    let names = ["kubelet", "kubectl", "etcd", "crictl", "runc"];
+    let server = served(&place, &names.map(|name| format!("https://dl.k8s.io/v1/{name}")));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/page/browse.mjs");
+    let mut node = place.clean("node");
+    node.args([script, "chromium"]).arg(axe).arg(server.url()).arg(place.path("profile"));
+    let seen: Value = serde_json::from_slice(&run(&mut node)).unwrap();
+    assert_eq!(seen["errors"], serde_json::json!([]), "{seen}");
+    assert_eq!(seen["hosts"], serde_json::json!([server.address]), "{seen}");
+    let pages = seen["pages"].as_array().unwrap();
+    assert_eq!(pages.len(), 10);
+    let backgrounds: BTreeSet<String> = pages.iter().map(|page| page["background"].to_string()).collect();
+    assert_eq!(backgrounds.len(), 2, "light and dark: {seen}");
+    for page in pages {
+        assert_eq!(
+            (&page["wide"], &page["serious"]),
+            (&Value::Bool(false), &serde_json::json!([])),
+            "{page}"
+        );
+    }
+    assert_eq!(seen["before"], 5, "{seen}");
+    assert!(seen["found"].as_str().unwrap().contains("https://dl.k8s.io/v1/kubelet"), "{seen}");
+    assert!(seen["copied"].as_str().unwrap().contains("/files/dl.k8s.io/v1/kubelet"), "{seen}");
+    assert_eq!(seen["copied"], seen["shown"]);
 }

@@ -1,18 +1,64 @@
-//! How files that were exported to a folder are told.
+//! Exports of some kinds to a folder: the flags, and how the files are told.
 
+use super::exported_from::ExportedFrom;
 use super::room::{room_of, tell_room};
 use super::summary::item_line;
-use super::{Failure, Outcome};
+use super::{Context, Exit, Failure, Outcome};
+use crate::content::BlobRead;
+use crate::lockfile::{Lock, losses};
 use crate::model::human_size;
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Kind, Progress, Report, Status};
+use crate::serve::ExportError;
+use clap::Args;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Flags of an export to a folder.
+#[derive(Args)]
+pub(crate) struct FolderExport {
+    #[command(flatten)]
+    carried: ExportedFrom,
+    /// The folder
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Writes what a lock names into a folder, or says what it would write.
+pub(crate) type Export = fn(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>;
+
+impl FolderExport {
+    /// Runs `export` on what there is of the kinds that are `wanted`.
+    ///
+    /// # Errors
+    /// When the lock or the bundle cannot be read, or the export cannot begin.
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        wanted: fn(Kind) -> bool,
+        export: Export,
+    ) -> Result<Outcome, Failure> {
+        let (lock, blobs) = self.carried.open(context, |entry| wanted(entry.kind))?;
+        let progress = Arc::clone(&context.progress);
+        context.run(async move {
+            let work = tokio::task::spawn_blocking(move || -> Result<Outcome, Failure> {
+                let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
+                let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
+                told(report, lost, &self.out, self.dry_run)
+            });
+            work.await.map_err(|error| Failure::new(Exit::Failed, format!("exporting stopped: {error}")))?
+        })
+    }
+}
 
 /// The outcome of an export to `out`, with what is `lost`; `dry` where nothing was written.
 ///
 /// # Errors
 /// When the room of the folder cannot be told.
-pub(crate) fn told(
+fn told(
     mut report: Report,
     lost: impl Iterator<Item = Item>,
     out: &Path,

@@ -3,6 +3,7 @@
 pub(super) mod age;
 pub(super) mod archives;
 pub(super) mod bases;
+pub(super) mod bundle_flags;
 pub(super) mod comparison;
 pub(super) mod context;
 pub(super) mod delivery;

@@ -8,7 +8,7 @@ use crate::content::folder_of;
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::model::human_size;
-use crate::report::{Item, Report, Status, escape};
+use crate::report::{Item, Progress, Report, Status, escape};
 use crate::sign::{PublicKey, Signer};
 use clap::Args;
 use serde_json::json;
@@ -106,6 +106,29 @@ pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
         human_size(content),
         serial.unwrap_or_default(),
     )
+}
+
+/// The lines about volumes, where the bundle is split, and about those of an older one that went.
+pub(crate) fn volume_lines(written: &PackedBundle, is_split: bool) -> String {
+    let mut lines = String::new();
+    if is_split {
+        lines += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
+    }
+    if !written.removed.is_empty() {
+        let removed = first_to_last(&paths(&written.removed));
+        lines += &format!("  removed           {removed}, of an older bundle of this name\n");
+    }
+    lines
+}
+
+/// Says that a file in one piece, of an earlier run, stands in the way of the volumes.
+pub(crate) fn note_whole_file(out: &Path, is_split: bool, progress: &dyn Progress) {
+    if is_split && out.is_file() {
+        progress.note(&format!(
+            "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+            out.display()
+        ));
+    }
 }
 
 pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {

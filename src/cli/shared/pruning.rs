@@ -188,7 +188,7 @@ impl Plan {
         let kept: usize = pruned.repositories.iter().map(|looked| looked.kept).sum();
         let _ = writeln!(
             text,
-            "{} {} of {}, at most {}; {} stay{}",
+            "{} {} of {}, {}; {} stay{}",
             if self.delete { "removed" } else { "would remove" },
             count_of(pruned.gone.len(), "manifest"),
             match pruned.repositories.len() {

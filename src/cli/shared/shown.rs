@@ -55,10 +55,9 @@ impl Shown {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         let told = content.iter().filter_map(|one| Some((one, one.created.as_deref()?)));
         let old = told.filter(|(_, created)| age.is_over(created, today));
-        old.map(|(one, created)| Notice {
-            kind: NoticeKind::Old,
-            name: one.name.clone(),
-            message: format!("it was made on {}, more than {age} ago", created.get(..10).unwrap_or(created)),
+        old.map(|(one, created)| {
+            let day = created.get(..10).unwrap_or(created);
+            Notice::new(NoticeKind::Old, &one.name, format!("it was made on {day}, more than {age} ago"))
         })
         .collect()
     }

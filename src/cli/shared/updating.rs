@@ -108,13 +108,9 @@ pub(crate) fn lines(updated: &Updated) -> Vec<String> {
         lines
             .extend(held.iter().map(|held| format!("held     {name} {} ({at}): {}", held.version, held.why)));
     }
-    for noticed in &updated.noticed {
-        let Noticed { kind, name, what, taken, .. } = noticed;
-        lines.push(format!(
-            "{what:8} {kind} {name}{}{}",
-            digests(noticed),
-            if *taken { "" } else { advice(what) }
-        ));
+    for one in &updated.noticed {
+        let advice = if one.notice.taken { "" } else { advice(one) };
+        lines.push(format!("{:8} {} {}{}{advice}", word(one), one.item, one.name(), digests(one)));
     }
     lines
 }
@@ -122,17 +118,21 @@ pub(crate) fn lines(updated: &Updated) -> Vec<String> {
 /// The digests of what moved, for people.
 fn digests(noticed: &Noticed) -> String {
     let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
-    match (short(&noticed.from), short(&noticed.to)) {
+    match (short(&noticed.notice.from), short(&noticed.notice.to)) {
         (Some(from), Some(to)) => format!(" {from} -> {to}"),
         _ => String::new(),
     }
 }
 
+fn word(noticed: &Noticed) -> &'static str {
+    if noticed.is_gone() { "gone" } else { "moved" }
+}
+
 /// What is done about what upstream says.
-fn advice(what: &str) -> &'static str {
-    match what {
-        "moved" => ": not taken; `update: digest` takes it",
-        _ => ": the old pin is kept",
+fn advice(noticed: &Noticed) -> &'static str {
+    match noticed.is_gone() {
+        true => ": the old pin is kept",
+        false => ": not taken; `update: digest` takes it",
     }
 }
 
@@ -151,7 +151,6 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
 /// Puts the plan into a report, with an annotation at each place.
 pub(crate) fn tell(report: &mut Report, updated: &Updated) {
     report.extra.insert("updates".into(), json!(updated.moves));
-    report.extra.insert("noticed".into(), json!(updated.noticed));
     for Move { name, at, from, to, held, .. } in &updated.moves {
         let place = Some((at.file.clone(), at.line, at.column));
         let annotation =
@@ -163,28 +162,29 @@ pub(crate) fn tell(report: &mut Report, updated: &Updated) {
         report.annotations.extend(held.map(|message| annotation(Level::Warning, message)));
     }
     report.notice(notices(updated));
-    for noticed in updated.noticed.iter().filter(|noticed| !noticed.taken) {
-        let title = format!("{} {}", noticed.kind, noticed.name);
-        let message = format!("{}{}{}", noticed.what, digests(noticed), advice(noticed.what));
+    for noticed in updated.noticed.iter().filter(|noticed| !noticed.notice.taken) {
+        let title = format!("{} {}", noticed.item, noticed.name());
+        let message = format!("{}{}{}", word(noticed), digests(noticed), advice(noticed));
         report.annotations.push(Annotation { level: Level::Warning, place: None, title, message });
     }
 }
 
-/// What the report says of upstream: what moved or is gone and stays as it was, and newer versions that are held back.
+/// What the report says of upstream: what moved or is gone, and newer versions that are held back.
 fn notices(updated: &Updated) -> Vec<Notice> {
-    let kept = updated.noticed.iter().filter(|noticed| !noticed.taken).map(|noticed| Notice {
-        kind: if noticed.what == "gone" { NoticeKind::Gone } else { NoticeKind::Moved },
-        name: noticed.name.clone(),
-        message: format!("{}{}{}", noticed.what, digests(noticed), advice(noticed.what)),
+    let noticed = updated.noticed.iter().map(|one| match one.notice.taken {
+        true => one.notice.clone(),
+        false => {
+            let message = format!("{}{}", one.notice.message, advice(one));
+            Notice { message, ..one.notice.clone() }
+        }
     });
     let held = updated.moves.iter().flat_map(|one| {
-        one.held.iter().map(|held| Notice {
-            kind: NoticeKind::Newer,
-            name: one.name.clone(),
-            message: format!("{} is held back: {}", held.version, held.why),
+        one.held.iter().map(|held| {
+            let message = format!("{} is held back: {}", held.version, held.why);
+            Notice::new(NoticeKind::Newer, &one.name, message)
         })
     });
-    kept.chain(held).collect()
+    noticed.chain(held).collect()
 }
 
 /// The plan for a pull request. `summary` is its first line.
@@ -214,8 +214,8 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Mar
     });
     document.table("held back", &["what", "stays at", "newer", "why"], held);
     let noticed = updated.noticed.iter().map(|one| {
-        let done = if one.taken { "taken" } else { advice(one.what).trim_start_matches(": ") };
-        vec![one.what.to_owned(), code(&one.name), text(digests(one).trim()), text(done)]
+        let done = if one.notice.taken { "taken" } else { advice(one).trim_start_matches(": ") };
+        vec![word(one).to_owned(), code(one.name()), text(digests(one).trim()), text(done)]
     });
     document.table("moved or gone upstream", &["what", "item", "digest", "done"], noticed);
     let lost = report.items.iter().filter(|item| matches!(item.status, Status::Failed | Status::Missing));

@@ -4,6 +4,7 @@ use crate::cli::shared::drafted::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
+use crate::http::is_direct;
 use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
 use crate::report::{Report, escape, shell_word};
 use clap::Args;
@@ -92,7 +93,7 @@ impl Import {
             return Err(Failure::usage("a site is imported from one file; name one"));
         };
         let Source { file, text } = read(file)?;
-        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text)?;
+        let TkgSite { site, ca, notes } = site_of_tkg(&file, &text, is_direct)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
         let mut report = Report::default();

@@ -8,8 +8,8 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::item::{OpenReference, Pins};
 use crate::lock::{Change, Locked};
 use crate::lockfile::FILE_NAME;
-use crate::model::{Digest, Platform};
-use crate::report::{Notice, NoticeKind, Report, Status};
+use crate::model::Platform;
+use crate::report::{Notice, Report, Status};
 use crate::store::Disk;
 use clap::Args;
 use std::fmt::Write as _;
@@ -134,17 +134,10 @@ impl LockVerb {
 
 /// What upstream says by the way: tags that moved, and items that it has no more.
 fn notices(changes: &[Change]) -> Vec<Notice> {
-    let short = |digest: &Option<Digest>| digest.as_ref().map(|one| one.short(12)).unwrap_or_default();
-    let notice = |change: &Change| {
-        let (kind, message) = match change.change {
-            "gone" => (NoticeKind::Gone, "upstream does not have it any more".to_owned()),
-            "moved" => (
-                NoticeKind::Moved,
-                format!("it stood at {} and stands at {} now", short(&change.from), short(&change.to)),
-            ),
-            _ => return None,
-        };
-        Some(Notice { kind, name: change.name.clone(), message })
+    let notice = |change: &Change| match change.change {
+        "gone" => Some(Notice::gone(&change.name)),
+        "moved" => Some(Notice::moved(&change.name, change.from.clone(), change.to.clone())),
+        _ => None,
     };
     changes.iter().filter_map(notice).collect()
 }

@@ -4,7 +4,8 @@ use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, Volume
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::packed::{
-    SerialFlags, bundle_lines, bundle_member, dry_run, first_to_last, outcome, pack_report, paths, signer,
+    SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report, paths, signer,
+    volume_lines,
 };
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
@@ -89,7 +90,10 @@ impl Pack {
                         Exit::Failed,
                         "nothing that the lock names is in the store; run `landfall pull` first",
                     );
-                    return Err(Failure { report: Box::new(report(Status::Present)), ..failure.on(Side::Source) });
+                    return Err(Failure {
+                        report: Box::new(report(Status::Present)),
+                        ..failure.on(Side::Source)
+                    });
                 }
                 if self.dry_run {
                     return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));
@@ -103,12 +107,7 @@ impl Pack {
                     }
                     None => bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?,
                 };
-                if self.volume_size.is_some() && out.is_file() {
-                    progress.note(&format!(
-                        "note: there is a file {} too, and commands that are given this name read it, not the volumes",
-                        out.display()
-                    ));
-                }
+                note_whole_file(&out, self.volume_size.is_some(), &*progress);
                 let keys: Vec<_> = packaging.signer.iter().map(|signer| signer.key().clone()).collect();
                 let mut outcome = self.done(&plan, &out, &written, &keys, report(Status::Done));
                 if to_stdout {
@@ -178,13 +177,7 @@ impl Pack {
         text += &bundle_lines(plan, written);
         text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
         text += &self.left_out(plan);
-        if self.volume_size.is_some() {
-            text += &format!("  volumes           {}\n", first_to_last(&paths(&written.files)));
-        }
-        if !written.removed.is_empty() {
-            let removed = first_to_last(&paths(&written.removed));
-            text += &format!("  removed           {removed}, of an older bundle of this name\n");
-        }
+        text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
             text += &format!("  beside            {}\n", paths(&written.beside).join(", "));
         }

@@ -1,10 +1,12 @@
 //! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job. Its state is git and the store.
 
-use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging};
+use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
 use crate::cli::shared::lock_output::Old;
-use crate::cli::shared::packed::{SerialFlags, bundle_lines, bundle_member, pack_report, signer};
+use crate::cli::shared::packed::{
+    SerialFlags, bundle_lines, bundle_member, note_whole_file, pack_report, signer, volume_lines,
+};
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
@@ -39,11 +41,18 @@ pub(crate) struct Refresh {
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
+    /// Split it into volumes, as `pack --volume-size`
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
     /// Sign the bundle, as `pack --sign`
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
     #[command(flatten)]
     serial: SerialFlags,
+    /// Ask for the digest of each image too whose tags are listed for newer versions: one request more, by which a push
+    /// of the same tag is seen
+    #[arg(long)]
+    digests: bool,
     /// Pack what is there where something is missing; the bundle says what it lacks
     #[arg(long)]
     allow_partial: bool,
@@ -82,7 +91,7 @@ impl Refresh {
         context.run(async {
             let client = context.client()?;
             let store = Disk::open(&context.store_dir()?)?;
-            let planned = self.update.plan(&client, &store, false).await;
+            let planned = self.update.plan(&client, &store, self.digests).await;
             client.remember_hosts(&store, "refresh");
             let (updated, old) = planned?;
             if self.dry_run {
@@ -142,6 +151,7 @@ impl Refresh {
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let serial = self.serial.of(&lock)?;
         let (out, level, allow_partial) = (self.out.clone(), self.level, self.allow_partial);
+        let volume_size = self.volume_size;
         let progress = Arc::clone(&context.progress);
         let work = tokio::task::spawn_blocking(move || {
             let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
@@ -154,11 +164,13 @@ impl Refresh {
                 return Ok(Packed { lines: lines.into(), member: None, lost });
             }
             let keys: Vec<_> = signer.iter().map(|signer| signer.key().clone()).collect();
-            let packaging = Packaging { signer, ..Packaging::default() };
+            let packaging = Packaging { volume_size, signer, tools: Vec::new() };
             let written =
                 bundle::write_packaged(&plan, &store, &out, PackOptions { level }, &packaging, &*progress)?;
+            note_whole_file(&out, volume_size.is_some(), &*progress);
             let omitted: u64 = plan.omitted.iter().map(|blob| blob.size).sum();
             let mut lines = format!("packed {}\n{}", out.display(), bundle_lines(&plan, &written));
+            lines += &volume_lines(&written, volume_size.is_some());
             lines.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
             if !bases.is_empty() {
                 lines += &format!("  left out          {}\n", human_size(omitted));
@@ -199,7 +211,10 @@ impl Refresh {
         }
         text += packed.as_ref().map_or("", |packed| &packed.lines);
         if nothing_new {
-            text += "unchanged\n";
+            text += match report.has_losses() {
+                false => "unchanged\n",
+                true => "nothing new as far as it could be asked; nothing is written\n",
+            };
         }
         let markdown = Self::markdown(&updated, &locked, &report, nothing_new);
         let mut outcome = Outcome { markdown: Some(markdown), ..Outcome::of(report, escape(&text)) };

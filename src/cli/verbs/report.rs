@@ -1,9 +1,8 @@
 //! `landfall report`: a bundle as one HTML page.
 
-use crate::bundle::places_of;
 use crate::cli::shared::age::Age;
+use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::comparison::{Comparison, Known};
-use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::shown::Shown;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
@@ -16,12 +15,8 @@ use std::path::PathBuf;
 /// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs, licences
 #[derive(Args)]
 pub(crate) struct ReportVerb {
-    /// The bundle
-    #[arg(value_name = "BUNDLE")]
-    bundle: PathBuf,
-    /// More of it, where its volumes lie in several folders: a volume of each, or each folder
-    #[arg(value_name = "VOLUME|FOLDER")]
-    more: Vec<PathBuf>,
+    #[command(flatten)]
+    bundle: BundleFlags,
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,10 +29,8 @@ pub(crate) struct ReportVerb {
 }
 
 impl ReportVerb {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
-        let places = places_of(self.bundle.clone(), &mut self.more);
-        let demands = Demands { allow_partial: true, ..Demands::default() };
-        let carried = open_bundle::open(context, &places, &demands)?;
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let carried = self.bundle.open(context)?;
         let bundle = &carried.bundle;
         let lock = bundle.held()?;
         let items = lock.each_entry().map(|entry| entry.item()).chain(losses(&lock)).collect();
@@ -54,7 +47,7 @@ impl ReportVerb {
         }
         let status = if bundle.partial().is_empty() { RunStatus::Done } else { RunStatus::Partial };
         let page = shown.page("report", status, None, &report);
-        let line = format!("{}: {} items", self.bundle.display(), report.items.len());
+        let line = format!("{}: {} items", carried.path().display(), report.items.len());
         let text = write_result(page, self.out.as_deref(), &[line], context)?;
         Ok(Outcome::new(report, text, Exit::Done))
     }

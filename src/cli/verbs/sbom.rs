@@ -1,8 +1,7 @@
 //! `landfall sbom`: what a bundle holds, as CycloneDX.
 
-use crate::bundle::places_of;
+use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Entry;
@@ -18,22 +17,16 @@ use std::path::PathBuf;
 /// referrers` writes the SBOMs themselves.
 #[derive(Args)]
 pub(crate) struct Sbom {
-    /// The bundle
-    #[arg(value_name = "BUNDLE")]
-    bundle: PathBuf,
-    /// More of it, where its volumes lie in several folders: a volume of each, or each folder
-    #[arg(value_name = "VOLUME|FOLDER")]
-    more: Vec<PathBuf>,
+    #[command(flatten)]
+    bundle: BundleFlags,
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 impl Sbom {
-    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
-        let places = places_of(self.bundle.clone(), &mut self.more);
-        let demands = Demands { allow_partial: true, ..Demands::default() };
-        let carried = open_bundle::open(context, &places, &demands)?;
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let carried = self.bundle.open(context)?;
         let (bundle, lock) = (&carried.bundle, carried.bundle.held()?);
         let subject = Subject {
             digest: bundle.digest(),

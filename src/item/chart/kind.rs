@@ -7,13 +7,13 @@ use super::wish::WantedChart;
 use super::written::{self, ChartEntry};
 use super::{parts, repository, resolve};
 use crate::content::{BlobRead, Entry};
-use crate::document::{Location, Node, SourceSpan};
+use crate::document::{ChartVersions, Location, Node, SourceSpan};
 use crate::item::image::{WantedImage, read_manifest};
 use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
-    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
-    Stand,
+    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving, Pins,
+    Resolver, Stand,
 };
 use crate::model::{Destination, Digest, ImageRef, Manifest, Mapping, host_component};
 use crate::report::Kind;
@@ -60,6 +60,10 @@ impl LockedItem for Chart {
 
     fn entry(&self) -> Entry {
         parts::entry(self)
+    }
+
+    fn indexes(&self) -> Vec<String> {
+        self.name.repository.iter().map(|url| repository::index_of(url)).collect()
     }
 
     fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
@@ -192,8 +196,8 @@ impl ItemKind for Chart {
     /// Its dependencies, and the images that were found in it.
     fn asks(wish: &WantedChart, chart: &Chart) -> Vec<Ask> {
         let charts = chart.dependencies.iter().map(|name| {
-            let (name, pin, keys) = (name.clone(), None, None);
-            Ask::Chart(WantedChart { name, pin, keys, ..wish.clone() })
+            let name = name.clone();
+            Ask::Chart(WantedChart { name, pin: None, keys: None, update: None, ..wish.clone() })
         });
         let images = chart.images.iter().map(|found| {
             let ImageRef { tag, digest, .. } = &found.name;
@@ -250,6 +254,23 @@ impl ItemKind for Chart {
         }
     }
 
+    fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
+        written::moving(entry)
+    }
+
+    fn policy(wish: &WantedChart) -> Option<&str> {
+        wish.update.as_deref()
+    }
+
+    fn tagged(wish: &WantedChart) -> Option<&ImageRef> {
+        Some(&wish.name.reference).filter(|_| wish.name.repository.is_none())
+    }
+
+    fn indexed(wish: &WantedChart) -> Option<ChartVersions> {
+        let ChartName { repository, chart, .. } = &wish.name;
+        Some(ChartVersions { repo: repository.clone()?, chart: chart.clone() })
+    }
+
     fn demanded(wish: &WantedChart) -> Option<(&Digest, &Location)> {
         Some((wish.pin.as_ref()?, &wish.at))
     }
@@ -258,7 +279,9 @@ impl ItemKind for Chart {
         let ImageRef { registry, repository, tag, .. } = &wish.name.reference;
         let asked = async {
             if let Some(url) = &wish.name.repository {
-                return repository::archive(resolver, url, &wish.name).await.map(|_| None);
+                let archive = repository::archive(resolver, url, &wish.name).await?;
+                // of a chart that stands in a registry it may be either of two digests
+                return Ok(archive.digest.filter(|_| archive.url.scheme() != "oci"));
             }
             let session = resolver.sessions().upstream(registry).await?;
             let tag = tag.as_deref().unwrap_or_default();

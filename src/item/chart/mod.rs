@@ -19,4 +19,5 @@ pub(crate) use archive::{ChartArchive, clash, index, index_entry};
 pub(crate) use images::{FindImages, FoundImages};
 pub use locked::{Chart, ChartImage, OpenReference};
 pub use name::ChartName;
+pub(crate) use repository::versions as chart_versions;
 pub(crate) use wish::{Discovery, WantedChart};

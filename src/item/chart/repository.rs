@@ -40,8 +40,13 @@ pub(super) struct Archive {
 }
 
 /// The versions of `chart` that the repository at `url` lists.
-pub(super) async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<String>, Cause> {
-    let listed = listed(resolver, url, chart).await?;
+///
+/// # Errors
+/// When the index cannot be had or read, or has no such chart.
+pub(crate) async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<String>, Cause> {
+    let url = url.trim_end_matches('/');
+    let listed = listed(resolver, url, chart).await;
+    let listed = listed.map_err(|cause| cause.of(&format!("chart `{chart}` of {url}")))?;
     Ok(listed.iter().filter_map(|one| plain(&one.version)).collect())
 }
 
@@ -51,11 +56,16 @@ pub(super) async fn archive(resolver: &Resolver, url: &str, name: &ChartName) ->
     find(&listed, url, name)
 }
 
+/// The URL of the index of the repository at `url`.
+pub(super) fn index_of(url: &str) -> String {
+    format!("{url}/index.yaml")
+}
+
 async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Listed>, Cause> {
-    let index = resolver.index(&format!("{url}/index.yaml")).await?;
+    let index = resolver.index(&index_of(url)).await?;
     let text = String::from_utf8_lossy(&index);
     let read = read(&text, chart, resolver.limits().document_bytes);
-    read.map_err(|why| Cause::from(format!("{url}/index.yaml: {why}")))?.ok_or_else(Cause::gone)
+    read.map_err(|why| Cause::from(format!("{}: {why}", index_of(url))))?.ok_or_else(Cause::gone)
 }
 
 /// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes are not parsed.

@@ -128,14 +128,14 @@ async fn download(
         if is_other { cause.of("its repository names another digest") } else { cause }
     })?;
     let digest = Digest::sha256(&archive);
-    keep(resolver, parts_of(media_type::HELM_CHART, &digest, archive.len()), archive.clone()).await;
+    resolver.keep(parts_of(media_type::HELM_CHART, &digest, archive.len()), archive.clone()).await;
     let mut chart = new(name, digest, archive.len() as u64);
     chart.url = Some(url.to_owned());
     let beside = format!("{url}.prov");
     let provenance = match resolver.small_file(&beside, resolver.limits().document_bytes, None).await {
         Ok(bytes) => {
             let digest = Digest::sha256(&bytes);
-            keep(resolver, parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()), bytes.clone()).await;
+            resolver.keep(parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()), bytes.clone()).await;
             chart.provenance = Some(Sidecar { url: beside, digest, size: bytes.len() as u64 });
             Some(bytes.to_vec())
         }
@@ -146,19 +146,6 @@ async fn download(
         Err(error) => return Err(Cause::from(error).of("its provenance")),
     };
     Ok(Fetched { chart, archive: archive.to_vec(), provenance })
-}
-
-/// Keeps content for `pull`. The same may be coming from a registry too: whoever waits for that must not hold the thread
-/// that brings it.
-async fn keep(resolver: &Resolver, descriptor: Descriptor, bytes: bytes::Bytes) {
-    let disk = resolver.disk().clone();
-    let kept = tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await;
-    let why = match kept {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(error) => error.to_string(),
-    };
-    resolver.progress().note(&format!("not kept for pull: {why}"));
 }
 
 fn parts_of(media_type: &str, digest: &Digest, size: usize) -> Descriptor {

@@ -14,6 +14,8 @@ pub struct WantedChart {
     pub name: ChartName,
     /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP repository.
     pub pin: Option<Digest>,
+    /// Its update policy.
+    pub update: Option<String>,
     /// Who must have signed its provenance.
     pub keys: Option<OpenPgpKeys>,
     /// How its images are found, where they are.
@@ -59,6 +61,7 @@ impl WantedChart {
     /// Takes from `other` what this lacks.
     pub(super) fn join(&mut self, other: &WantedChart) -> Result<(), Contradiction> {
         join("digest", &mut self.pin, &other.pin)?;
+        join("update policy", &mut self.update, &other.update)?;
         join("key", &mut self.keys, &other.keys)?;
         join("discovery of images", &mut self.discover, &other.discover)
     }

@@ -3,8 +3,10 @@
 use super::name::{ChartName, ChartNameError};
 use super::wish::{Discovery, WantedChart};
 use crate::document::{Field, Node, SourceSpan};
+use crate::item::Moving;
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
-use crate::item::image::platforms;
+use crate::item::image::{platforms, tag_of};
+use crate::item::policy::check_policy;
 use crate::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -43,6 +45,9 @@ pub struct FullChart {
     /// The digest that it must have: of the manifest in a registry, of the archive in an HTTP repository.
     #[serde(default)]
     pub digest: Option<String>,
+    /// What `landfall update` may move its version to: `patch`, `minor`, a range as in `~1.9`, a pattern, `digest`, or `never`.
+    #[serde(default)]
+    pub update: Option<String>,
     /// A file with the public keys of OpenPGP of which one must have signed its provenance.
     #[serde(default)]
     pub key: Option<String>,
@@ -134,6 +139,7 @@ pub(super) fn read(
         ("name", &full.name),
         ("version", &full.version),
         ("digest", &full.digest),
+        ("update", &full.update),
         ("key", &full.key),
         ("kubernetes", &full.kubernetes),
         ("helm", &full.helm),
@@ -161,6 +167,11 @@ pub(super) fn read(
         };
         let pin = fill(&full.digest).map(|text| digest_of(&text, &place("digest"))).transpose()?;
         let keys = fill(&full.key).map(|path| keys(&path, &place("key"), reader)).transpose()?;
+        let update = fill(&full.update);
+        if let Some(text) = &update {
+            let version = moving(entry).map(|moving| &moving.text[moving.version]);
+            check_policy(text, version, "a chart", &place("update"))?;
+        }
         let discover = discover.clone().map(|discover| Discovery {
             kubernetes: fill(&full.kubernetes),
             helm: fill(&full.helm).map(|version| version.trim_start_matches('v').to_owned()),
@@ -174,10 +185,26 @@ pub(super) fn read(
             }
         };
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let chart = WantedChart { name, pin, keys, discover, platforms, referrers, at: at.location() };
+        let chart =
+            WantedChart { name, pin, update, keys, discover, platforms, referrers, at: at.location() };
         charts.push((chart, at.clone()));
     }
     Ok(charts)
+}
+
+/// The version of `entry` that its policy may move.
+pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
+    let ChartEntry::Full(full) = entry else { return None };
+    let policy = full.update.as_deref()?;
+    if let Some(text) = &full.r#ref {
+        let version = tag_of(text)?;
+        let start = text.len() - version.len();
+        let name = text[..start - 1].to_owned();
+        return Some(Moving { policy, name, item_at: "ref", key: "ref", text, version: start..text.len() });
+    }
+    let (repo, name, text) = (full.repo.as_ref()?, full.name.as_ref()?, full.version.as_ref()?);
+    let name = format!("{}/{name}", repo.trim_end_matches('/'));
+    Some(Moving { policy, name, item_at: "repo", key: "version", text, version: 0..text.len() })
 }
 
 /// `text` as the name of a chart.

@@ -93,7 +93,9 @@ async fn signer(
         let content = match of_checksum {
             Some(sidecar) => sidecar.digest.clone(),
             None => {
-                if !resolver.disk().has(&file.digest, file.size).unwrap_or(false) {
+                let (disk, digest, size) = (resolver.disk().clone(), file.digest.clone(), file.size);
+                let looking = tokio::task::spawn_blocking(move || disk.has(&digest, size));
+                if !looking.await.is_ok_and(|has| has.unwrap_or(false)) {
                     download(resolver, &wanted.url, Some(&file.digest)).await?;
                 }
                 file.digest.clone()
@@ -125,7 +127,7 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cau
         size: bytes.len() as u64,
         media_type: media_type::OCTETS.into(),
     };
-    resolver.keep(&descriptor, &bytes);
+    resolver.keep(descriptor, bytes.clone()).await;
     Ok(bytes)
 }
 
@@ -203,6 +205,9 @@ async fn download_once(
         }
     }
     let digest = hasher.finish();
-    resolver.disk().adopt(temporary, &digest).map_err(|error| local(error.to_string()))?;
+    let (disk, adopted) = (resolver.disk().clone(), digest.clone());
+    // a large file takes its time to be on disk
+    let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;
+    adopting.map_err(|error| local(error.to_string()))?.map_err(|error| local(error.to_string()))?;
     Ok((digest, size))
 }

@@ -203,7 +203,9 @@ impl ItemKind for Image {
         let version = written::tag_of(text)?;
         // a slice of `text`
         let start = version.as_ptr() as usize - text.as_ptr() as usize;
-        Some(Moving { policy, key: "ref", text, version: start..start + version.len() })
+        let version = start..start + version.len();
+        let name = text[..start - 1].to_owned();
+        Some(Moving { policy, name, item_at: "ref", key: "ref", text, version })
     }
 
     fn policy(wish: &WantedImage) -> Option<&str> {

@@ -55,8 +55,8 @@ pub(super) async fn resolve(
                 let bytes = trim_index(&raw.bytes, &keep)?;
                 image.trimmed = Some(Trimmed { digest: Digest::sha256(&bytes), size: bytes.len() as u64 });
                 let digest = Digest::sha256(&bytes);
-                resolver
-                    .keep(&Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() }, &bytes);
+                let descriptor = Descriptor { digest, size: bytes.len() as u64, media_type: kind.into() };
+                resolver.keep(descriptor, bytes.into()).await;
             }
         }
     }

@@ -3,7 +3,8 @@
 use super::wish::WantedImage;
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
-use crate::model::{Digest, ImageRef, Platform, PolicyError, ReferenceError, UpdatePolicy};
+use crate::item::policy::check_policy;
+use crate::model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -96,27 +97,13 @@ pub(super) fn read(
         };
         let update = full.update.as_ref().map(|text| binding.fill(text));
         if let Some(text) = &update {
-            check_policy(text, &full.r#ref, &name, &update_at)?;
+            check_policy(text, tag_of(&full.r#ref).filter(|_| name.tag.is_some()), "an image", &update_at)?;
         }
         let referrers = full.referrers.unwrap_or(reader.referrers);
         let image = WantedImage { name, pin, platforms, update, referrers, at: at.location() };
         images.push((image, at.clone()));
     }
     Ok(images)
-}
-
-/// Checks the update policy `text` of the image `name`, which stands as `written`.
-fn check_policy(text: &str, written: &str, name: &ImageRef, at: &SourceSpan) -> Checked<()> {
-    let policy: UpdatePolicy =
-        text.parse().map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
-    let fault = |message: &str, help: &str| Err(at.fault(message, Some(help.into())));
-    match (&name.tag, policy.moves()) {
-        (None, true) => fault("an image without a tag has no version", "write its tag before the digest"),
-        (Some(_), true) if tag_of(written).is_none_or(|tag| tag.contains("${")) => {
-            fault("the version of this image stands in a variable", "give the policy to the variable")
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The tag in a reference as it is written, which may have variables in it.

@@ -1,6 +1,5 @@
 //! What stays at a registry: digests, wherever they stand, and tags of its repositories.
 
-use crate::content::Part;
 use crate::lockfile::Lock;
 use crate::model::{Digest, ImageRef, Mapping};
 use crate::push::plan::deliveries;
@@ -14,6 +13,8 @@ pub(crate) struct Needed {
     pub(super) digests: BTreeSet<Digest>,
     /// Repository and tag.
     pub(super) tags: BTreeSet<(String, String)>,
+    /// The manifests of locks, and the blobs under them.
+    pub(super) locked: BTreeSet<Digest>,
 }
 
 impl Needed {
@@ -23,8 +24,9 @@ impl Needed {
             self.tags.insert((delivery.destination.repository, delivery.tag));
         }
         for entry in lock.each_entry() {
-            let manifests = entry.parts.into_iter().filter(Part::is_manifest);
-            self.digests.extend(manifests.map(|part| part.descriptor.digest));
+            let manifests = entry.parts.iter().filter(|part| part.is_manifest());
+            self.digests.extend(manifests.map(|part| part.descriptor.digest.clone()));
+            self.locked.extend(entry.parts.into_iter().map(|part| part.descriptor.digest));
         }
     }
 

@@ -8,7 +8,7 @@ use crate::push::receipt::PrunedManifest;
 use crate::registry::{Sessions, deletes_nothing};
 use futures_util::StreamExt;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A repository that was looked into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub(crate) struct Pruned {
     pub(crate) repositories: Vec<Looked>,
     /// What was removed, or would be.
     pub(crate) gone: Vec<PrunedManifest>,
-    /// At most so many bytes: blobs under what was removed, which others may need too.
+    /// The bytes of blobs that nothing needs any more which was looked into or is locked.
     pub(crate) bytes: u64,
 }
 
@@ -71,31 +71,40 @@ pub(crate) async fn prune(
     // each asks for several tags at once
     let found: Vec<_> = looking.buffered(2).collect().await;
     let mut pruned = Pruned::default();
-    let mut blobs: BTreeMap<Digest, u64> = BTreeMap::new();
+    let (mut blobs, mut kept_blobs) = (BTreeMap::new(), BTreeSet::new());
     for (repository, found) in repositories.iter().zip(found) {
         let mut looked = Looked { repository: repository.clone(), kept: 0, why: None };
         match found {
             Err(error) => looked.why = Some(error.to_string()),
-            Ok(found) => {
+            Ok(mut found) => {
                 looked.kept = found.kept;
-                blobs.extend(found.blobs);
+                kept_blobs.extend(found.kept_blobs);
                 for gone in found.gone {
                     let removed = match delete {
                         true => session.delete_manifest(repository, &gone.digest).await.map(drop),
                         false => Ok(()),
                     };
                     match removed {
-                        Ok(()) => pruned.gone.push(gone),
+                        Ok(()) => {
+                            blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
+                            pruned.gone.push(gone);
+                        }
                         Err(error) if pruned.gone.is_empty() && deletes_nothing(&error) => {
                             return Err(PruneError::DeletesNothing { host: registry.to_owned(), error });
                         }
-                        Err(error) => looked.why = Some(error.to_string()),
+                        Err(error) => {
+                            kept_blobs.extend(
+                                found.blobs.remove(&gone.digest).into_iter().flatten().map(|blob| blob.0),
+                            );
+                            looked.why = Some(error.to_string());
+                        }
                     }
                 }
             }
         }
         pruned.repositories.push(looked);
     }
-    pruned.bytes = blobs.values().sum();
+    let is_free = |digest: &Digest| !kept_blobs.contains(digest) && !needed.locked.contains(digest);
+    pruned.bytes = blobs.iter().filter(|(digest, _)| is_free(digest)).map(|(_, size)| size).sum();
     Ok(pruned)
 }

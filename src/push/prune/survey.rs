@@ -15,8 +15,10 @@ pub(super) struct Found {
     pub(super) kept: usize,
     /// What may go, in the order of removal: an index before what it names.
     pub(super) gone: Vec<PrunedManifest>,
-    /// The blobs of what may go that no tag which stays names by itself, with their sizes.
-    pub(super) blobs: BTreeMap<Digest, u64>,
+    /// The blobs under each image that may go, with their sizes.
+    pub(super) blobs: BTreeMap<Digest, Vec<(Digest, u64)>>,
+    /// The blobs under what stays, those of locks apart.
+    pub(super) kept_blobs: BTreeSet<Digest>,
 }
 
 /// Looks into `repository`. Nothing is removed.
@@ -69,7 +71,7 @@ pub(super) async fn survey(
             break;
         }
     }
-    survey.found(&standing).await
+    survey.found(&standing, &needed.locked).await
 }
 
 /// The `count` newest tags of each shape, by the numbers in them.
@@ -144,7 +146,11 @@ impl Survey<'_> {
     }
 
     /// What stays and what may go: tags that are not kept, what they name, and what refers to that.
-    async fn found(mut self, standing: &BTreeMap<&str, Digest>) -> Result<Found, Error> {
+    async fn found(
+        mut self,
+        standing: &BTreeMap<&str, Digest>,
+        locked: &BTreeSet<Digest>,
+    ) -> Result<Found, Error> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -161,7 +167,8 @@ impl Survey<'_> {
                 }
                 Some(Manifest::Image { config, layers, .. }) => {
                     let of_image = std::iter::once(config).chain(layers);
-                    blobs.extend(of_image.map(|blob| (blob.digest.clone(), blob.size)));
+                    let of_image = of_image.map(|blob| (blob.digest.clone(), blob.size)).collect();
+                    blobs.insert(digest.clone(), of_image);
                     Vec::new()
                 }
             };
@@ -172,15 +179,14 @@ impl Survey<'_> {
             let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
             gone.push(PrunedManifest { repository: self.repository.to_owned(), digest, tags });
         }
-        for kept in self.documents.iter().filter(|(digest, _)| self.kept.contains(digest)) {
-            if let Some(Manifest::Image { config, layers, .. }) = kept.1 {
-                std::iter::once(config).chain(layers).for_each(|blob| {
-                    blobs.remove(&blob.digest);
-                });
+        let mut kept_blobs = BTreeSet::new();
+        for digest in self.kept.clone().difference(locked) {
+            if let Some(Manifest::Image { config, layers, .. }) = self.read(digest).await? {
+                kept_blobs.extend(std::iter::once(config).chain(layers).map(|blob| blob.digest.clone()));
             }
         }
         let kept = standing.values().filter(|at| self.kept.contains(at)).count();
-        Ok(Found { kept, gone, blobs })
+        Ok(Found { kept, gone, blobs, kept_blobs })
     }
 }
 

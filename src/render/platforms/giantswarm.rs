@@ -24,6 +24,38 @@ const CLOUD_PROVIDER: Setting = Setting {
     choices: &["external", "in-tree"],
 };
 
+const APP: Setting = Setting {
+    key: "app",
+    value_name: "NAME",
+    help: "Write a whole App of this name, in place of what one of yours needs; catalog and version belong to it",
+    default: None,
+    choices: &[],
+};
+
+const CATALOG: Setting = Setting {
+    key: "catalog",
+    value_name: "NAME",
+    help: "The catalog of the App",
+    default: None,
+    choices: &[],
+};
+
+const VERSION: Setting = Setting {
+    key: "version",
+    value_name: "VERSION",
+    help: "The version of the App",
+    default: None,
+    choices: &[],
+};
+
+const TARGET_NAMESPACE: Setting = Setting {
+    key: "target-namespace",
+    value_name: "NAME",
+    help: "The namespace of the workload cluster that the App is installed in; that of its name by default",
+    default: None,
+    choices: &[],
+};
+
 impl Platform for GiantSwarm {
     fn spec(&self) -> &'static Spec {
         &Spec {
@@ -32,7 +64,7 @@ impl Platform for GiantSwarm {
             details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on nodes are those of \
                       `landfall render containerd`.",
             inputs: &[],
-            settings: &[CLUSTER, NAMESPACE, CLOUD_PROVIDER],
+            settings: &[CLUSTER, NAMESPACE, CLOUD_PROVIDER, APP, CATALOG, VERSION, TARGET_NAMESPACE],
             consumer: None,
             reads_lock: false,
             writes: Writes::Files { not_into: None },
@@ -78,7 +110,7 @@ impl Platform for GiantSwarm {
             .into_iter()
             .map(|(path, text)| RenderedFile::new(path, text).secret(proxy.has_account))
             .collect();
-        written.push(RenderedFile::new("app.yaml", document(&app(&values_name, namespace))));
+        written.push(RenderedFile::new("app.yaml", document(&app(request, cluster, namespace)?)));
 
         let mut services = vec!["containerd"];
         if request.settings.get(CLOUD_PROVIDER.key) == Some("in-tree") {
@@ -137,13 +169,41 @@ fn cert_manager(proxy: &PodProxy) -> Value {
     ])
 }
 
-/// What an App needs to read the cluster's values.
-fn app(values: &str, namespace: &str) -> Value {
-    let source = metadata(values, Some(namespace));
+/// An App that reads the cluster's values; without the setting `app` only what one of the user's needs for that.
+fn app(request: &Request<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
+    let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
-    map([
-        ("apiVersion", "application.giantswarm.io/v1alpha1".into()),
-        ("kind", "App".into()),
-        ("spec", map([("config", config)])),
-    ])
+    let app = |metadata: Value, spec: Value| {
+        let (version, kind) = ("application.giantswarm.io/v1alpha1".into(), "App".into());
+        map([("apiVersion", version), ("kind", kind), ("metadata", metadata), ("spec", spec)])
+    };
+    let Some(name) = request.settings.get(APP.key) else {
+        if let Some(setting) =
+            [CATALOG, VERSION, TARGET_NAMESPACE].iter().find(|one| request.settings.get(one.key).is_some())
+        {
+            let why = format!("--set {} is for a whole App: add --set app=NAME", setting.key);
+            return Err(RenderError::Site(why));
+        }
+        return Ok(app(Value::Null, map([("config", config)])));
+    };
+    // several clusters of an organization may have the same App
+    let labels = map([
+        ("app-operator.giantswarm.io/version", "0.0.0".into()),
+        ("giantswarm.io/cluster", cluster.into()),
+    ]);
+    let own = map([
+        ("name", format!("{cluster}-{name}").into()),
+        ("namespace", namespace.into()),
+        ("labels", labels),
+    ]);
+    let secret = metadata(&format!("{cluster}-kubeconfig"), Some(namespace));
+    let spec = map([
+        ("catalog", request.settings.need(CATALOG.key)?.into()),
+        ("name", name.into()),
+        ("namespace", request.settings.get(TARGET_NAMESPACE.key).unwrap_or(name).into()),
+        ("version", request.settings.need(VERSION.key)?.into()),
+        ("kubeConfig", map([("inCluster", false.into()), ("secret", secret)])),
+        ("config", config),
+    ]);
+    Ok(app(own, spec))
 }

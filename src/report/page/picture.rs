@@ -3,7 +3,7 @@
 use super::data::{Carried, Sharing};
 use super::treemap::{Rect, squarify};
 use crate::model::human_size;
-use crate::report::markdown::html;
+use crate::report::escape_html;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -168,12 +168,12 @@ fn draw_text(svg: &mut String, text: &str, rect: Rect, class: &str) {
     let _ = write!(
         svg,
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\">{}</text>",
-        html(&shown)
+        escape_html(&shown)
     );
 }
 
 fn title(node: &Node) -> String {
-    format!("<title>{}</title>", html(&node.title))
+    format!("<title>{}</title>", escape_html(&node.title))
 }
 
 /// The last component of a name, with its tag.

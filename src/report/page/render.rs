@@ -4,7 +4,7 @@ use super::data::{Page, Sharing};
 use super::picture::picture;
 use super::sections::{Section, hosts, items, licences, lists, losses, shared, timings};
 use crate::model::{Digest, human_size, unhex};
-use crate::report::markdown::html;
+use crate::report::escape_html;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
@@ -28,23 +28,24 @@ pub(crate) fn render(page: &Page) -> String {
          <style>{STYLE}</style>\n</head>\n<body>\n",
         allowed(STYLE),
         allowed(SCRIPT),
-        html(&title)
+        escape_html(&title)
     );
     let _ = writeln!(
         out,
         "<h1>{} <span class=\"{status}\">{status}</span></h1>\n<p class=\"soft\">landfall {}</p>",
-        html(&heading),
+        escape_html(&heading),
         env!("CARGO_PKG_VERSION")
     );
     out += &sums(page, &sharing);
     if let Some(error) = &page.error {
         let item = error.item.as_ref().map(|item| format!("{item}: ")).unwrap_or_default();
-        let _ = writeln!(out, "<pre>{}</pre>", html(&format!("{item}{}", error.message)));
+        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&format!("{item}{}", error.message)));
     }
     if !page.facts.is_empty() {
         out += "<dl>\n";
         for (name, value) in &page.facts {
-            let _ = writeln!(out, "<dt>{}</dt><dd><code>{}</code></dd>", html(name), html(value));
+            let _ =
+                writeln!(out, "<dt>{}</dt><dd><code>{}</code></dd>", escape_html(name), escape_html(value));
         }
         out += "</dl>\n";
     }
@@ -52,11 +53,11 @@ pub(crate) fn render(page: &Page) -> String {
     out += "<nav>";
     for (at, section) in sections.iter().enumerate() {
         let rows = if section.rows > 0 { format!(" {}", section.rows) } else { String::new() };
-        let _ = write!(out, "<a href=\"#part-{at}\">{}</a>{rows} ", html(&section.heading));
+        let _ = write!(out, "<a href=\"#part-{at}\">{}</a>{rows} ", escape_html(&section.heading));
     }
     out += "</nav>\n";
     for (at, section) in sections.iter().enumerate() {
-        let _ = write!(out, "<h2 id=\"part-{at}\">{}</h2>\n{}", html(&section.heading), section.body);
+        let _ = write!(out, "<h2 id=\"part-{at}\">{}</h2>\n{}", escape_html(&section.heading), section.body);
     }
     let _ = write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
     out
@@ -112,7 +113,7 @@ fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
     sums.extend(page.seconds.map(|seconds| (format!("{seconds:.1} s"), "in all".into())));
     let mut out = "<ul class=\"sums\">\n".to_owned();
     for (value, name) in sums {
-        let _ = writeln!(out, "<li><b>{}</b>{}</li>", html(&value), html(&name));
+        let _ = writeln!(out, "<li><b>{}</b>{}</li>", escape_html(&value), escape_html(&name));
     }
     out + "</ul>\n"
 }

@@ -9,6 +9,8 @@
   };
   const turn = (group) => show(map.classList.contains("in") ? null : group.dataset.box);
   map.classList.add("zoom");
+  // a picture has no buttons in it, for those who read it aloud
+  map.setAttribute("role", "group");
   document.getElementById("zoom-help").hidden = false;
   for (const group of map.querySelectorAll(".group")) {
     group.setAttribute("tabindex", "0");

@@ -2,7 +2,7 @@
 
 use super::data::{Carried, Page, Phase, Sharing};
 use crate::model::human_size;
-use crate::report::markdown::html;
+use crate::report::escape_html;
 use crate::report::{Item, Kind, Status};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -40,8 +40,8 @@ fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
     let mut out = "<div class=\"scroll\"><table><thead><tr>".to_owned();
     for column in columns {
         let _ = match column.strip_prefix('#') {
-            Some(column) => write!(out, "<th class=\"num\">{}</th>", html(column)),
-            None => write!(out, "<th>{}</th>", html(column)),
+            Some(column) => write!(out, "<th class=\"num\">{}</th>", escape_html(column)),
+            None => write!(out, "<th>{}</th>", escape_html(column)),
         };
     }
     out += "</tr></thead><tbody>\n";
@@ -49,9 +49,9 @@ fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
         out += "<tr>";
         for cell in row {
             let _ = match cell {
-                Text(text) => write!(out, "<td>{}</td>", html(&text)),
-                Code(text) => write!(out, "<td class=\"code\">{}</td>", html(&text)),
-                Number(text) => write!(out, "<td class=\"num\">{}</td>", html(&text)),
+                Text(text) => write!(out, "<td>{}</td>", escape_html(&text)),
+                Code(text) => write!(out, "<td class=\"code\">{}</td>", escape_html(&text)),
+                Number(text) => write!(out, "<td class=\"num\">{}</td>", escape_html(&text)),
                 Cell::Status(status) => {
                     let word = word(status);
                     write!(out, "<td class=\"{word}\">{word}</td>")

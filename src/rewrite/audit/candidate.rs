@@ -23,6 +23,9 @@ pub(super) struct Candidate {
     pub(super) why_not: Option<String>,
 }
 
+/// Why what is made of a placeholder is not looked up.
+pub(super) const MADE: &str = "it is made of a placeholder; audit what comes out of it";
+
 /// What stands in place of a value that is made elsewhere.
 const PLACEHOLDERS: [&str; 5] = ["{{", "${", "$(", "__", "<<"];
 
@@ -68,11 +71,7 @@ impl Candidate {
         };
         let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
-            return candidate(
-                reference_at(written, most),
-                sure,
-                Some("it is made of a placeholder; audit what comes out of it"),
-            );
+            return candidate(reference_at(written, most), sure, Some(MADE));
         }
         match written.parse::<ImageRef>() {
             Ok(reference) => candidate(written, sure || reference.is_pinned() || names_host(written), None),

@@ -12,6 +12,7 @@ mod helm;
 mod inventory;
 mod list;
 mod machine;
+mod made_of;
 mod node_list;
 mod node_platforms;
 mod positions;

@@ -28,10 +28,27 @@ pub(crate) struct Chart {
     pub(super) values: Mapping,
     /// Its other documents, by name and text: of an archive all, of a folder its templates and files.
     pub(super) documents: Vec<(String, String)>,
-    /// The texts of its helpers (`.tpl`).
-    pub(super) helpers: Vec<String>,
+    /// Its helpers (`.tpl`), by name and text.
+    pub(super) helpers: Vec<(String, String)>,
     /// Its subcharts, in the order of their keys.
     pub subcharts: Vec<Chart>,
+}
+
+/// A document or helper of a chart that is installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Installed<'c> {
+    /// The keys that lead to the values of its chart.
+    pub below: Vec<String>,
+    /// The file, for messages.
+    pub file: &'c str,
+    pub text: &'c str,
+}
+
+impl Installed<'_> {
+    /// Whether it has what templates of any chart may call.
+    pub(crate) fn is_helper(&self) -> bool {
+        self.file.ends_with(".tpl")
+    }
 }
 
 impl Chart {
@@ -81,31 +98,42 @@ impl Chart {
     /// subcharts off.
     pub(crate) fn said_images(&self, values: &Mapping) -> Vec<(String, String)> {
         let mut said = Vec::new();
-        self.each_on(values, &mut |chart| {
+        self.each_on(values, &mut Vec::new(), &mut |chart, _| {
             said.extend(chart.images.iter().map(|image| (chart.file.clone(), image.clone())));
         });
         said
     }
 
-    /// As [`documents`](Chart::documents), without those of subcharts that `values`, its effective ones, switch off.
-    pub(crate) fn installed_documents(&self, values: &Mapping) -> Vec<&(String, String)> {
-        let mut documents = Vec::new();
-        self.each_on(values, &mut |chart| documents.extend(&chart.documents));
-        documents
+    /// Its documents and helpers and those of its subcharts, but for subcharts that `values`, its effective ones, switch
+    /// off.
+    pub(crate) fn installed(&self, values: &Mapping) -> Vec<Installed<'_>> {
+        let mut all = Vec::new();
+        self.each_on(values, &mut Vec::new(), &mut |chart, below| {
+            let texts = chart.documents.iter().chain(&chart.helpers);
+            all.extend(texts.map(|(file, text)| Installed { below: below.to_vec(), file, text }));
+        });
+        all
     }
 
-    /// The texts of its helpers and of those of its subcharts.
-    pub(crate) fn helpers(&self) -> Vec<&String> {
+    /// Its helpers and those of its subcharts.
+    pub(crate) fn helpers(&self) -> Vec<&(String, String)> {
         self.helpers.iter().chain(self.subcharts.iter().flat_map(Chart::helpers)).collect()
     }
 
-    /// Calls `see` for it and for each subchart that is not switched off.
-    fn each_on<'c>(&'c self, values: &Mapping, see: &mut impl FnMut(&'c Chart)) {
-        see(self);
+    /// Calls `see` for it and for each subchart that is not switched off, with the keys that lead to the chart's values.
+    fn each_on<'c>(
+        &'c self,
+        values: &Mapping,
+        below: &mut Vec<String>,
+        see: &mut impl FnMut(&'c Chart, &[String]),
+    ) {
+        see(self, below);
         let nothing = Mapping::new();
         for chart in self.subcharts.iter().filter(|chart| chart.is_off(values).is_none()) {
             let own = values.get(&chart.key).and_then(Value::as_mapping).unwrap_or(&nothing);
-            chart.each_on(own, see);
+            below.push(chart.key.clone());
+            chart.each_on(own, below, see);
+            below.pop();
         }
     }
 
@@ -113,7 +141,7 @@ impl Chart {
     pub(crate) fn take_tags_from_templates(&mut self) {
         self.subcharts.iter_mut().for_each(Chart::take_tags_from_templates);
         let Some(version) = &self.app_version else { return };
-        let texts = || self.documents.iter().map(|(_, text)| text).chain(&self.helpers);
+        let texts = || self.documents.iter().chain(&self.helpers).map(|(_, text)| text);
         let says = |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
         let with = [
             "\"v%s\" .Chart.AppVersion",

@@ -56,7 +56,7 @@ impl Chart {
         let others = files.iter().filter(|(name, _)| is_other(name));
         let documents = others.map(|(name, content)| (file(name), text(content))).collect();
         let is_helper = |name: &&String| name.starts_with("templates/") && name.ends_with(".tpl");
-        let helpers = files.keys().filter(is_helper).map(|name| text(&files[name])).collect();
+        let helpers = files.keys().filter(is_helper).map(|name| (file(name), text(&files[name]))).collect();
         let found = subcharts(at, files, limits, depth)?;
         let images = metadata.images();
         Ok(Chart {

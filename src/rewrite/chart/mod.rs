@@ -12,6 +12,6 @@ mod read;
 mod values;
 
 pub(crate) use error::ChartError;
-pub(crate) use helm_chart::Chart;
+pub(crate) use helm_chart::{Chart, Installed};
 pub(super) use values::plain;
 pub(crate) use values::{coalesce, values_of};

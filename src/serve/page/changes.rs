@@ -1,7 +1,7 @@
 //! The page at `/changes`: what each bundle has that the one before it had not.
 
-use super::html::escaped;
 use crate::report::count_of;
+use crate::report::escape_html;
 use crate::serve::Change;
 use crate::serve::bundles::{BundleListing, Bundles};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) fn body(bundles: &Bundles) -> String {
     let mut out = String::new();
     for bundle in known {
         let Some(since) = &bundle.since else { continue };
-        let (new, old) = (escaped(&bundle.name), escaped(&since.name));
+        let (new, old) = (escape_html(&bundle.name), escape_html(&since.name));
         let _ = writeln!(
             out,
             "<h2>{new}</h2>\n<p class=\"dim\">{} since {old}</p>",
@@ -55,7 +55,7 @@ fn row(change: &Change) -> String {
         "<tr><td>{}</td><td>{} <code>{}</code></td><td><code>{}</code></td></tr>\n",
         change.change,
         change.kind,
-        escaped(&name),
+        escape_html(&name),
         digests.join(" → ")
     )
 }

@@ -1,6 +1,6 @@
 //! What all pages share: head, navigation, style and script, and the policy that a browser enforces.
 
-use super::html::escaped;
+use crate::report::escape_html;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,7 +46,7 @@ pub(super) struct Frame<'a> {
 impl Frame<'_> {
     /// The whole document.
     pub(super) fn write(&self) -> Vec<u8> {
-        let host = escaped(self.host);
+        let host = escape_html(self.host);
         let link = |(at, page): (usize, &Page)| {
             let current = if at == self.current { " aria-current=\"page\"" } else { "" };
             format!("<li><a href=\"{}\"{current}>{}</a></li>", page.path, page.title)

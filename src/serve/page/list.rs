@@ -2,9 +2,9 @@
 
 use super::asked::Asked;
 use super::commands::Here;
-use super::html::escaped;
 use super::row::row;
 use crate::item::KINDS;
+use crate::report::escape_html;
 use crate::report::{Kind, count_of};
 use crate::serve::bundles::{BundleListing, ItemListing};
 use crate::serve::response::ApiError;
@@ -28,13 +28,13 @@ pub(super) fn body(state: &State, here: Here<'_>, asked: &Asked) -> Result<Strin
     let all = newest(&state.bundles.listings, &pushed);
     let mut out = String::new();
     bundles(&mut out, &state.bundles.listings, pushed.len());
-    let (kind, words) = (asked.kind.as_deref().unwrap_or_default(), escaped(&asked.words));
+    let (kind, words) = (asked.kind.as_deref().unwrap_or_default(), escape_html(&asked.words));
     let _ = writeln!(
         out,
         "<form role=\"search\" action=\"/\" method=\"get\"><label for=\"q\">Search names, hosts, digests, platforms and \
          bundles</label><input type=\"search\" id=\"q\" name=\"q\" value=\"{words}\" autocomplete=\"off\">\
          <input type=\"hidden\" name=\"kind\" value=\"{}\"><button>Search</button></form>",
-        escaped(kind)
+        escape_html(kind)
     );
     let words: Vec<String> = asked.words.split_whitespace().map(str::to_lowercase).collect();
     let matching: Vec<_> = all.into_iter().filter(|(item, bundle)| has(item, bundle, &words)).collect();
@@ -111,7 +111,7 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
         let holds: Vec<String> =
             counts.filter(|(_, number)| *number > 0).map(|(kind, number)| count_of(number, kind)).collect();
         let digest = bundle.digest.as_ref().map(ToString::to_string).unwrap_or_default();
-        let name = escaped(&bundle.name);
+        let name = escape_html(&bundle.name);
         let holds = if holds.is_empty() { "nothing".into() } else { holds.join(", ") };
         let _ = writeln!(out, "<tr><td>{name}</td><td>{holds}</td><td><code>{digest}</code></td></tr>");
     }
@@ -123,10 +123,10 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
         let _ = writeln!(out, "<p class=\"dim\">and {} older</p>", bundles.len() - NAMED);
     }
     for bundle in bundles.iter().filter(|bundle| !bundle.missing.is_empty()).take(NAMED) {
-        let name = escaped(&bundle.name);
+        let name = escape_html(&bundle.name);
         let _ = writeln!(out, "<div class=\"warn\"><b>{name} is partial.</b> It lacks\n<ul>");
         for item in bundle.missing.iter().take(NAMED) {
-            let _ = writeln!(out, "<li>{}</li>", escaped(item));
+            let _ = writeln!(out, "<li>{}</li>", escape_html(item));
         }
         if bundle.missing.len() > NAMED {
             let _ = writeln!(out, "<li>and {} more</li>", bundle.missing.len() - NAMED);
@@ -140,7 +140,7 @@ fn kinds(out: &mut String, asked: &Asked, matching: &[(&ItemListing, &str)]) {
     *out += "<ul class=\"kinds\">";
     let mut link = |word: &str, kind: Option<&str>, number: usize| {
         let current = if asked.kind.as_deref() == kind { " aria-current=\"true\"" } else { "" };
-        let href = escaped(&asked.link(kind, 0));
+        let href = escape_html(&asked.link(kind, 0));
         let _ = write!(out, "<li><a href=\"{href}\"{current}>{word}</a> {number}</li>");
     };
     link("everything", None, matching.len());
@@ -161,11 +161,11 @@ fn pages(out: &mut String, asked: &Asked, shown: usize, total: usize) {
     let (from, kind) = (asked.from.min(total), asked.kind.as_deref());
     let _ = write!(out, "<p class=\"pages\"><span>{} to {} of {total}</span>", from + 1, from + shown);
     if from > 0 {
-        let href = escaped(&asked.link(kind, from.saturating_sub(ITEMS)));
+        let href = escape_html(&asked.link(kind, from.saturating_sub(ITEMS)));
         let _ = write!(out, "<a href=\"{href}\" rel=\"prev\">Back</a>");
     }
     if from + shown < total {
-        let href = escaped(&asked.link(kind, from + shown));
+        let href = escape_html(&asked.link(kind, from + shown));
         let _ = write!(out, "<a href=\"{href}\" rel=\"next\">More</a>");
     }
     *out += "</p>\n";

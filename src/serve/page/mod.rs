@@ -7,7 +7,6 @@ mod attached;
 mod changes;
 mod commands;
 mod frame;
-mod html;
 mod list;
 mod nodes;
 mod row;

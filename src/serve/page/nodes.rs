@@ -2,7 +2,7 @@
 //! URLs.
 
 use super::commands::Here;
-use super::html::escaped;
+use crate::report::escape_html;
 use crate::serve::state::State;
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) fn body(state: &State, here: Here<'_>) -> String {
         files(&mut out, &hosts.into_iter().collect::<Vec<_>>(), here);
     }
     if !state.bundles.charts.is_empty() {
-        let url = escaped(&here.url("/charts"));
+        let url = escape_html(&here.url("/charts"));
         let _ = writeln!(
             out,
             "<h2>Charts</h2>\n<p>They are in an HTTP repository, and in this registry by their names.</p>\n\
@@ -34,27 +34,27 @@ pub(super) fn body(state: &State, here: Here<'_>) -> String {
         let _ = writeln!(
             text,
             "<details><summary><b>{}</b> <span class=\"about\">{}</span></summary><div class=\"more\">",
-            escaped(&guide.title),
-            escaped(&guide.about)
+            escape_html(&guide.title),
+            escape_html(&guide.about)
         );
         for (path, content) in &guide.files {
             let _ = writeln!(
                 text,
                 "<p class=\"path\"><code>{}</code></p>\n<pre tabindex=\"0\">{}</pre>",
-                escaped(path),
+                escape_html(path),
                 code(content)
             );
         }
         for note in &guide.notes {
-            let _ = writeln!(text, "<p>{}</p>", escaped(note));
+            let _ = writeln!(text, "<p>{}</p>", escape_html(note));
         }
         text += "</div></details>\n";
         if out.len() + text.len() > ROOM {
             let _ = writeln!(
                 out,
                 "<p>{} is too long for this page: <code>landfall render {}</code> writes it.</p>",
-                escaped(&guide.title),
-                escaped(&guide.title)
+                escape_html(&guide.title),
+                escape_html(&guide.title)
             );
         } else {
             out += &text;
@@ -68,11 +68,11 @@ pub(super) fn body(state: &State, here: Here<'_>) -> String {
 
 /// Text of several lines.
 fn code(text: &str) -> String {
-    text.lines().map(|line| escaped(line) + "\n").collect()
+    text.lines().map(|line| escape_html(line) + "\n").collect()
 }
 
 fn files(out: &mut String, hosts: &[&str], here: Here<'_>) {
-    let files = escaped(&here.url("/files/HOST/PATH"));
+    let files = escape_html(&here.url("/files/HOST/PATH"));
     let names: Vec<&str> = hosts.iter().map(|host| host.split(':').next().unwrap_or(host)).collect();
     let _ = writeln!(
         out,
@@ -84,8 +84,11 @@ fn files(out: &mut String, hosts: &[&str], here: Here<'_>) {
     let mut names = names;
     names.dedup();
     for chunk in names.chunks(8).take(100) {
-        let _ =
-            writeln!(out, "ADDRESS {}", chunk.iter().map(|name| escaped(name)).collect::<Vec<_>>().join(" "));
+        let _ = writeln!(
+            out,
+            "ADDRESS {}",
+            chunk.iter().map(|name| escape_html(name)).collect::<Vec<_>>().join(" ")
+        );
     }
     *out += "</pre>\n";
 }

@@ -2,10 +2,10 @@
 
 use super::attached;
 use super::commands::{Here, commands};
-use super::html::escaped;
 use crate::content::BlobRead;
 use crate::model::human_size;
 use crate::report::count_of;
+use crate::report::escape_html;
 use crate::serve::bundles::ItemListing;
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(super) fn row(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn 
     let name: String = item.name.chars().take(SHOWN).collect();
     format!(
         "<li><p><code>{}</code>… is too long to be shown; <code>{}</code></p></li>\n",
-        escaped(&name),
+        escape_html(&name),
         item.digest
     )
 }
@@ -35,13 +35,14 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
     let platforms = item.platforms.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let kind = item.kind.to_string();
     let about = [kind.as_str(), &platforms, &attached];
-    let about: Vec<String> = about.iter().filter(|text| !text.is_empty()).map(|text| escaped(text)).collect();
+    let about: Vec<String> =
+        about.iter().filter(|text| !text.is_empty()).map(|text| escape_html(text)).collect();
     let lacking = if item.incomplete { " <b class=\"warn\">incomplete</b>" } else { "" };
     let size = item.size.map(human_size).unwrap_or_default();
     let mut out = format!(
         "<li><details><summary><code>{}</code> <span class=\"size\">{size}</span> <span class=\"about\">{}{lacking}\
          </span></summary>\n<div class=\"more\"><dl>\n",
-        escaped(&item.name),
+        escape_html(&item.name),
         about.join(" · ")
     );
     let mut fact = |term: &str, value: String| {
@@ -49,23 +50,23 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
             let _ = writeln!(out, "<dt>{term}</dt><dd>{value}</dd>");
         }
     };
-    let code = |text: &str| format!("<code>{}</code>", escaped(text));
+    let code = |text: &str| format!("<code>{}</code>", escape_html(text));
     let host = item.registry.as_deref().unwrap_or(here.host);
     fact("Name here", code(&format!("{host}/{}", item.repository_tag)));
     fact("Digest", code(&item.digest.to_string()));
     fact("Size", item.size.map(|size| format!("{size} bytes")).unwrap_or_default());
-    fact("Platforms", escaped(&platforms));
-    fact("Attached", escaped(&attached));
+    fact("Platforms", escape_html(&platforms));
+    fact("Attached", escape_html(&attached));
     if let Some(link) = &item.link {
-        fact("File", format!("<a href=\"{0}\">{0}</a>", escaped(link)));
+        fact("File", format!("<a href=\"{0}\">{0}</a>", escape_html(link)));
     }
-    let links = item.beside.iter().map(|link| format!("<a href=\"{0}\">{0}</a>", escaped(link)));
+    let links = item.beside.iter().map(|link| format!("<a href=\"{0}\">{0}</a>", escape_html(link)));
     fact("Beside it", links.collect::<Vec<_>>().join("<br>"));
     fact("URLs", item.urls.iter().map(|url| code(url)).collect::<Vec<_>>().join("<br>"));
-    fact("Asked for by", escaped(item.asked_by.as_deref().unwrap_or_default()));
-    fact("In", escaped(bundle));
+    fact("Asked for by", escape_html(item.asked_by.as_deref().unwrap_or_default()));
+    fact("In", escape_html(bundle));
     for (tool, command) in commands(item, here) {
-        fact(tool, format!("<div class=\"cmd\"><code>{}</code></div>", escaped(&command)));
+        fact(tool, format!("<div class=\"cmd\"><code>{}</code></div>", escape_html(&command)));
     }
     out += "</dl></div></details></li>\n";
     out

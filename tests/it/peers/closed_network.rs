@@ -1,13 +1,9 @@
 //! The far side as it is: a network of namespaces with no way out, the bundle carried in, the
 //! private registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten names.
 
-use crate::support::netns::{NODE, Network, OPERATOR, REGISTRY, hosts_toml};
-use crate::support::run;
-use crate::support::{Place, World, need};
-
-/// What these tests need beside a [`World`].
-pub(super) const NEEDS: [&str; 7] =
-    ["docker-registry", "skopeo", "nginx", "gzip", "containerd", "ctr", "curl"];
+use super::far_side::FarSide;
+use crate::support::netns::{NODE, OPERATOR, REGISTRY, hosts_toml};
+use crate::support::{Place, run};
 
 const POD: &str = "\
 apiVersion: v1
@@ -18,19 +14,6 @@ spec:
     - image: quay.io/prometheus/node-exporter:v1.9.0
 ";
 
-/// Packs the world's content and carries the bundle and the site file to a place of its own.
-pub(super) fn carried(world: &World) -> Place {
-    world.place.write("site.yaml", world.site(REGISTRY));
-    for args in [&["lock", "-f", "manifest.yaml"][..], &["pull"], &["pack", "-o", "bundle.tar.zst"]] {
-        world.place.json(0, &[args, &["--site", "site.yaml"]].concat());
-    }
-    let far = Place::new();
-    for name in ["bundle.tar.zst", "site.yaml"] {
-        std::fs::copy(world.place.path(name), far.path(name)).unwrap();
-    }
-    far
-}
-
 /// The rewritten references of the pod, in its order.
 fn rewritten(far: &Place) -> Vec<String> {
     far.write("pod.yaml", POD);
@@ -40,12 +23,7 @@ fn rewritten(far: &Place) -> Vec<String> {
 
 #[test]
 fn a_node_pulls_what_was_pushed_from_the_bundle_alone() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
+    let Some(FarSide { network, place: far, world }) = FarSide::new(&[]) else { return };
     let registry = network.docker_registry(&far);
     let mut push = far.command();
     push.args(["push", "bundle.tar.zst", "--to", REGISTRY, "--site", "site.yaml", "--progress", "none"]);
@@ -69,12 +47,7 @@ fn a_node_pulls_what_was_pushed_from_the_bundle_alone() {
 
 #[test]
 fn a_node_pulls_original_names_from_a_served_bundle() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
+    let Some(FarSide { network, place: far, world }) = FarSide::new(&[]) else { return };
     let mut serve = far.command();
     serve.args(["serve", "bundle.tar.zst", "--listen", REGISTRY, "--site", "site.yaml"]);
     let server = network.serve("registry", &serve, REGISTRY);
@@ -101,12 +74,7 @@ fn a_node_pulls_original_names_from_a_served_bundle() {
 
 #[test]
 fn a_node_pushes_to_a_writable_serve() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
+    let Some(FarSide { network, place: far, .. }) = FarSide::new(&[]) else { return };
     // beyond loopback it says first who may push
     let refused = ["serve", "--writable", "pushed", "--listen", REGISTRY];
     let refusal = network.on("registry", far.command().args(refused)).output().unwrap();

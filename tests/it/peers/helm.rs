@@ -1,10 +1,12 @@
-//! Helm itself takes the charts: from `serve` and from docker-registry after a push, with their provenance.
+//! Helm itself takes the charts, in a network without a way out: from `serve` and from docker-registry after a push, with
+//! their provenance. And it renders those whose manifest names it.
 
-use crate::support::charts::{Chart, Signer, repository};
+use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::helm::{command, helm};
-use crate::support::peers::{Server, docker_registry, file_server, own_registry};
-use crate::support::{Images, Place, landfall_serve, need, run};
-use serde_json::json;
+use crate::support::netns::{Network, REGISTRY};
+use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::{Images, Place, need, run};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
@@ -46,19 +48,24 @@ impl Carried {
         Carried { place, app, more, _upstream: (files, registry) }
     }
 
-    fn helm(&self, helm: &Path, words: &str) -> String {
+    /// Helm on a node that reaches nothing but its own network.
+    fn helm(&self, network: &Network, helm: &Path, words: &str) -> String {
         let mut command: Command = command(&self.place, helm);
-        String::from_utf8(run(command.args(words.split(' ')))).unwrap()
+        command.args(words.split(' '));
+        String::from_utf8(run(&mut network.on("node", &command))).unwrap()
     }
 }
 
 #[test]
 fn helm_takes_charts_from_the_repository_that_serve_offers() {
-    let Some(helm) = helm().filter(|_| need(&["gpg"])) else { return };
+    let Some(helm) = helm().filter(|_| need(&["gpg", "curl"])) else { return };
+    let Some(network) = Network::new() else { return };
     let carried = Carried::new();
-    let (place, server) = (&carried.place, landfall_serve(&carried.place, &["b"]));
-    let repo = format!("{}/charts", server.url());
-    let run = |words: &str| carried.helm(helm, words);
+    let place = &carried.place;
+    let mut serve = place.command();
+    let _server = network.serve("registry", serve.args(["serve", "b", "--listen", REGISTRY]), REGISTRY);
+    let repo = format!("http://{REGISTRY}/charts");
+    let run = |words: &str| carried.helm(&network, helm, words);
     run(&format!("repo add far {repo}"));
     assert!(run("search repo far --versions").contains("An app"));
     run("pull far/app --version 1.2.3+b --verify --keyring maker.gpg -d pulled");
@@ -77,27 +84,29 @@ fn helm_takes_charts_from_the_repository_that_serve_offers() {
     assert!(run("template x mine").contains("image: \"quay.io/x/app:v1\""));
 
     // as an artifact, from the same server
-    let oci = format!("oci://{}/stable/app --version 1.2.3+b --plain-http", server.address);
+    let oci = format!("oci://{REGISTRY}/stable/app --version 1.2.3+b --plain-http");
     run(&format!("pull {oci} --verify --keyring maker.gpg -d oci"));
     assert_eq!(place.read_bytes("oci/app-1.2.3+b.tgz"), carried.app.archive);
     // and from the folder of an export, which any web server offers
     place.ok(&["export", "charts", "--bundle", "b", "-o", "www/charts"]);
     let www = file_server(&place.path("www"));
-    assert!(run(&format!("show chart app --repo {}/charts", www.url())).contains("appVersion: \"9.1\""));
+    let mut show = command(place, helm);
+    show.args(["show", "chart", "app", "--repo", &format!("{}/charts", www.url())]);
+    assert!(String::from_utf8(crate::support::run(&mut show)).unwrap().contains("appVersion: \"9.1\""));
 }
 
 #[test]
 fn helm_takes_charts_from_a_registry_after_a_push() {
-    if !need(&["docker-registry", "gpg"]) {
-        return;
-    }
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm().filter(|_| need(&["docker-registry", "gpg", "curl"])) else { return };
+    let Some(network) = Network::new() else { return };
     let carried = Carried::new();
-    let registry = docker_registry();
-    carried.place.ok(&["push", "b", "--to", &format!("{}/site", registry.address)]);
-    let run = |words: &str| carried.helm(helm, words);
+    let _registry = network.docker_registry(&carried.place);
+    let mut push = carried.place.command();
+    push.args(["push", "b", "--to", &format!("{REGISTRY}/site")]);
+    run(&mut network.on("operator", &push));
+    let run = |words: &str| carried.helm(&network, helm, words);
     for (chart, path) in [(&carried.app, "stable/app"), (&carried.more, "team/more")] {
-        let oci = format!("oci://{}/site/{path}", registry.address);
+        let oci = format!("oci://{REGISTRY}/site/{path}");
         let version = &chart.version;
         run(&format!("pull {oci} --version {version} --plain-http --verify --keyring maker.gpg -d pulled"));
         assert_eq!(carried.place.read_bytes(&format!("pulled/{}", chart.file())), chart.archive);
@@ -110,10 +119,46 @@ fn helm_takes_charts_from_a_registry_after_a_push() {
     }
     let dependency = format!(
         "apiVersion: v2\nname: mine\nversion: 0.1.0\ndependencies:\n- {{name: more, version: ^2.0.0, repository: \
-         \"oci://{}/site/team\"}}\n",
-        registry.address
+         \"oci://{REGISTRY}/site/team\"}}\n"
     );
     carried.place.write("mine/Chart.yaml", dependency);
     run("dependency build mine --plain-http");
     assert_eq!(carried.place.read_bytes("mine/charts/more-2.0.0.tgz"), carried.more.archive);
+}
+
+#[test]
+fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
+    let Some(helm) = helm() else { return };
+    let up = Upstream::new();
+    let place = &up.place;
+    let [old, new, off] = ["x/old", "x/new", "x/off"].map(|repository| up.image(repository, "v1"));
+    let template = format!(
+        "kind: Pod\nspec:\n  containers:\n  - image: {{{{ if semverCompare \">=1.30\" .Capabilities.KubeVersion.Version }}}}\
+         {new}{{{{ else }}}}{old}{{{{ end }}}}\n{{{{ if .Values.more }}}}  - image: {off}\n{{{{ end }}}}"
+    );
+    let files = [("values.yaml", "more: true\n"), ("templates/p.yaml", &*template)];
+    up.repository(&[Chart::new("app", "1.0.0", "", &files)]);
+    let version = run(command(place, helm).args(["version", "--template", "{{.Version}}"]));
+    let version = String::from_utf8(version).unwrap();
+    let lock = |exit: i32, version: &str, kubernetes: &str, path: &str| -> Value {
+        let wanted = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "images": "discover",
+            "values": [{"more": false}], "helm": version, "kubernetes": kubernetes}]);
+        up.manifest(&wanted, "referrers: false");
+        let mut lock = place.command();
+        lock.args(["lock", "-f", "m.yaml", "--output", "json", "--progress", "none"]).env("PATH", path);
+        let ran = lock.output().unwrap();
+        assert_eq!(ran.status.code(), Some(exit), "{}", String::from_utf8_lossy(&ran.stderr));
+        serde_json::from_slice(&ran.stdout).unwrap()
+    };
+    let path = helm.parent().unwrap().display().to_string();
+    for (kubernetes, found, not) in [("1.29.0", &old, &new), ("1.31.0", &new, &old)] {
+        lock(0, &version, kubernetes, &path);
+        let text = place.read("landfall.lock");
+        assert!(text.contains(found.as_str()) && !text.contains(not.as_str()), "{kubernetes}: {text}");
+        assert!(!text.contains(&off) && text.contains("at: app (rendered):"), "{text}");
+    }
+    let other = told(&lock(1, "v3.0.1", "1.31.0", &path));
+    assert!(other.contains("names helm v3.0.1") && other.contains(&version), "{other}");
+    let none = told(&lock(1, &version, "1.30.0", "/nowhere"));
+    assert!(none.contains("there is none on PATH"), "{none}");
 }

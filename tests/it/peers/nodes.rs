@@ -1,35 +1,20 @@
 //! Nodes set up by rendered files: containerd starts with them, and pulls by the original names from the site's registry
 //! alone, as `ctr` and as Kubernetes ask it to.
 
-use super::closed_network::{NEEDS, carried};
+use super::far_side::{CREDENTIALS, FarSide};
 use super::runtimes::{docker, dockerd, short, start_dockerd};
 use crate::support::library::Digest;
-use crate::support::netns::{Network, REGISTRY, containerd};
-use crate::support::peers::docker_registry_config;
-use crate::support::pki::Authority;
-use crate::support::{Place, World, need, run, which};
-use serde_yaml::Value;
-use std::process::Command;
-
-/// A command of the operator's, with the account.
-fn operator(network: &Network, far: &Place, args: &[&str]) -> Command {
-    let mut command = far.command();
-    command
-        .args(args)
-        .args(["--site", "far.yaml", "--progress", "none"])
-        .env("U", "robot")
-        .env("P", "hush 100%");
-    network.on("operator", &command)
-}
+use crate::support::netns::{REGISTRY, containerd};
+use crate::support::{run, which};
 
 /// Delivers the bundle by the site, and pulls every image on a node with the rendered files.
-fn deliver_and_pull(world: &World, network: &Network, far: &Place, site: &str, args: &[&str]) {
-    far.write("far.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
-    run(&mut operator(network, far, &["push", "bundle.tar.zst"]));
+fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
+    let FarSide { network, place: far, world } = side;
+    side.site(site);
+    side.push();
     let _ = std::fs::remove_dir_all(far.path("node"));
-    let render = ["render", "containerd", "--bundle", "bundle.tar.zst", "-o", "node", "--set"];
-    let sandbox = "sandbox=registry.k8s.io/pause:3.10.1";
-    run(&mut operator(network, far, &[&render[..], &[sandbox], args].concat()));
+    let render = ["containerd", "-o", "node", "--set", "sandbox=registry.k8s.io/pause:3.10.1"];
+    side.render(&[&render, args].concat());
     let node = network.containerd_with(far, &far.path("node"));
     let hosts = far.path("node/etc/containerd/certs.d").display().to_string();
     let by_header = !args.contains(&"auth=config");
@@ -53,8 +38,8 @@ fn deliver_and_pull(world: &World, network: &Network, far: &Place, site: &str, a
         let answer = node.pull_for_kubernetes(far, name);
         assert!(!answer.contains("grpc-status: 0") && answer.contains("not found"), "{name}: {answer}");
     }
-    pull_by_skopeo(world, network, far);
-    pull_by_podman(network, far);
+    pull_by_skopeo(side);
+    pull_by_podman(side);
     let dump = run(&mut node.shell(
         far,
         &format!("{} --config {} config dump", containerd().display(), far.path("node.toml").display()),
@@ -65,9 +50,10 @@ fn deliver_and_pull(world: &World, network: &Network, far: &Place, site: &str, a
 }
 
 /// Asks for every image by its original name with the rendered registries.conf, certificates and account.
-fn pull_by_skopeo(world: &World, network: &Network, far: &Place) {
+fn pull_by_skopeo(side: &FarSide) {
+    let FarSide { network, place: far, world } = side;
     let _ = std::fs::remove_dir_all(far.path("machine"));
-    run(&mut operator(network, far, &["render", "podman", "--bundle", "bundle.tar.zst", "-o", "machine"]));
+    side.render(&["podman", "-o", "machine"]);
     let machine = |path: &str| far.path("machine").join(path);
     for upstream in &world.upstreams {
         let mut skopeo = far.clean("skopeo");
@@ -84,7 +70,7 @@ fn pull_by_skopeo(world: &World, network: &Network, far: &Place) {
 }
 
 /// Pulls as podman does, from a short name too; without podman nothing is pulled.
-fn pull_by_podman(network: &Network, far: &Place) {
+fn pull_by_podman(FarSide { network, place: far, .. }: &FarSide) {
     if which("podman").is_none() {
         return;
     }
@@ -113,111 +99,41 @@ fn pull_by_podman(network: &Network, far: &Place) {
 
 #[test]
 fn dockerd_pulls_the_hubs_images_from_the_rendered_mirror() {
-    if !need(&NEEDS) || !need(&["dockerd", "docker", "nsenter"]) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
-    let _registry = network.docker_registry(&far);
-    let site = "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n";
-    far.write("far.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
-    run(&mut operator(&network, &far, &["push", "bundle.tar.zst"]));
-    run(&mut operator(&network, &far, &["render", "docker", "--bundle", "bundle.tar.zst", "-o", "node"]));
+    let Some(side) = FarSide::new(&["dockerd", "docker", "nsenter"]) else { return };
+    let FarSide { network, place: far, .. } = &side;
+    let _registry = network.docker_registry(far);
+    side.site("registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n");
+    side.push();
+    side.render(&["docker", "-o", "node"]);
     let dir = short();
     let flags = format!("--config-file {}", far.path("node/etc/docker/daemon.json").display());
-    let daemon = network.on_with_sys("node", &dockerd(&far, dir.path(), &flags));
-    let _daemon = start_dockerd(&far, dir.path(), daemon);
+    let daemon = network.on_with_sys("node", &dockerd(far, dir.path(), &flags));
+    let _daemon = start_dockerd(far, dir.path(), daemon);
     for name in ["calico/node:v3.8.2", "172.20.0.2:5000/kubermatic/util:2.0"] {
-        run(&mut docker(&far, dir.path(), &format!("docker pull --quiet {name}")));
+        run(&mut docker(far, dir.path(), &format!("docker pull --quiet {name}")));
     }
 }
 
 #[test]
 fn a_node_pulls_original_names_over_plain_http() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
-    let _registry = network.docker_registry(&far);
+    let Some(side) = FarSide::new(&[]) else { return };
+    let _registry = side.network.docker_registry(&side.place);
     let dropped = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  \
                    paths: {k8s.gcr.io: kubernetes, gcr.io/google_containers: kubernetes}\nconsumers: [containerd]\n";
-    deliver_and_pull(&world, &network, &far, dropped, &[]);
+    deliver_and_pull(&side, dropped, &[]);
     let kept = "registry: {address: \"172.20.0.2:5000/mirror\", plainHTTP: true, keepHost: true}\n";
-    deliver_and_pull(&world, &network, &far, kept, &[]);
+    deliver_and_pull(&side, kept, &[]);
 }
 
 #[test]
 fn a_node_pulls_original_names_over_tls_with_an_account() {
-    if !need(&NEEDS) || !need(&["htpasswd"]) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
-    let authority = Authority::new(&far, "corp");
-    let (certificate, key) = authority.issue(&far, &["172.20.0.2"]);
-    let (client, client_key) = authority.issue(&far, &["node.corp.test"]);
-    let users = run(far.clean("htpasswd").args(["-Bbn", "robot", "hush 100%"]));
-    let users = far.write("users", users);
-    let more = format!(
-        "http: {{addr: \"{REGISTRY}\", tls: {{certificate: {certificate:?}, key: {key:?}, clientcas: [{:?}]}}}}\n\
-         auth: {{htpasswd: {{realm: corp, path: {users:?}}}}}",
-        authority.pem
-    );
-    let mut command = far.clean("docker-registry");
-    command.arg("serve").arg(docker_registry_config(&far, REGISTRY, &more));
-    let _registry = network.serve("registry", &command, REGISTRY);
+    let Some(side) = FarSide::new(&["htpasswd"]) else { return };
+    let (_registry, authority) = side.registry_with_account(true);
+    let (client, client_key) = authority.issue(&side.place, &["node.corp.test"]);
     let site = format!(
-        "registry:\n  address: {REGISTRY}\n  ca: {:?}\n  clientCert: {client:?}\n  clientKey: {client_key:?}\n  \
-         credentials: {{usernameEnv: U, passwordEnv: P}}\n",
+        "registry:\n  address: {REGISTRY}\n  ca: {:?}\n  clientCert: {client:?}\n  clientKey: {client_key:?}\n  {CREDENTIALS}\n",
         authority.pem
     );
-    deliver_and_pull(&world, &network, &far, &site, &[]);
-    deliver_and_pull(&world, &network, &far, &site, &["--set", "auth=config"]);
-}
-
-#[test]
-fn a_machine_of_tkg_trusts_the_sites_authority() {
-    if !need(&NEEDS) {
-        return;
-    }
-    let world = World::new();
-    let far = carried(&world);
-    let Some(network) = Network::new() else { return };
-    let authority = Authority::new(&far, "corp");
-    let (certificate, key) = authority.issue(&far, &["172.20.0.2"]);
-    let tls =
-        format!("http: {{addr: \"{REGISTRY}\", tls: {{certificate: {certificate:?}, key: {key:?}}}}}\n");
-    let mut command = far.clean("docker-registry");
-    command.arg("serve").arg(docker_registry_config(&far, REGISTRY, &tls));
-    let _registry = network.serve("registry", &command, REGISTRY);
-    let site = format!("registry: {{address: \"{REGISTRY}\", ca: {:?}}}\nconsumers: [tkg]\n", authority.pem);
-    far.write("far.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{site}"));
-    run(&mut operator(&network, &far, &["push", "bundle.tar.zst"]));
-    let render = ["render", "tkg", "--set", "source=registry.k8s.io", "--set", "cluster=blue", "-o", "tkg"];
-    run(&mut operator(&network, &far, &[&render[..], &["--bundle", "bundle.tar.zst"]].concat()));
-    let template: Value = serde_yaml::from_str(&far.read("tkg/kubeadm-config-template.yaml")).unwrap();
-    let spec = &template["spec"]["template"]["spec"];
-    // the machine: containerd's configuration as its image has it, and /etc/containerd in a folder
-    let pause = "[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"projects.registry.vmware.com/tkg/pause:3.10.1\"\n";
-    let config = far.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
-    for file in spec["files"].as_sequence().unwrap() {
-        let path = file["path"].as_str().unwrap();
-        far.write(&format!("machine{path}"), file["content"].as_str().unwrap());
-    }
-    let commands = spec["preKubeadmCommands"].as_sequence().unwrap().iter().filter_map(Value::as_str);
-    for command in commands.filter(|command| command.contains("/etc/containerd/config.toml")) {
-        let command = command.replace("/etc/containerd/config.toml", &config.display().to_string());
-        // cloud-init may run them again
-        run(far.clean("sh").args(["-ec", &format!("{command}\n{command}")]));
-    }
-    let config = far.read("machine/config-1.x.toml");
-    assert!(config.contains("sandbox_image = \"172.20.0.2:5000/pause:3.10.1\""), "{config}");
-    assert_eq!(config.matches(".registry.configs.").count(), 1, "{config}");
-    let node = network.containerd_with(&far, &far.path("machine"));
-    let answer = node.pull_for_kubernetes(&far, "172.20.0.2:5000/pause:3.10.1");
-    assert!(answer.contains("grpc-status: 0"), "{answer}");
+    deliver_and_pull(&side, &site, &[]);
+    deliver_and_pull(&side, &site, &["--set", "auth=config"]);
 }

@@ -85,6 +85,11 @@ impl Outside {
         self.squid = Some(start(&self.network, &self.place));
     }
 
+    /// Waits until squid's log has `part`.
+    pub(super) fn wait_for(&mut self, part: &str) {
+        self.squid.as_mut().unwrap().wait_for(part);
+    }
+
     /// What squid was asked; see [`Squid::log`].
     fn log(&self) -> Vec<String> {
         self.squid.as_ref().map(Squid::log).unwrap_or_default()

@@ -4,6 +4,7 @@
 mod both_sites;
 mod common;
 mod containerd;
+mod giantswarm;
 mod kubeone;
 mod kubermatic;
 mod nodes_page;
@@ -11,6 +12,8 @@ mod pages;
 mod published;
 mod seeds;
 mod systemd;
+
+pub use published::assert_published;
 
 use crate::support::Place;
 use crate::support::library::Digest;

@@ -36,9 +36,30 @@ fn fields(
     }
 }
 
+fn published() -> Fields {
+    serde_yaml::from_str(include_str!("../../data/published-fields.yaml")).unwrap()
+}
+
+/// Demands that all values of `document` are fields of its kind as it is published, of their types. Returns whether the kind
+/// is known here.
+fn has_published_fields(document: &Value, published: &Fields, file: &str) -> bool {
+    let Some(known) = document["kind"].as_str().and_then(|kind| published.get(kind)) else { return false };
+    let mut found = Vec::new();
+    fields(document, "", known, &mut found);
+    for (field, of_type) in found {
+        assert_eq!(known.get(&field).map(String::as_str), Some(of_type), "{file}: {field}");
+    }
+    true
+}
+
+/// The same of a document whose kind must be known.
+pub fn assert_published(document: &Value, file: &str) {
+    assert!(has_published_fields(document, &published(), file), "{file}: {:?}", document["kind"]);
+}
+
 #[test]
 fn rendered_kinds_have_published_fields_alone() {
-    let published: Fields = serde_yaml::from_str(include_str!("../../data/published-fields.yaml")).unwrap();
+    let published = published();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms");
     let mut kinds = 0;
     for (path, text) in super::files(&folder) {
@@ -47,16 +68,7 @@ fn rendered_kinds_have_published_fields_alone() {
         }
         for document in serde_yaml::Deserializer::from_str(&text) {
             let document = Value::deserialize(document).unwrap();
-            let Some(known) = document["kind"].as_str().and_then(|kind| published.get(kind)) else {
-                continue;
-            };
-            kinds += 1;
-            let mut found = Vec::new();
-            fields(&document, "", known, &mut found);
-            for (field, of_type) in found {
-                let is = known.get(&field).map(String::as_str);
-                assert_eq!(is, Some(of_type), "{}: {field}", path.display());
-            }
+            kinds += usize::from(has_published_fields(&document, &published, &path.display().to_string()));
         }
     }
     assert!(kinds > 20, "{kinds}");

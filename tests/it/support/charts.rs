@@ -1,8 +1,9 @@
 //! Helm charts made on the spot: archives, repositories with an index, artifacts of registries, and provenance by gpg.
 
 use super::images::{Images, OCI_MANIFEST, gzip, sha256, tarball};
+use super::peers::{Server, file_server, own_registry};
 use super::{Place, run};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
@@ -80,6 +81,59 @@ pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
             place.write(&format!("{folder}/{}.prov", chart.file()), provenance);
         }
     }
+}
+
+/// A file server with a repository at `/charts`, and a registry.
+pub struct Upstream {
+    pub place: Place,
+    pub files: Server,
+    pub registry: Server,
+    pub images: Images,
+}
+
+impl Upstream {
+    pub fn new() -> Upstream {
+        let place = Place::new();
+        std::fs::create_dir_all(place.path("up")).unwrap();
+        let files = file_server(&place.path("up"));
+        let images = Images::new(place.path("layout"));
+        Upstream { files, registry: own_registry(), images, place }
+    }
+
+    pub fn repository(&self, charts: &[Chart]) {
+        repository(&self.place, "up/charts", "", charts);
+    }
+
+    pub fn repo(&self) -> String {
+        format!("{}/charts", self.files.url())
+    }
+
+    /// Writes a manifest of these charts.
+    pub fn manifest(&self, charts: &Value, more: &str) {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+        self.place.write("m.yaml", format!("{head}{more}\ncharts: {charts}\n"));
+    }
+
+    pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
+        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+    }
+
+    pub fn requests(&self) -> usize {
+        self.files.requests("\"") + self.registry.requests("\"")
+    }
+
+    pub fn image(&self, repository: &str, tag: &str) -> String {
+        let layer = self.images.layer(&[("a", repository.as_bytes())]);
+        let image = self.images.image("linux/amd64", &[layer]);
+        self.images.push(&self.registry.address, repository, tag, &image);
+        format!("{}/{repository}:{tag}", self.registry.address)
+    }
+}
+
+/// The reasons of a report's items, and its error.
+pub fn told(report: &Value) -> String {
+    let items = report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str());
+    items.chain(report["error"]["message"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// A key of OpenPGP in a folder of its own.

@@ -148,13 +148,24 @@ impl Network {
     /// A node's containerd, empty, with its own folders.
     pub fn containerd(&self, place: &Place) -> Containerd<'_> {
         let config = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
-        self.start_containerd(place, Path::new("containerd"), config, "")
+        self.start_containerd("node", place, Path::new("containerd"), config, "")
     }
 
     /// The same with the files that `landfall render containerd` wrote to `folder`: what stands below `etc` is at its place
     /// on the node, and the file for this release of containerd is the configuration, to which only the test's own folders are
     /// added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
+        self.containerd_on("node", place, folder, "")
+    }
+
+    /// The same on another host, where a shell runs `before` first: what it mounts is seen by this containerd alone.
+    pub fn containerd_on(
+        &self,
+        host: &'static str,
+        place: &Place,
+        folder: &Path,
+        before: &str,
+    ) -> Containerd<'_> {
         let program = containerd();
         // the folders are copied: overlays need more rights than a namespace gives
         let (file, snapshots) = match is_second(&program) {
@@ -171,11 +182,19 @@ impl Network {
         let config = std::fs::read_to_string(folder.join(file)).unwrap();
         let config = format!("{config}\n{snapshots}");
         // the mount is seen by this process alone: `ip netns exec` gives it a namespace of mounts
-        let mount = format!("mount --bind '{}' /etc/containerd; ", folder.join("etc/containerd").display());
-        self.start_containerd(place, &program, &config, &mount)
+        let before =
+            format!("mount --bind '{}' /etc/containerd; {before}", folder.join("etc/containerd").display());
+        self.start_containerd(host, place, &program, &config, &before)
     }
 
-    fn start_containerd(&self, place: &Place, program: &Path, config: &str, before: &str) -> Containerd<'_> {
+    fn start_containerd(
+        &self,
+        host: &'static str,
+        place: &Place,
+        program: &Path,
+        config: &str,
+        before: &str,
+    ) -> Containerd<'_> {
         // a short path: the name of a socket has room for about a hundred bytes
         let dir = tempfile::Builder::new().prefix("landfall-node-").tempdir().unwrap();
         let socket = dir.path().join("sock").display().to_string();
@@ -191,13 +210,13 @@ impl Network {
         let mut command = place.clean("sh");
         command
             .args(["-ec", &format!("{before}exec '{}' --config '{}'", program.display(), config.display())]);
-        let mut guard = Guard::start(self.on("node", &command));
+        let mut guard = Guard::start(self.on(host, &command));
         guard.wait_until("a socket that answers", || {
             let mut version = place.clean("ctr");
             version.args(["-a", &socket, "version"]).stdout(Stdio::null()).stderr(Stdio::null());
             version.status().is_ok_and(|status| status.success())
         });
-        Containerd { network: self, socket, _guard: guard, _dir: dir }
+        Containerd { network: self, host, socket, _guard: guard, _dir: dir }
     }
 }
 
@@ -233,9 +252,10 @@ impl Drop for Network {
     }
 }
 
-/// A running containerd on the host `node`.
+/// A running containerd.
 pub struct Containerd<'a> {
     network: &'a Network,
+    host: &'static str,
     socket: String,
     _guard: Guard,
     _dir: tempfile::TempDir,
@@ -297,7 +317,7 @@ impl Containerd<'_> {
         );
         let mut shell = place.clean("sh");
         shell.args(["-c", &script]);
-        run(&mut self.network.on("node", &shell))
+        run(&mut self.network.on(self.host, &shell))
     }
 
     /// A script on the node, whose `ctr` speaks with this containerd.
@@ -305,13 +325,13 @@ impl Containerd<'_> {
         let mut shell = place.clean("sh");
         shell.args(["-ec", script]);
         shell.env("CONTAINERD_ADDRESS", &self.socket).env("CONTAINERD_SNAPSHOTTER", "native");
-        self.network.on("node", &shell)
+        self.network.on(self.host, &shell)
     }
 
     fn ctr(&self, place: &Place, args: &[&str]) -> Command {
         let mut command = place.clean("ctr");
         command.args(["-a", &self.socket]).args(args);
-        self.network.on("node", &command)
+        self.network.on(self.host, &command)
     }
 }
 

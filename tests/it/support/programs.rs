@@ -1,5 +1,6 @@
 //! Programs that no package of the distribution has.
 
+use super::library::Digest;
 use super::{skip, test_name, which};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,19 +26,81 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_version = |part: &&str| part.strip_prefix('v').is_some_and(is_number);
     let name = path.rsplit('/').find(|part| !is_version(part)).unwrap();
-    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to build {name} in"))?;
-    let folder = Path::new(&home).join(".cache/landfall-tools").join(format!("{name}@{version}"));
+    let folder = tools()?.join(format!("{name}@{version}"));
     let program = folder.join(name);
     if program.is_file() {
         return Ok(program);
     }
     which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
-    let mut go = Command::new("nice");
-    go.args(["go", "install", module]).env("GOBIN", &folder);
-    match go.current_dir("/").output() {
-        Ok(output) if output.status.success() && program.is_file() => Ok(program),
-        Ok(output) => Err(format!("go cannot build {name}: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) => Err(format!("go cannot build {name}: {error}")),
+    built(
+        Command::new("nice").args(["go", "install", module]).env("GOBIN", &folder).current_dir("/"),
+        &program,
+    )
+}
+
+/// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be had, the test counts as skipped
+/// and should return.
+#[must_use]
+pub fn go_program(name: &str) -> Option<PathBuf> {
+    let built = go_build_here(name);
+    if let Err(why) = &built {
+        skip(&test_name(), why);
+    }
+    built.ok()
+}
+
+fn go_build_here(name: &str) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let all = ["main.go", "go.mod", "go.sum"].map(|file| std::fs::read(sources.join(file)).unwrap()).concat();
+    let folder = tools()?.join(format!("{name}@{}", &Digest::sha256(&all).hex()[..12]));
+    let program = folder.join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
+    built(
+        Command::new("nice").args(["go", "build", "-o"]).arg(&program).arg(".").current_dir(sources),
+        &program,
+    )
+}
+
+/// `program`, which `command` builds.
+fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
+    match command.output() {
+        Ok(output) if output.status.success() && program.is_file() => Ok(program.to_owned()),
+        Ok(output) => {
+            Err(format!("go cannot build {}: {}", program.display(), String::from_utf8_lossy(&output.stderr)))
+        }
+        Err(error) => Err(format!("go cannot build {}: {error}", program.display())),
+    }
+}
+
+/// A file of an npm package, `NAME@VERSION`, which npm fetches once into the user's cache folder. Where it cannot be had, the
+/// test counts as skipped and should return.
+#[must_use]
+pub fn npm_package(package: &str, file: &str) -> Option<PathBuf> {
+    let fetched = npm_install(package, file);
+    if let Err(why) = &fetched {
+        skip(&test_name(), why);
+    }
+    fetched.ok()
+}
+
+fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
+    let (name, _) = package.rsplit_once('@').unwrap();
+    let home = std::env::var_os("HOME").ok_or_else(|| format!("there is no HOME to keep {name} in"))?;
+    let folder = Path::new(&home).join(".cache/landfall-tools").join(package);
+    let file = folder.join("node_modules").join(name).join(file);
+    if file.is_file() {
+        return Ok(file);
+    }
+    which("npm").ok_or_else(|| format!("this machine has no npm to fetch {name}"))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix"]);
+    match npm.arg(&folder).arg(package).current_dir("/").output() {
+        Ok(output) if output.status.success() && file.is_file() => Ok(file),
+        Ok(output) => Err(format!("npm cannot fetch {name}: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("npm cannot fetch {name}: {error}")),
     }
 }
 
@@ -49,4 +112,41 @@ pub fn named_by(variable: &str) -> Option<PathBuf> {
         skip(&test_name(), &format!("{variable} names no program"));
     }
     path
+}
+
+/// The program of a Python package, `NAME==VERSION`, installed once into an environment of its own in the user's cache
+/// folder. Where it cannot be had, the test counts as skipped and should return.
+#[must_use]
+pub fn python_tool(package: &str) -> Option<PathBuf> {
+    let installed = pip_install(package);
+    if let Err(why) = &installed {
+        skip(&test_name(), why);
+    }
+    installed.ok()
+}
+
+fn pip_install(package: &str) -> Result<PathBuf, String> {
+    let (name, version) = package.split_once("==").unwrap();
+    let folder = tools()?.join(format!("{name}@{version}"));
+    let program = folder.join("bin").join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    which("python3").ok_or_else(|| format!("this machine has no python3 to run {name}"))?;
+    let folder = folder.to_str().unwrap();
+    let pip = format!("{folder}/bin/pip");
+    for (tool, args) in [("python3", &["-m", "venv", folder][..]), (&pip, &["-q", "install", package])] {
+        let output = Command::new(tool).args(args).current_dir("/").output();
+        let output = output.map_err(|error| format!("{name} cannot be installed: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("{name} cannot be installed: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    Ok(program)
+}
+
+/// Where programs are kept that tests get.
+fn tools() -> Result<PathBuf, String> {
+    let home = std::env::var_os("HOME").ok_or("there is no HOME to keep tools in")?;
+    Ok(Path::new(&home).join(".cache/landfall-tools"))
 }

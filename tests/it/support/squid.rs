@@ -15,7 +15,7 @@ pub const PASSWORD: &str = "p@ss:w/d";
 pub const PASSWORD_ENCODED: &str = "p%40ss%3Aw%2Fd";
 
 pub struct Squid {
-    _guard: Guard,
+    guard: Guard,
     dir: tempfile::TempDir,
 }
 
@@ -63,7 +63,14 @@ impl Squid {
         );
         let mut command = place.clean(which("squid").expect("squid is installed"));
         command.args(["-N", "-f"]).arg(dir.path().join("conf"));
-        Squid { _guard: network.serve("proxy", &command, PROXY), dir }
+        Squid { guard: network.serve("proxy", &command, PROXY), dir }
+    }
+
+    /// Waits until the log has `part`: a tunnel stands there when it is closed.
+    pub fn wait_for(&mut self, part: &str) {
+        let log = self.dir.path().join("access.log");
+        let is_there = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains(part));
+        self.guard.wait_until(part, is_there);
     }
 
     /// One line a request: status, method, URL, and the account as it was sent or `-`. The request that found

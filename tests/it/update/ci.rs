@@ -2,7 +2,8 @@
 
 use super::upstream::Upstream;
 use crate::support::faults::{Fault, On, What};
-use crate::support::{need, run};
+use crate::support::programs::python_tool;
+use crate::support::{Place, need, run};
 use serde_yaml::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -308,4 +309,31 @@ fn the_timer_of_systemd_runs_a_unit_that_pushes_a_branch_and_leaves_a_bundle() {
         let output = shell.arg("ci/refresh.sh").output().unwrap();
         (output.status.success(), bundles.join("delta.bundle"))
     });
+}
+
+#[test]
+fn workflow_and_pipeline_fit_their_published_schemas() {
+    let Some(check) = python_tool("check-jsonschema==0.39.0") else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci");
+    let place = Place::new();
+    let fits = |schema: &str, file: &Path| {
+        let mut check = place.clean(&check);
+        check.args(["--builtin-schema", schema]).arg(file).output().unwrap()
+    };
+    for (schema, file, part) in [
+        ("vendor.github-workflows", "github-actions.yaml", "runs-on:"),
+        ("vendor.gitlab-ci", "gitlab-ci.yaml", "script:"),
+    ] {
+        let good = fits(schema, &folder.join(file));
+        assert!(good.status.success(), "{file}: {}", String::from_utf8_lossy(&good.stdout));
+        // and the schema would say so, were it otherwise
+        let bad = place.write(file, document(file).0.replacen(part, "something:", 1));
+        assert!(!fits(schema, &bad).status.success(), "{file} without `{part}`");
+    }
+}
+
+#[test]
+fn the_cron_job_has_published_fields_alone() {
+    let (_, job) = document("cronjob.yaml");
+    crate::platforms::assert_published(&job, "docs/ci/cronjob.yaml");
 }

@@ -1,5 +1,7 @@
 //! Updates: versions move by their policies, where upstream has all that uses them, and no other byte changes.
 
+mod aliases;
+mod charts;
 mod ci;
 mod property;
 mod refresh;
@@ -101,15 +103,18 @@ fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
 
     up.put("moving", "v1", 5);
     let report = up.run(4, "update", &["--check"]);
-    let noticed = &report["noticed"][0];
-    assert_eq!((&noticed["what"], &noticed["taken"]), (&json!("moved"), &json!(false)), "{report:#}");
+    let notice = &report["notices"][0];
+    assert_eq!((&notice["kind"], &notice["taken"]), (&json!("moved"), &json!(false)), "{report:#}");
+    assert!(notice["from"].is_string() && notice["to"].is_string(), "{report:#}");
+    let message = notice["message"].as_str().unwrap();
+    assert!(message.ends_with(" now: not taken; `update: digest` takes it"), "{message}");
     // a moved tag is never taken silently
     up.run(0, "update", &[]);
     assert_eq!(up.place.read("landfall.lock"), lock);
 
     up.remove("going", "v1");
     let report = up.run(4, "update", &["--check", "--only", "*going*"]);
-    assert_eq!(report["noticed"][0]["what"], "gone");
+    assert_eq!(report["notices"][0]["kind"], "gone");
     up.run(0, "update", &[]);
     assert_eq!((up.place.read("landfall.lock"), up.place.read("m.yaml")), (lock, text));
 }
@@ -130,7 +135,8 @@ fn the_digest_policy_takes_what_a_tag_moved_to() {
     let pinned = up.put("pinned", "v1", 3);
     let both = up.put("both", "1.0.1", 4);
     let report = up.run(0, "update", &[]);
-    assert_eq!(report["noticed"].as_array().unwrap().len(), 2, "{report:#}");
+    let taken = report["notices"].as_array().unwrap().iter().filter(|one| one["taken"] == true);
+    assert_eq!(taken.count(), 2, "{report:#}");
     let expected = text.replace(&format!("v1@{also}"), &format!("v1@{pinned}"));
     let expected = expected.replace("both:1.0.0", "both:1.0.1").replacen(
         &format!("\"{other}\""),

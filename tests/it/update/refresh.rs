@@ -2,7 +2,9 @@
 
 use super::moved;
 use super::upstream::Upstream;
+use crate::report_page::sound;
 use crate::support::faults::{Fault, On, What};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
@@ -69,7 +71,7 @@ fn what_is_new_becomes_a_delta() {
     let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     let names: Vec<String> = moved(&report).into_iter().map(|(_, to)| to).collect();
     assert_eq!(names, ["2.1.0", "1.0.1"], "{report:#}");
-    assert_eq!(report["noticed"][0]["taken"], true);
+    assert_eq!(report["notices"][0]["taken"], true);
     assert_eq!(report["changes"].as_array().unwrap().len(), 5, "{report:#}");
     let omitted = report["bundle"]["omitted"].as_array().unwrap().len();
     assert_eq!(omitted, 2, "the base layer, and the one of what did not change: {report:#}");
@@ -106,9 +108,67 @@ fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
+    // where nothing is new, what failed is not called unchanged
+    up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    let failing = up.place.command().args(up.args("refresh", &["-o", "b1"])).output().unwrap();
+    let said = String::from_utf8_lossy(&failing.stdout).into_owned();
+    assert!(failing.status.code() == Some(3) && said.ends_with("nothing is written\n"), "{said}");
     // an upstream that fails keeps the pins, and what the store has is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
     up.faults.arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
     let report = up.place.json(3, &up.args("refresh", &["-o", "b1"]));
     assert!(report["bundle"]["digest"].is_string(), "{report:#}");
+}
+
+#[test]
+fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
+    let up = upstream();
+    up.run(0, "refresh", &["-o", "b1"]);
+    up.put("a", "1.0.0", 77);
+    let lock = up.place.read("landfall.lock");
+    let report = up.run(0, "refresh", &["-o", "b1", "--digests"]);
+    let notice = &report["notices"][0];
+    assert_eq!((&notice["kind"], &notice["taken"]), (&json!("moved"), &json!(false)), "{report:#}");
+    assert!(notice["name"].as_str().unwrap().ends_with("/a:1.0.0"), "{report:#}");
+    assert_eq!(
+        report["totals"]["requests"], 6,
+        "one more for each of the two images whose tags are listed: {report:#}"
+    );
+    assert_eq!(up.place.read("landfall.lock"), lock, "it is told, and not taken");
+}
+
+#[test]
+fn the_bundle_is_split_where_that_is_asked_for() {
+    let up = upstream();
+    let report = up.run(0, "refresh", &["-o", "b1", "--volume-size", "64KiB"]);
+    let files = report["bundle"]["files"].as_array().unwrap();
+    assert!(files.len() > 1 && files[0] == "b1.0001", "{report:#}");
+    assert!(!up.place.path("b1").exists());
+    up.place.ok(&["verify", "b1", "--lock", "landfall.lock"]);
+    // what is there is not made again
+    let said = up.place.ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));
+    assert_eq!(said, "unchanged\n");
+}
+
+#[test]
+fn a_page_tells_what_a_refresh_did() {
+    let up = upstream();
+    up.run(0, "refresh", &["-o", "b1"]);
+    up.put("a", "1.0.1", 9);
+    up.put("c", "v1", 10);
+    up.place.ok(&up.args("refresh", &["-o", "b2", "--since", "b1", "--report", "page.html"]));
+    let page = up.place.read("page.html");
+    sound(&page);
+    for part in [
+        "<title>landfall refresh: ",
+        ">Newer versions</h2>",
+        ">Changes</h2>",
+        ">What upstream says about itself</h2>",
+        "and stands at",
+        ">Hosts contacted</h2>",
+        ">Timings</h2>",
+        "needs",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }

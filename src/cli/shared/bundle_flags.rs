@@ -1,0 +1,38 @@
+//! The flags of a verb that looks into one bundle.
+
+use super::open_bundle::{Carried, Demands, name_first, open};
+use super::{Context, Failure};
+use crate::bundle::places_of;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags that name a bundle, which may lack items and lie in several folders.
+#[derive(Args)]
+pub(crate) struct BundleFlags {
+    /// The bundle. Of volumes in several folders, one of each, or each folder
+    #[arg(value_name = "BUNDLE", required_unless_present = "named")]
+    bundle: Option<PathBuf>,
+    /// More of it
+    #[arg(value_name = "VOLUME|FOLDER")]
+    more: Vec<PathBuf>,
+    /// The bundle, in place of the first argument
+    #[arg(long = "bundle", value_name = "BUNDLE")]
+    named: Option<PathBuf>,
+}
+
+impl BundleFlags {
+    /// Opens the bundle.
+    ///
+    /// # Errors
+    /// When it cannot be read or is refused, and when something is named that does not belong to it.
+    pub(crate) fn open(mut self, context: &Context) -> Result<Carried, Failure> {
+        name_first(self.named, &mut self.bundle, &mut self.more);
+        let places = places_of(self.bundle.unwrap_or_default(), &mut self.more);
+        if let Some(other) = self.more.first() {
+            let (other, first) = (other.display(), places[0].display());
+            return Err(Failure::usage(format!("{other} has no other volume of {first}; name one bundle")));
+        }
+        let demands = Demands { allow_partial: true, ..Demands::default() };
+        open(context, &places, &demands)
+    }
+}

@@ -1,0 +1,131 @@
+//! A Seed with its datacenters' node settings; and the same for releases up to 2.12.
+
+use super::profile::{self, Profile};
+use super::site::{NAMESPACE, Proxy, at_registry, repository};
+use crate::render::error::RenderError;
+use crate::render::kubernetes::{map, metadata, optional, some_map, texts};
+use crate::render::mirrors::mirrors;
+use crate::render::no_proxy::Dialect;
+use crate::render::request::Request;
+use crate::render::sandbox::sandbox;
+use crate::render::settings::Setting;
+use crate::render::site_registry::SiteRegistry;
+use serde_yaml::{Mapping, Value};
+
+pub(super) const SEED: Setting = Setting {
+    key: "seed",
+    value_name: "NAME",
+    help: "The Seed whose datacenters are set up",
+    default: Some("seed"),
+    choices: &[],
+};
+
+pub(super) const DATACENTER: Setting = Setting {
+    key: "datacenter",
+    value_name: "NAME,...",
+    help: "The datacenters of the Seed",
+    default: Some("datacenter"),
+    choices: &[],
+};
+
+/// The Seed, whose machines are set up by `profiles`.
+pub(super) fn seed(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    profiles: &[Profile],
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    let no_proxy = request.no_proxy().list(Dialect::Dotted);
+    let settings = || {
+        proxy
+            .map_or([Value::Null, Value::Null], |proxy| [proxy.one.as_str().into(), no_proxy.as_str().into()])
+    };
+    let [http_proxy, list] = settings();
+    let own = &registry.target.registry;
+    let mut registries = Mapping::new();
+    for (host, of_host) in mirrors(request)? {
+        if host == *own && !registry.plain_http {
+            continue;
+        }
+        if of_host.len() > 1 {
+            notes.push(format!("KKP sorts the mirrors of {host}, which are to be asked in another order"));
+        }
+        let urls = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
+            "" => registry.url(),
+            prefix => format!("{}/v2/{prefix}?kubermatic=override_path%3Dtrue", registry.url()),
+        });
+        registries.insert(host.into(), map([("mirrors", texts(urls))]));
+    }
+    if !request.upstream_fallback() {
+        notes.push("containerd asks upstream for what the mirrors lack, and KKP cannot turn that off".into());
+    }
+    // what is said of a host holds for its mirrors
+    let hosts =
+        registries.keys().filter_map(Value::as_str).filter(|host| registry.skip_verify && host != own);
+    let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
+    let insecure = if registry.plain_http || registry.skip_verify { texts(insecure) } else { Value::Null };
+    let node = map([
+        ("httpProxy", http_proxy),
+        ("noProxy", list),
+        ("insecureRegistries", insecure),
+        ("pauseImage", optional(sandbox(request, notes)?)),
+        ("containerdRegistryMirrors", map([("registries", Value::Mapping(registries))])),
+    ]);
+    let datacenters = each_datacenter(request, &node, &profile::chosen(profiles, notes))?;
+    let [http_proxy, list] = settings();
+    let proxy_settings =
+        if proxy.is_some() { map([("httpProxy", http_proxy), ("noProxy", list)]) } else { Value::Null };
+    let node_port_proxy = some_map([
+        ("envoy", repository(request, &["docker.io/envoyproxy/envoy"])),
+        ("envoyManager", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+        ("updater", repository(request, &["quay.io/kubermatic/nodeport-proxy"])),
+    ]);
+    Ok(map([
+        ("apiVersion", "kubermatic.k8c.io/v1".into()),
+        ("kind", "Seed".into()),
+        ("metadata", metadata(request.settings.need(SEED.key)?, Some(NAMESPACE))),
+        (
+            "spec",
+            map([
+                ("proxySettings", proxy_settings),
+                ("nodeportProxy", node_port_proxy),
+                ("datacenters", datacenters),
+            ]),
+        ),
+    ]))
+}
+
+/// The datacenters of the Seed, each with these node settings and this specification.
+fn each_datacenter(request: &Request<'_>, node: &Value, spec: &Value) -> Result<Value, RenderError> {
+    let names = request.settings.need(DATACENTER.key)?.split(',');
+    let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
+    Ok(Value::Mapping(names.map(|name| (name.trim().into(), datacenter.clone())).collect()))
+}
+
+/// The node settings that releases up to 2.12 read from datacenters.yaml.
+pub(super) fn datacenters(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+    proxy: Option<&Proxy>,
+    notes: &mut Vec<String>,
+) -> Result<Value, RenderError> {
+    // machine-controller puts the tag behind the name itself, and dies on one that is there
+    let hyperkube = at_registry(
+        request,
+        &[
+            "k8s.gcr.io/hyperkube-amd64",
+            "gcr.io/google_containers/hyperkube-amd64",
+            "gcr.io/google-containers/hyperkube-amd64",
+        ],
+    );
+    let node = map([
+        ("http_proxy", optional(proxy.map(|proxy| proxy.one.as_str()))),
+        ("no_proxy", optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted)))),
+        ("insecure_registries", texts([registry.target.registry.as_str()])),
+        ("pause_image", optional(sandbox(request, notes)?)),
+        ("hyperkube_image", hyperkube),
+    ]);
+    let datacenters = each_datacenter(request, &node, &Value::Null)?;
+    Ok(map([("datacenters", datacenters)]))
+}

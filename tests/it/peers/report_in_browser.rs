@@ -1,0 +1,75 @@
+//! The page of a report in Chromium: its treemap is enlarged by mouse and keyboard, and everything else is there without
+//! scripts.
+
+use crate::support::browser::Browser;
+use crate::support::faults::Rig;
+use crate::support::{need, skip, test_name};
+use serde_json::Value;
+
+const BOX: &str = "document.getElementById('map').getAttribute('viewBox')";
+
+/// What a reader sees of the page, but for the line about the zoom.
+const SEEN: &str = "[...document.querySelectorAll('h1, ul.sums, dl, nav, h2, p, table, svg text')]\
+    .filter((one) => !one.querySelector('#zoom-help')).map((one) => one.textContent).join('\\n')";
+
+#[test]
+fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
+    if !need(&["chromium", "mkfifo"]) {
+        return;
+    }
+    let rig = Rig::new();
+    rig.arm([]);
+    let page = rig.place.path("page.html");
+    let store = ["--store", "s", "--plain-http", &rig.up.address];
+    rig.place.ok(&[&["lock", "-f", "m.yaml", "--report", page.to_str().unwrap()][..], &store].concat());
+    let mut browser = match Browser::start(&rig.place) {
+        Ok(browser) => browser,
+        Err(why) => return skip(&test_name(), &why),
+    };
+    browser.open(&page);
+    let whole = browser.value(BOX);
+    let help = "document.getElementById('zoom-help').getClientRects().length";
+    assert_eq!(browser.value(help), 1);
+    let group = "document.querySelector('#map .group')";
+    let own = browser.value(&format!("{group}.dataset.box"));
+    assert_ne!(own, whole);
+
+    // by mouse
+    let at = browser.value(&format!(
+        "(() => {{ document.getElementById('map').scrollIntoView(); const r = {group}.getBoundingClientRect(); \
+         return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+    ));
+    let at = |index: usize| at[index].as_f64().unwrap();
+    browser.click(at(0), at(1));
+    assert_eq!(browser.value(BOX), own, "a click enlarges a group");
+    browser.press("Escape", 27, "");
+    assert_eq!(browser.value(BOX), whole, "Escape goes back");
+
+    // by keys alone, from the top of the page
+    browser.open(&page);
+    let is_at_group: Value = (0..200)
+        .map(|_| {
+            browser.press("Tab", 9, "");
+            browser.value("document.activeElement.matches('#map .group')")
+        })
+        .find(|found| *found == true)
+        .unwrap_or_default();
+    assert_eq!(is_at_group, true, "Tab comes to the picture");
+    assert_eq!(browser.value("document.activeElement.matches(':focus-visible')"), true);
+    assert_eq!(browser.value("document.activeElement.closest('[role=img]') === null"), true);
+    for (key, code, text) in [("Enter", 13, "\r"), (" ", 32, " ")] {
+        browser.press(key, code, text);
+        assert_eq!(browser.value(BOX), own, "{key:?} enlarges a group");
+        browser.press(key, code, text);
+        assert_eq!(browser.value(BOX), whole, "{key:?} goes back");
+    }
+    let seen = browser.value(SEEN);
+
+    // without scripts
+    browser.set_scripts(false);
+    browser.open(&page);
+    assert_eq!(browser.value(help), 0, "nothing is promised that does not work");
+    assert_eq!(browser.value(BOX), whole);
+    assert_eq!(browser.value(SEEN), seen, "everything else is there");
+    assert!(seen.as_str().unwrap().contains("team/app:v1"), "{seen}");
+}

@@ -1,0 +1,48 @@
+//! The App of Giant Swarm: whole, or what one of the user's needs.
+
+use super::seeds::{at, render, shipped, yaml};
+use serde_yaml::Value;
+
+#[test]
+fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
+    let place = shipped("giantswarm", &[]);
+    place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
+    render(&place, &["giantswarm"]);
+    let app = yaml(&place, "mycluster/app.yaml");
+    // a whole one, in whose place of `[...]` stands what the kind demands
+    render(
+        &place,
+        &["giantswarm", "--set", "app=hello", "--set", "catalog=default-test", "--set", "version=1.2.3"],
+    );
+    let whole = yaml(&place, "mycluster/app.yaml");
+    assert_eq!(whole["spec"]["config"], app["spec"]["config"]);
+    for (path, value) in [
+        ("metadata name", "mycluster-hello"),
+        ("metadata namespace", "org-giantswarm"),
+        ("spec catalog", "default-test"),
+        ("spec name", "hello"),
+        ("spec namespace", "hello"),
+        ("spec version", "1.2.3"),
+        ("spec kubeConfig secret name", "mycluster-kubeconfig"),
+    ] {
+        assert_eq!(*at(&whole, path), Value::from(value), "{path}");
+    }
+    super::assert_published(&whole, "app.yaml");
+    // the same into an App of the user's: every other byte stays
+    let mine = "apiVersion: application.giantswarm.io/v1alpha1\nkind: App\nmetadata: {name: mine} # ours\nspec:\n  catalog: default-test\n";
+    place.write("mine.yaml", mine);
+    let into = ["render", "giantswarm", "--site", "site.yaml", "--into", "mine.yaml"];
+    place.ok(&[&into[..], &["--set", "cluster=mycluster", "--set", "namespace=org-giantswarm"]].concat());
+    let merged = place.read("mine.yaml");
+    let document: Value = serde_yaml::from_str(&merged).unwrap();
+    assert!(merged.starts_with(mine) && document["spec"]["config"] == app["spec"]["config"], "{merged}");
+    for (args, part) in [
+        (&["--set", "app=hello", "--set", "catalog=x"][..], "version"),
+        (&["--set", "catalog=x"], "--set app=NAME"),
+    ] {
+        let render = ["render", "giantswarm", "--site", "site.yaml", "-o", "refused"];
+        let run = place.command().args(render).args(args).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.code() == Some(2) && said.contains(part), "{said}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Chromium without a window, driven by its debugging protocol over pipes. It reaches no network.
+
+use super::{Place, run};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+/// A page in a browser.
+pub struct Browser {
+    child: Child,
+    commands: File,
+    answers: BufReader<File>,
+    session: Option<String>,
+    last: u64,
+}
+
+impl Browser {
+    /// Starts Chromium with an empty page. The error says why it cannot be started here.
+    pub fn start(place: &Place) -> Result<Browser, String> {
+        let [commands, answers] = ["commands", "answers"].map(|name| place.path(name));
+        run(Command::new("mkfifo").args([&commands, &answers]));
+        let script = "exec chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+             --disable-background-networking --disable-component-update --disable-sync --proxy-server=127.0.0.1:1 \
+             --window-size=1280,900 --user-data-dir=\"$3\" --remote-debugging-pipe about:blank 3<\"$1\" 4>\"$2\"";
+        let mut shell = place.clean("sh");
+        shell.args(["-c", script, "sh"]).args([&commands, &answers, &place.path("profile")]);
+        let child = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // each waits for the shell to open the other end
+        let commands = File::options().write(true).open(&commands).unwrap();
+        let answers = BufReader::new(File::open(&answers).unwrap());
+        let mut browser = Browser { child, commands, answers, session: None, last: 0 };
+        let target = browser.try_call("Target.createTarget", json!({"url": "about:blank"}))?;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = browser.call("Target.attachToTarget", attach);
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        browser.call("Page.enable", json!({}));
+        Ok(browser)
+    }
+
+    /// Opens a file and waits until it is loaded.
+    pub fn open(&mut self, file: &std::path::Path) {
+        let id = self.send("Page.navigate", json!({"url": format!("file://{}", file.display())})).unwrap();
+        let (mut is_answered, mut is_loaded) = (false, false);
+        while !(is_answered && is_loaded) {
+            let message = self.receive().unwrap();
+            is_answered |= message["id"] == id;
+            is_loaded |= message["method"] == "Page.loadEventFired";
+        }
+    }
+
+    /// Whether scripts of the page run, from the next page on.
+    pub fn set_scripts(&mut self, run: bool) {
+        self.call("Emulation.setScriptExecutionDisabled", json!({"value": !run}));
+    }
+
+    /// The value of an expression in the page.
+    pub fn value(&mut self, expression: &str) -> Value {
+        let answer = self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer:#}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Clicks at a place of the window.
+    pub fn click(&mut self, x: f64, y: f64) {
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Presses a key and lets it go.
+    pub fn press(&mut self, key: &str, code: u32, text: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = text.into();
+            }
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        self.try_call(method, params).unwrap()
+    }
+
+    fn try_call(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        let id = self.send(method, params)?;
+        loop {
+            let message = self.receive()?;
+            if message["id"] == id {
+                assert!(message.get("error").is_none(), "{method}: {message:#}");
+                return Ok(message["result"].clone());
+            }
+        }
+    }
+
+    fn send(&mut self, method: &str, params: Value) -> Result<u64, String> {
+        self.last += 1;
+        let mut message = json!({"id": self.last, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            message["sessionId"] = session.as_str().into();
+        }
+        let bytes = message.to_string() + "\0";
+        self.commands
+            .write_all(bytes.as_bytes())
+            .map_err(|error| format!("chromium does not run here: {error}"))?;
+        Ok(self.last)
+    }
+
+    fn receive(&mut self) -> Result<Value, String> {
+        let mut message = Vec::new();
+        self.answers.read_until(0, &mut message).map_err(|error| error.to_string())?;
+        message.pop().ok_or("chromium does not run here: it ended at once")?;
+        Ok(serde_json::from_slice(&message).unwrap())
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // it goes with all its processes
+        let _ = self.send("Browser.close", json!({}));
+        while self.receive().is_ok() {}
+        let _ = self.child.wait();
+    }
+}

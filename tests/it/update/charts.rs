@@ -1,0 +1,71 @@
+//! Charts with an update policy of their own: by the index of a repository, and by the tags of a registry.
+
+use super::moved;
+use super::upstream::Upstream;
+use crate::support::charts::{Chart, repository};
+use crate::support::images::{Images, sha256};
+use crate::support::need;
+
+/// Puts these versions of the chart `app` into two HTTP repositories and a registry; `more` stands in their Chart.yaml.
+fn publish(up: &Upstream, versions: &[&str], more: &str) {
+    let images = Images::new(up.place.path("layout"));
+    let charts: Vec<Chart> = versions
+        .iter()
+        .map(|version| Chart::new("app", version, more, &[("values.yaml", "a: 1\n")]))
+        .collect();
+    repository(&up.place, "charts", "", &charts);
+    for folder in ["charts", "same"] {
+        up.file(&format!("{folder}/index.yaml"), up.place.read("charts/index.yaml"));
+        charts.iter().for_each(|chart| up.file(&format!("{folder}/{}", chart.file()), chart.archive.clone()));
+    }
+    for chart in &charts {
+        chart.push(&images, &up.faults.address, "team/charts/app");
+    }
+}
+
+#[test]
+fn a_chart_moves_by_its_own_policy() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish(&up, &["1.0.0"], "");
+    let digest = sha256(&up.place.read_bytes("charts/app-1.0.0.tgz"));
+    let text = up.manifest(&format!(
+        "charts:\n- {{repo: URL/charts, name: app, version: '1.0.0', update: patch}}  # 1.0.0 at first\n\
+         - ref: oci://REG/team/charts/app:1.0.0 # the same\n  update: \"^1\"\n\
+         - {{repo: URL/same/, name: app, version: 1.0.0, digest: \"{digest}\", update: patch}}\n"
+    ));
+    up.run(0, "update", &[]);
+    publish(&up, &["1.0.0", "1.0.2", "1.1.0"], "");
+    let report = up.run(0, "update", &[]);
+    let names = [
+        (up.here("URL/charts/app"), "1.0.2".into()),
+        (up.here("oci://REG/team/charts/app"), "1.1.0".into()),
+        (up.here("URL/same/app"), "1.0.2".into()),
+    ];
+    assert_eq!(moved(&report), names, "{report:#}");
+    let new = sha256(&up.place.read_bytes("charts/app-1.0.2.tgz"));
+    let expected = text
+        .replacen("version: '1.0.0'", "version: '1.0.2'", 1)
+        .replacen("app:1.0.0", "app:1.1.0", 1)
+        .replacen("version: 1.0.0, digest", "version: 1.0.2, digest", 1)
+        .replacen(&digest, &new, 1);
+    assert_eq!(up.place.read("m.yaml"), expected);
+    let lock = up.place.read("landfall.lock");
+    assert!(lock.contains("/charts/app:1.0.2") && lock.contains("team/charts/app:1.1.0"), "{lock}");
+    assert!(!lock.contains("1.0.0"), "{lock}");
+
+    // an archive that was put there again is seen, and not taken
+    publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
+    let report = up.run(4, "update", &["--check"]);
+    let told: Vec<&str> =
+        report["notices"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!(told, ["moved", "moved", "moved"], "{report:#}");
+
+    up.manifest(
+        "vars: {v: 1.0.2}\ncharts: [{repo: URL/charts, name: app, version: '${v}', update: patch}]\n",
+    );
+    let message = up.run(2, "update", &[])["error"]["message"].to_string();
+    assert!(message.contains("the version of this chart stands in a variable"), "{message}");
+}
