@@ -161,6 +161,18 @@ pub(crate) const MEMBERS: &[Member] = &[
     member("missing", "array", &["audit", "render"], "what the lock lacks"),
     member("undecided", "array", &["audit", "init", "discover", "render"], "what may be a reference"),
     member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
+    member(
+        "packages",
+        "array",
+        &["init", "discover"],
+        "packages that machines install, which are not carried: `manager`, `name`, `at`",
+    ),
+    member(
+        "archives",
+        "array",
+        &["pull"],
+        "what came of each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
+    ),
     member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
     member("manifest", "string", &["init", "discover", "import"], "the manifest that was drafted"),
     member(

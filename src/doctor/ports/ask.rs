@@ -1,6 +1,6 @@
 //! What to knock at: the rows of a role, filled in with addresses.
 
-use super::table::{Ports, RANGE, Row, TABLE};
+use super::table::{Decided, Ports, RANGE, Row, TABLE};
 use crate::document::nearest;
 use crate::lockfile::Endpoint;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl Ask {
         endpoints: &[Endpoint],
     ) -> Result<Ask, AskError> {
         let named = endpoints.iter().flat_map(|endpoint| &endpoint.from).map(String::as_str);
-        let roles: BTreeSet<&str> = TABLE.iter().map(|row| row.role).chain(named).collect();
+        let roles: BTreeSet<&str> = TABLE.iter().map(|row| row.role.as_str()).chain(named).collect();
         if !roles.contains(role) {
             let near = nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
             let all = roles.into_iter().collect::<Vec<_>>().join(", ");
@@ -105,8 +105,8 @@ impl Ask {
         let set = Settings::read(set)?;
         let mut lines = Vec::new();
         for row in TABLE.iter().filter(|row| row.role == role) {
-            let fits =
-                row.strategies.is_empty() || strategy.is_some_and(|one| row.strategies.contains(&one.0));
+            let fits = row.strategies.is_empty()
+                || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
             match (fits, strategy) {
                 (true, _) => lines.extend(set.fill(row)),
                 (false, None) => {
@@ -150,7 +150,7 @@ struct Settings<'a> {
 
 impl Settings<'_> {
     fn read(set: &[(String, String)]) -> Result<Settings<'_>, AskError> {
-        let known: BTreeSet<&str> = TABLE.iter().map(|row| row.to).chain([RANGE]).collect();
+        let known: BTreeSet<&str> = TABLE.iter().map(|row| row.to.as_str()).chain([RANGE]).collect();
         let mut settings = Settings { addresses: BTreeMap::new(), range: NODE_PORTS };
         for (key, value) in set {
             let wrong = |words: String| AskError::Set(format!("{key}={value}"), words);
@@ -169,13 +169,13 @@ impl Settings<'_> {
     }
 
     fn fill(&self, row: &Row) -> Vec<Line> {
-        let (what, why) = (row.to.to_owned(), format!("{} ({})", row.why, row.component));
-        let Some((host, own)) = self.addresses.get(row.to) else {
+        let (what, why) = (row.to.clone(), format!("{} ({})", row.why, row.component));
+        let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
             let words = format!("{what}: {why}: no address is known");
             return vec![Line::Not(words, Some(format!("name it with --set {what}=ADDRESS")))];
         };
         let port = |port| Line::Port { host: host.clone(), port, what: what.clone(), why: why.clone() };
-        match (row.ports, own) {
+        match (&row.ports, own) {
             // a port that the installation chose stands for the first of the table
             (Ports::Of(ports), Some(own)) => {
                 let rest = ports.iter().skip(1).copied();
@@ -183,11 +183,11 @@ impl Settings<'_> {
             }
             (Ports::Of(ports), None) => ports.iter().copied().map(port).collect(),
             (_, Some(own)) => vec![port(*own)],
-            (Ports::OfProvider, None) => {
+            (Ports::Decided(Decided::Provider), None) => {
                 let words = format!("{what}: {why}: the table names no port");
                 vec![Line::Not(words, Some(format!("name it with --set {what}={host}:PORT")))]
             }
-            (Ports::Range, None) => {
+            (Ports::Decided(Decided::NodePorts), None) => {
                 let (host, range) = (host.clone(), self.range.clone());
                 vec![Line::Range { host, ports: sample(&range), range, what, why }]
             }

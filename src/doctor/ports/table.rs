@@ -1,119 +1,66 @@
-//! KKP's table of required ports, as its reference page for networking has it, and what the reference set-up adds for the
-//! machine that installs it. All are TCP.
+//! The table of required ports, which is data: `manifests/ports/kubermatic.yaml`.
+
+use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// One row: who needs which port of whom.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Row {
     /// The role of the machine that connects.
-    pub(super) role: &'static str,
+    pub(super) role: String,
     /// What runs there.
-    pub(super) component: &'static str,
+    pub(super) component: String,
     /// Where it connects to: the word of `--set`.
-    pub(super) to: &'static str,
+    pub(super) to: String,
     /// The expose strategies with which it does; empty for any.
-    pub(super) strategies: &'static [&'static str],
+    #[serde(default)]
+    pub(super) strategies: Vec<String>,
     /// The ports.
     pub(super) ports: Ports,
     /// What for.
-    pub(super) why: &'static str,
+    pub(super) why: String,
 }
 
 /// The ports of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
 pub(super) enum Ports {
     /// These.
-    Of(&'static [u16]),
+    Of(Vec<u16>),
+    /// Those that a cluster or a provider decides.
+    Decided(Decided),
+}
+
+/// Who decides the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Decided {
     /// The range of node ports, which a cluster may set otherwise.
-    Range,
+    NodePorts,
     /// Those of the provider.
-    OfProvider,
+    Provider,
 }
 
 /// What `--set` names beside destinations: the range of node ports.
 pub(super) const RANGE: &str = "nodeport-range";
 
-const EXPOSED: &[&str] = &["NodePort", "LoadBalancer"];
-const TUNNELED: &[&str] = &["Tunneling"];
-const NODE: &str = "kubelet, Konnectivity and in-cluster clients";
+/// Every row. The data is part of the program, and a test reads it.
+pub(super) static TABLE: LazyLock<Vec<Row>> =
+    LazyLock::new(|| serde_yaml::from_str(DATA).unwrap_or_default());
 
-/// Every row.
-pub(super) const TABLE: &[Row] = &[
-    row("kkp-user", "a browser", "master-ingress", &[], Ports::Of(&[443]), "the dashboard"),
-    row("kkp-user", "kubectl", "seed-nodeport-proxy", TUNNELED, Ports::Of(&[6443]), "API of user clusters"),
-    row("kkp-user", "kubectl", "seed-nodeport-proxy", EXPOSED, Ports::Range, "API of user clusters"),
-    row(
-        "master-cluster-node",
-        "KKP operator and API",
-        "seed-api",
-        &[],
-        Ports::Of(&[6443]),
-        "the operator reaches the seed",
-    ),
-    row(
-        "master-cluster-node",
-        "KKP API",
-        "seed-nodeport-proxy",
-        TUNNELED,
-        Ports::Of(&[6443]),
-        "API of user clusters",
-    ),
-    row(
-        "master-cluster-node",
-        "KKP API",
-        "seed-nodeport-proxy",
-        EXPOSED,
-        Ports::Range,
-        "API of user clusters",
-    ),
-    row(
-        "seed-cluster-node",
-        "seed controller manager",
-        "cloud-provider-api",
-        &[],
-        Ports::OfProvider,
-        "machines, load balancers and disks",
-    ),
-    row(
-        "user-cluster-node",
-        NODE,
-        "seed-nodeport-proxy",
-        TUNNELED,
-        Ports::Of(&[6443, 8088]),
-        "API of user clusters, and Konnectivity",
-    ),
-    row(
-        "user-cluster-node",
-        NODE,
-        "seed-nodeport-proxy",
-        EXPOSED,
-        Ports::Range,
-        "API of user clusters, and Konnectivity",
-    ),
-    row("provisioning-host", "KubeOne", "node", &[], Ports::Of(&[22]), "SSH to the nodes"),
-    row(
-        "provisioning-host",
-        "KubeOne",
-        "seed-api",
-        &[],
-        Ports::Of(&[6443]),
-        "the API behind its load balancer",
-    ),
-    row(
-        "provisioning-host",
-        "terraform",
-        "cloud-provider-api",
-        &[],
-        Ports::OfProvider,
-        "machines and networks",
-    ),
-];
+const DATA: &str = include_str!("../../../manifests/ports/kubermatic.yaml");
 
-const fn row(
-    role: &'static str,
-    component: &'static str,
-    to: &'static str,
-    strategies: &'static [&'static str],
-    ports: Ports,
-    why: &'static str,
-) -> Row {
-    Row { role, component, to, strategies, ports, why }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_is_a_table() {
+        let rows: Vec<Row> = serde_yaml::from_str(DATA).unwrap();
+        assert_eq!(rows.len(), 12);
+        assert_eq!(rows[7].ports, Ports::Of(vec![6443, 8088]));
+        assert_eq!(rows[2].ports, Ports::Decided(Decided::NodePorts));
+        assert_eq!(rows[11].ports, Ports::Decided(Decided::Provider));
+    }
 }

@@ -116,7 +116,7 @@ fn packages(text: &str) -> Vec<(Install, usize)> {
             .collect();
         match (&words[..], item.trim_start().starts_with('[')) {
             ([name, version], true) => {
-                found.push((Install::package("apt", &format!("{name}={version}")), at + 1))
+                found.push((Install::package("apt", &format!("{name}={version}")), at + 1));
             }
             (names, _) => found.extend(names.iter().map(|name| (Install::package("apt", name), at + 1))),
         }
