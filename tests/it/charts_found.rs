@@ -20,7 +20,7 @@ fn what_is_found_in_real_charts() {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut charts: Vec<PathBuf> = entries.filter(|path| path.join("Chart.yaml").is_file()).collect();
     charts.sort();
-    let (mut ran, mut hit, mut found_all, mut count) = (0, 0, 0, 0);
+    let (mut ran, mut hit, mut found_all, mut count, mut silent) = (0, 0, 0, 0, Vec::new());
     for chart in &charts {
         let name = chart.file_name().unwrap().to_string_lossy().into_owned();
         let place = Place::new();
@@ -37,12 +37,16 @@ fn what_is_found_in_real_charts() {
             truth.difference(&found).collect::<Vec<_>>(),
             found.difference(&truth).collect::<Vec<_>>()
         );
+        if hits < truth.len() && open == 0 {
+            silent.push(name);
+        }
         (ran, hit, found_all, count) = (ran + truth.len(), hit + hits, found_all + found.len(), count + 1);
     }
     println!(
         "{count} charts: {hit} of {ran} images that helm renders are found; {found_all} are found in all"
     );
-    assert!(hit * 10 >= ran * 9, "{hit} of {ran}");
+    assert!(hit * 10 >= ran * 8, "{hit} of {ran}");
+    assert!(silent.is_empty(), "what is not found is open: {silent:?}");
 }
 
 /// The images that helm renders by the chart's defaults, and the packed chart.
