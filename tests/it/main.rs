@@ -28,6 +28,7 @@ mod init;
 mod inputs;
 mod interrupt;
 mod kills;
+mod large_files;
 mod library;
 mod lock;
 mod manifest;

@@ -15,7 +15,7 @@ pub(super) struct Sources<'a> {
     /// The keys that lead to the values of each chart.
     charts: BTreeSet<&'a [String]>,
     /// The bodies of helpers by their names.
-    helpers: BTreeMap<&'a str, &'a str>,
+    helpers: BTreeMap<String, String>,
 }
 
 /// What was seen in an expression.
@@ -48,19 +48,19 @@ impl<'a> Sources<'a> {
         helpers: impl Iterator<Item = &'a str>,
     ) -> Sources<'a> {
         let charts = templates.iter().map(|template| &*template.below).collect();
-        let texts = helpers.flat_map(|text| text.split("define ").skip(1));
+        let texts: Vec<String> = helpers.map(without_comments).collect();
         let mut helpers = BTreeMap::new();
-        for definition in texts {
+        for definition in texts.iter().flat_map(|text| text.split("define ").skip(1)) {
             let mut words = definition.splitn(3, '"');
             if let (Some(""), Some(name), Some(body)) = (words.next(), words.next(), words.next()) {
-                helpers.insert(name, body);
+                helpers.insert(name.to_owned(), body.to_owned());
             }
         }
         Sources { values, named, charts, helpers }
     }
 
     /// Whether nothing about the reference `finding` of a template is open but what stands elsewhere.
-    pub(super) fn decide(&self, finding: &Finding, template: &Installed<'a>) -> bool {
+    pub(super) fn decide(&self, finding: &Finding, template: &Installed<'_>) -> bool {
         let Coverage::Undecided { .. } = finding.coverage else { return false };
         if !finding.reference.contains("{{") {
             return false;
@@ -78,10 +78,7 @@ impl<'a> Sources<'a> {
 
     /// Looks at one action, or at what is assigned to a variable. In a helper, what does not begin at the values is what it
     /// was called with.
-    fn look<'t>(&self, action: &'t str, scope: Scope<'t>, in_helper: bool, seen: &mut Seen<'t>)
-    where
-        'a: 't,
-    {
+    fn look<'t>(&'t self, action: &'t str, scope: Scope<'t>, in_helper: bool, seen: &mut Seen<'t>) {
         let paths: Vec<Vec<&str>> = values_in(action).map(|path| path.split('.').collect()).collect();
         let is_alone = is_value_alone(action);
         let whole = scope.is_whole && is_alone && !in_helper;
@@ -96,6 +93,9 @@ impl<'a> Sources<'a> {
             seen.known |= is_nothing;
             seen.open |= !is_nothing;
         }
+        // another variant of the image than the values name
+        seen.open |=
+            literals(action).any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
         for name in calls(action) {
             match self.helpers.get(name) {
                 Some(body) if seen.read.insert(name) => {
@@ -119,8 +119,18 @@ impl<'a> Sources<'a> {
                 }
             }
         }
-        // `.image` of what a `range` or `with` goes through
-        seen.open |= words(action).any(|word| is_relative(word));
+        // `.image` of what a `range` or `with` goes through: where the values have such a key, it was read there
+        for keys in words(action).filter_map(relative) {
+            let is_at_end =
+                |known: &Vec<String>| known.iter().rev().zip(keys.iter().rev()).all(|(a, b)| a == b);
+            if self.named.iter().any(|known| known.len() >= keys.len() && is_at_end(known)) {
+                seen.known = true;
+            } else {
+                let is_other =
+                    part(keys.last().unwrap_or(&"")).is_some_and(|(_, part)| part != Part::Repository);
+                seen.open |= !is_other;
+            }
+        }
     }
 
     /// Whether an image was found at the value, in it or around it.
@@ -198,6 +208,11 @@ fn calls(action: &str) -> impl Iterator<Item = &str> {
     of("include ").chain(of("template "))
 }
 
+/// What stands in quotes.
+fn literals(action: &str) -> impl Iterator<Item = &str> {
+    action.split('"').skip(1).step_by(2)
+}
+
 /// The variables that are read: `$image` of `$image.tag`.
 fn variables(action: &str) -> impl Iterator<Item = &str> {
     words(action).filter_map(|word| {
@@ -219,11 +234,18 @@ fn words(action: &str) -> impl Iterator<Item = &str> {
     action.split(|c: char| c.is_whitespace() || "()".contains(c)).filter(|word| !word.is_empty())
 }
 
-/// Whether a word is a field of what is looked at now: not of the values, the chart or the release.
-fn is_relative(word: &str) -> bool {
+/// The keys of a word that is a field of what is looked at now: not of the values, the chart or the release.
+fn relative(word: &str) -> Option<Vec<&str>> {
     const OF_ALL: [&str; 6] = ["Values", "Chart", "Release", "Capabilities", "Template", "Files"];
-    let field = word.strip_prefix('.').and_then(|rest| rest.split('.').next());
-    field.is_some_and(|field| !field.is_empty() && !OF_ALL.contains(&field))
+    let keys: Vec<&str> = word.strip_prefix('.')?.split('.').collect();
+    (!keys[0].is_empty() && !OF_ALL.contains(&keys[0])).then_some(keys)
+}
+
+/// The text without its comments, which show how helpers are called.
+fn without_comments(text: &str) -> String {
+    let mut parts = text.split("/*");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once("*/").map_or("", |(_, rest)| rest))
 }
 
 #[cfg(test)]
@@ -252,6 +274,7 @@ mod tests {
         let values = "image: {repository: x/y, tag: v1}\nother: {image: x/z}\nnone: ''\n";
         let named = ["image.repository", "other.image"];
         let helpers = "{{ define \"a.image\" }}{{ printf \"%s:%s\" .Values.image.repository .Values.image.tag }}{{ end }}\
+            {{/* it is called so: {{ include \"b.image\" .Values.my.image }} */}}\
             {{ define \"common.image\" }}{{ .root.repository }}{{ end }}";
         for reference in [
             "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}",
@@ -265,6 +288,8 @@ mod tests {
             let template = format!("image: {reference}\n");
             assert_eq!(open(values, &named, helpers, &template), [""; 0], "{reference}");
         }
+        let template = "{{ range .Values.all }}\nimage: {{ .image }}:{{ .tag }}\n{{ end }}";
+        assert_eq!(open(values, &named, helpers, template), [""; 0]);
         let template = "{{ $image := .Values.image }}\nimage: {{ $image.repository }}:{{ $image.tag }}\n";
         assert_eq!(open(values, &named, helpers, template), [""; 0]);
     }
@@ -281,7 +306,10 @@ mod tests {
             "{{ .Values.image.repository | default \"x/a\" }}:{{ .Values.image.tag }}",
             "{{ include \"unknown\" . }}",
             "{{ .Values.other.image }}-{{ include \"unknown\" .Values.image }}",
-            "{{ .image }}",
+            "{{ .sidecar }}",
+            "{{ (.override).image | default .sidecar.image }}",
+            "{{ .Values.other.image }}{{ ternary \"-slim\" \"\" .Values.slim }}",
+            "{{ printf \"%s-%s\" .Values.other.image .Chart.Name }}",
             "{{ .Values.absent }}",
             "{{ $image }}",
             "{{ .Values.hub }}/pilot:{{ .Values.tag }}",

@@ -1,4 +1,4 @@
-//! The KubermaticConfiguration: where KKP's own images and charts are, its proxy, its authorities.
+//! The `KubermaticConfiguration`: where KKP's own images and charts are, its proxy, its authorities.
 
 use super::site::{NAMESPACE, Proxy, at_registry, repository};
 use crate::model::ImageRef;
