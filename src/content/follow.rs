@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 /// The longest piece, in bytes.
 const PIECE: u64 = 256 << 10;
@@ -27,58 +27,30 @@ pub(super) struct Follower {
     pub(super) written: watch::Receiver<Written>,
 }
 
-/// How a write ended, once it did.
-pub(super) type Ended = watch::Receiver<Option<Result<(), TransferError>>>;
-
-/// The task that brings the content. It ends with whoever follows it, unless the content was found right by then.
-pub(super) struct Bringing {
-    task: AbortHandle,
-    ended: Ended,
-    is_right: bool,
-}
+/// The task that brings the content. It ends with whoever follows it.
+pub(super) struct Bringing(pub(super) JoinHandle<Result<Brought, TransferError>>);
 
 impl Bringing {
-    /// Runs `bringing` beside whoever follows it.
-    pub(super) fn new(
-        bringing: impl Future<Output = Result<Brought, TransferError>> + Send + 'static,
-    ) -> Bringing {
-        let (end, ended) = watch::channel(None);
-        let task = tokio::spawn(async move {
-            let brought = bringing.await;
-            end.send_replace(Some(brought.map(drop)));
-        });
-        Bringing { task: task.abort_handle(), ended, is_right: false }
-    }
-
-    /// For whoever waits for its end.
-    pub(super) fn ended(&self) -> Ended {
-        self.ended.clone()
-    }
-
     /// What came of it.
     ///
     /// # Errors
     /// Why the content is not there. It was tried as often as that may help, and is not tried again for this error.
     pub(super) async fn end(&mut self) -> Result<(), Error> {
-        match self.ended.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(Err(failed))) => {
-                let mut error = (*failed.why).clone();
-                if matches!(error.kind, ErrorKind::Network | ErrorKind::Invalid) {
-                    error.kind = ErrorKind::GivenUp;
-                }
-                Err(error)
+        let local = |error: tokio::task::JoinError| Error::new(ErrorKind::Local, error.to_string());
+        let brought = (&mut self.0).await.map_err(local)?;
+        brought.map(drop).map_err(|failed| {
+            let mut error = *failed.why;
+            if matches!(error.kind, ErrorKind::Network | ErrorKind::Invalid) {
+                error.kind = ErrorKind::GivenUp;
             }
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(ErrorKind::Local, "a transfer ended without a result")),
-        }
+            error
+        })
     }
 }
 
 impl Drop for Bringing {
     fn drop(&mut self) {
-        if !self.is_right {
-            self.task.abort();
-        }
+        self.0.abort();
     }
 }
 
@@ -99,7 +71,6 @@ pub(super) async fn follow(
         let (mut follower, mut bringing, at) = state?;
         loop {
             let Written { bytes, is_right } = *follower.written.borrow_and_update();
-            bringing.is_right = is_right;
             let end = if is_right { size } else { bytes.min(size.saturating_sub(1)) };
             if at < end {
                 let mut piece = vec![0; (end - at).min(PIECE) as usize];
@@ -141,11 +112,6 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world";
 
-    fn bring_by(work: impl FnOnce() -> Result<Brought, TransferError> + Send + 'static) -> Bringing {
-        let work = tokio::task::spawn_blocking(work);
-        Bringing::new(async move { work.await.unwrap() })
-    }
-
     /// A write into a store, and a stream that follows it from `at` on. The bringing ends as the write did.
     async fn followed(
         at: u64,
@@ -157,8 +123,8 @@ mod tests {
         let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
         let (writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
         let follower = writer.follower();
-        let bringing = bring_by(move || write(writer).map(|()| Brought::There));
-        match follow(follower, bringing, (at, size)).await {
+        let bringing = tokio::task::spawn_blocking(move || write(writer).map(|()| Brought::There));
+        match follow(follower, Bringing(bringing), (at, size)).await {
             Ok(stream) => stream.map(|next| next.map_err(|error| error.kind)).collect().await,
             Err(error) => vec![Err(error.kind)],
         }
@@ -172,14 +138,14 @@ mod tests {
         let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
         let (mut writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
         let follower = writer.follower();
-        let bringing = bring_by(move || {
+        let bringing = tokio::task::spawn_blocking(move || {
             writer.write(&CONTENT[..5])?;
             writer.write(&CONTENT[5..])?;
             let () = rest.recv().unwrap();
             writer.commit()?;
             Ok(Brought::Received(size))
         });
-        let mut stream = follow(follower, bringing, (0, size)).await.unwrap();
+        let mut stream = follow(follower, Bringing(bringing), (0, size)).await.unwrap();
         let mut all = Vec::new();
         while all.len() < CONTENT.len() - 1 {
             all.extend_from_slice(&stream.next().await.unwrap().unwrap());

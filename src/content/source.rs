@@ -1,6 +1,6 @@
 //! Where parts are read from.
 
-use super::{Part, TransferError};
+use super::Part;
 use crate::http::{ByteStream, Error};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -10,14 +10,6 @@ use futures_util::future::BoxFuture;
 pub(crate) trait Source: Send + Sync {
     /// Opens the part at `offset`.
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>>;
-
-    /// Waits until what the source keeps for itself of a part that was read from it is kept.
-    ///
-    /// # Errors
-    /// Why it could not be kept.
-    fn kept<'a>(&'a self, _part: &'a Part) -> BoxFuture<'a, Result<(), TransferError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
 }
 
 /// A part that was opened.

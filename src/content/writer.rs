@@ -110,8 +110,8 @@ impl Writer {
             self.restart()?;
             return Err(WriteError::Digest { wanted, found });
         }
-        // a follower need not wait for the disk
+        self.partial.keep()?;
         self.written.send_replace(Written { bytes: self.offset, is_right: true });
-        self.partial.keep()
+        Ok(())
     }
 }

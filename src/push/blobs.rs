@@ -53,7 +53,7 @@ impl Uploader {
             from = None;
             turn = known.lock().await;
         }
-        let slot = self.slots.acquire(part.descriptor.size).await;
+        let _slot = self.slots.acquire(part.descriptor.size).await;
         self.has_room(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
@@ -63,9 +63,6 @@ impl Uploader {
         }
         let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
         transfer.bring(part).await?;
-        // the line is free while a store's disk is waited for
-        drop(slot);
-        transfer.source.kept(part).await?;
         turn.push(Place::sure(repository));
         Ok(())
     }
