@@ -111,6 +111,7 @@ impl Writer {
             return Err(WriteError::Digest { wanted, found });
         }
         self.partial.keep()?;
+        // not before: a registry must not have what a store lacks, should the run be killed between
         self.written.send_replace(Written { bytes: self.offset, is_right: true });
         Ok(())
     }

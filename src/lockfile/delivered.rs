@@ -163,11 +163,17 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded_and_nothing_else_is_taken_for_it() {
-        let mut all = DeliveredLocks::default();
-        for at in 0..MOST + 2 {
-            all = list(&all.with(&named(&at.to_string())));
-        }
-        assert_eq!((names(&all).len(), names(&all)[0]), (MOST, "2"));
+        let known = |at: usize| DeliveredLock {
+            descriptor: Descriptor {
+                digest: Digest::sha256(&at.to_be_bytes()),
+                size: 1,
+                media_type: LOCK.into(),
+            },
+            name: at.to_string(),
+        };
+        let full = DeliveredLocks((0..MOST).map(known).collect());
+        let all = list(&list(&full.with(&named("last but one"))).with(&named("last")));
+        assert_eq!((names(&all).len(), names(&all)[0], names(&all)[MOST - 1]), (MOST, "2", "last"));
         for other in ["{}", "[]", r#"{"artifactType":"x","layers":[]}"#] {
             assert!(DeliveredLocks::parse(other.as_bytes()).is_err(), "{other}");
         }

@@ -66,6 +66,7 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "pull --lock l --dry-run");
     reported(0, "pull --lock l --bundle p --plain-http UP");
     reported(0, "pack --lock l -o b");
+    reported(0, "pull --lock l --bundle q --from b --plain-http UP");
     reported(0, "pack --lock l -o b --dry-run");
     reported(0, "pack --lock l -o v --volume-size 60000");
     reported(0, "pack --like v --only-volume 2");

@@ -1,4 +1,5 @@
-//! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it is known, one item a line, tabs between.
+//! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it is known. One item a line,
+//! tabs between.
 
 use super::form::{Asked, Listed};
 use std::fmt::Write as _;

@@ -84,8 +84,9 @@ fn a_lock_as_the_lists_of_others() {
         (
             "sources",
             format!(
-                "kind\tname\tdigest\tbytes\torigin\nimage\tdocker.io/library/nginx:1.27\t{a}\t1\tdocker.io\nimage\t\
-                 quay.io/x/y:v1\t{a}\t1\tquay.io\nfile\thttps://dl.k8s.io/v1/kubelet\t{f}\t648\tdl.k8s.io\n"
+                "kind\tname\tdigest\tbytes\torigin\tlicence\nimage\tdocker.io/library/nginx:1.27\t{a}\t1\tdocker.io\t\
+                 \nimage\tquay.io/x/y:v1\t{a}\t1\tquay.io\t\nfile\thttps://dl.k8s.io/v1/kubelet\t{f}\t648\t\
+                 dl.k8s.io\t\n"
             ),
         ),
     ] {
