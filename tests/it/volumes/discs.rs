@@ -166,7 +166,9 @@ fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
     let report = site.place.json(3, &push);
     let later = &report["items"][4];
     assert!(later["reason"].as_str().unwrap().contains("--allow-partial sends what is whole"), "{report}");
-    assert_eq!(tags(&registry.address), [0, 1, 2], "nothing after the damage");
+    // one that is under way by then may stop before its tag
+    let sent = tags(&registry.address);
+    assert!(sent.iter().all(|number| *number < 3), "nothing after the damage: {sent:?}");
     site.place.json(3, &[&push[..], &["--allow-partial"]].concat());
     assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
 }
