@@ -28,7 +28,7 @@ pub mod world;
 
 pub use images::Images;
 pub use peers::{docker_registry, landfall_serve, skopeo};
-pub use process::{Guard, free_port};
+pub use process::{Guard, free_listener, free_port};
 pub use world::World;
 
 use serde_json::Value;

@@ -98,13 +98,18 @@ impl Drop for Guard {
 
 /// A TCP port on loopback that nothing listens at, below the range that the system hands out.
 pub fn free_port() -> u16 {
+    free_listener().local_addr().unwrap().port()
+}
+
+/// A listener at such a port. Nobody comes between the choice and its use.
+pub fn free_listener() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);
     for _ in 0..10_000 {
         let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = 20_000 + (next % 12_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return listener;
         }
     }
     panic!("no free port on loopback");

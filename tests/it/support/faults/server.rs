@@ -4,7 +4,7 @@ use super::answers::ranged;
 use super::content::Content;
 use super::switch::{ALWAYS, Fault, Later, On, What};
 use super::wire::{Answer, Request, Wire};
-use crate::support::free_port;
+use crate::support::free_listener;
 use crate::support::images::gzip;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -105,8 +105,7 @@ pub(super) struct State {
 impl Faults {
     pub fn new(content: Content) -> Faults {
         // a port that no other test gets once this one is over
-        let bind = || TcpListener::bind(("127.0.0.1", free_port())).unwrap();
-        let (first, second) = (bind(), bind());
+        let (first, second) = (free_listener(), free_listener());
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
         let mut faults = Faults {
             address: address(&first),
