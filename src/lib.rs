@@ -59,6 +59,7 @@ mod lock;
 mod lockfile;
 mod manifest;
 mod model;
+mod packages;
 mod pull;
 mod push;
 mod registry;

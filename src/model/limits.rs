@@ -31,6 +31,8 @@ pub struct Limits {
     pub reference_bytes: usize,
     /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
+    /// Largest window of a decoder of package indexes (xz, zstd), in bytes, a power of two.
+    pub decoder_window: u64,
     /// Most bytes of a bundle's signatures that are read, of all together.
     pub signatures_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
@@ -109,6 +111,7 @@ impl Default for Limits {
             embedded_depth: 8,
             reference_bytes: 1 << 10,
             unpacked_bytes: 64 << 20,
+            decoder_window: 128 << 20,
             signatures_bytes: 64 << 10,
             index_depth: 8,
             index_nodes: 1024,
