@@ -3,5 +3,6 @@
 #![allow(dead_code, unused_imports, reason = "the kind of item that uses all of it comes next")]
 
 mod decompress;
+pub(crate) mod yum;
 
 pub(crate) use decompress::{Compression, decompressed, unpacked};
