@@ -129,6 +129,32 @@ impl Pool {
         *new = NewPackage { relations: std::mem::take(&mut new.relations), ..NewPackage::default() };
     }
 
+    /// Takes `packages`, out of what can be chosen. The numbers of the others change.
+    pub(super) fn hide(&mut self, packages: &[PackageId]) {
+        let hidden: std::collections::HashSet<PackageId> = packages.iter().copied().collect();
+        let mut number = 0;
+        self.packages.retain(|_| {
+            number += 1;
+            !hidden.contains(&PackageId(number - 1))
+        });
+    }
+
+    /// Makes all packages so far those of a source.
+    #[cfg(test)]
+    pub(super) fn offer_all(&mut self) {
+        self.packages.iter_mut().for_each(|package| package.source = Some(0));
+    }
+
+    /// Makes `new` say of itself what `package` says.
+    pub(super) fn copy_relations(&self, package: PackageId, new: &mut NewPackage) {
+        let from = self.package(package);
+        (new.name, new.evr, new.arch) = (Some(from.name), Some(from.evr), Some(from.arch));
+        for (kind, relations) in new.relations.iter_mut().enumerate() {
+            let [start, end] = [from.bounds[kind], from.bounds[kind + 1]].map(|at| at as usize);
+            relations.extend_from_slice(&self.relations[start..end]);
+        }
+    }
+
     /// Notes that `package` has the file `path`, as a list of files says.
     pub(super) fn add_file(&mut self, package: PackageId, path: &str) {
         let path = self.strings.add(path);

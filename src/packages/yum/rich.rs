@@ -41,7 +41,9 @@ impl<'a> Rich<'a> {
     pub(crate) fn each_relation(&self, visit: &mut dyn FnMut(&Relation<'a>)) {
         match self {
             Rich::One(relation) => visit(relation),
-            Rich::And(all) | Rich::Or(all) | Rich::With(all) => all.iter().for_each(|one| one.each_relation(visit)),
+            Rich::And(all) | Rich::Or(all) | Rich::With(all) => {
+                all.iter().for_each(|one| one.each_relation(visit))
+            }
             Rich::If(both, otherwise) | Rich::Unless(both, otherwise) => {
                 both.iter().for_each(|one| one.each_relation(visit));
                 otherwise.iter().for_each(|one| one.each_relation(visit));
