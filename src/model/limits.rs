@@ -19,6 +19,8 @@ pub struct Limits {
     pub archive_files: usize,
     /// Largest index of an HTTP repository of charts that is read, in bytes.
     pub chart_index_bytes: usize,
+    /// Largest index of a package repository that is read, in bytes; also the most that it may unpack to.
+    pub package_index_bytes: u64,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
@@ -103,6 +105,7 @@ impl Default for Limits {
             archive_bytes: 64 << 20,
             archive_files: 10_000,
             chart_index_bytes: 64 << 20,
+            package_index_bytes: 512 << 20,
             chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,

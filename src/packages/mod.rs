@@ -1,0 +1,11 @@
+//! WHAT A PACKAGE REPOSITORY IS, without network: its signed metadata, versions, and the choice of packages with what they
+//! depend on. `apt/` knows Debian's repositories.
+
+pub(crate) mod apt;
+mod decompress;
+mod error;
+mod path;
+
+pub(crate) use decompress::{COMPRESSIONS, Compression, decompress};
+pub(crate) use error::PackagesError;
+pub(crate) use path::{file_url, is_plain_path};
