@@ -87,7 +87,9 @@ pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
 pub use content::{BlobRead, ContentError, Keep, Look};
-pub use item::{Chart as LockedChart, File as LockedFile, Image as LockedImage, Pins};
+pub use item::{
+    Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages, Pins,
+};
 pub use lock::Locked;
 pub use lockfile::{Endpoint, Lock, LockError};
 pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
@@ -105,7 +107,8 @@ pub mod internals {
     #[cfg(any(test, fuzzing))]
     pub use crate::bundle::fuzz;
     pub use crate::item::{
-        ChartImage, ChartName, LockedManifest, OpenReference, Referrer, Sidecar, Trimmed, file_repository,
+        ChartImage, ChartName, LockedManifest, LockedPackage, OpenReference, PackageIndex, PackageSource,
+        Referrer, Sidecar, Trimmed, file_repository,
     };
     pub use crate::lockfile::{Accepted, Unresolved};
     pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};

@@ -20,6 +20,7 @@ mod join;
 mod kind;
 #[cfg(test)]
 mod note;
+mod packages;
 mod policy;
 mod resolver;
 mod table;
@@ -43,6 +44,7 @@ pub use kind::Pins;
 pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
 #[cfg(test)]
 pub(crate) use note::Note;
+pub use packages::{LockedPackage, PackageIndex, PackageSet, PackageSource};
 pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};

@@ -17,6 +17,8 @@ macro_rules! kinds {
             files: $crate::item::File,
             /// Helm charts: `oci://registry/path/name:version`, or a mapping.
             charts: $crate::item::Chart,
+            /// OS packages with all that they need: `apt: {…}`.
+            packages: $crate::item::PackageSet,
             /// Notes, which tests write.
             #[cfg(test)]
             notes: $crate::item::Note,

@@ -65,8 +65,6 @@ const API_VERSION: &str = "landfall/v1";
 const KIND: &str = "Manifest";
 /// Other documents of landfall that a folder may have beside manifests.
 const OTHER_KINDS: [&str; 1] = ["Site"];
-/// Keys of manifests for later releases.
-const LATER: [&str; 1] = ["packages"];
 
 /// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images of another tool, in one
 /// of the formats of `lists:`. In a folder it reads every `*.yaml` and `*.yml`, but not those in folders
@@ -212,13 +210,6 @@ fn read(
     if !is_manifest(&head, text, may_be_other)? {
         return Ok(None);
     }
-    for key in LATER {
-        if let Some(span) = text.root.key_span(key) {
-            let message = format!("this release of landfall does not know `{key}` yet");
-            let help = Some(format!("take `{key}` out, or use a release that carries {key}"));
-            return Err(SourceSpan::new(text, span).fault(message, help));
-        }
-    }
     let document: Document = document::read(&text.file, &text.text)?;
     let base = path.parent().unwrap_or(Path::new(""));
     let lists: Vec<(ListFormat, Rc<SourceText>)> = document
@@ -233,7 +224,7 @@ fn read(
     let before = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
     if before && faults.is_empty() && items.is_empty() {
-        let help = Some("write `images:`, `files:`, `charts:` or `lists:`".into());
+        let help = Some("write `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
     }
     Ok(Some(Read { path: path.into(), text: text.clone(), document, items }))

@@ -19,6 +19,8 @@ pub struct Limits {
     pub archive_files: usize,
     /// Largest index of an HTTP repository of charts that is read, in bytes.
     pub chart_index_bytes: usize,
+    /// Largest index of a package repository that is read, in bytes; also the most that it may unpack to.
+    pub package_index_bytes: u64,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
@@ -31,8 +33,6 @@ pub struct Limits {
     pub reference_bytes: usize,
     /// How large a gzipped text or a chart may be when unpacked, in bytes.
     pub unpacked_bytes: u64,
-    /// Largest window of a decoder of package indexes (xz, zstd), in bytes, a power of two.
-    pub decoder_window: u64,
     /// Most bytes of a bundle's signatures that are read, of all together.
     pub signatures_bytes: u64,
     /// How deep indexes may be nested, and how long a chain of referrers may be.
@@ -105,13 +105,13 @@ impl Default for Limits {
             archive_bytes: 64 << 20,
             archive_files: 10_000,
             chart_index_bytes: 64 << 20,
+            package_index_bytes: 512 << 20,
             chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,
             embedded_depth: 8,
             reference_bytes: 1 << 10,
             unpacked_bytes: 64 << 20,
-            decoder_window: 128 << 20,
             signatures_bytes: 64 << 10,
             index_depth: 8,
             index_nodes: 1024,

@@ -21,6 +21,8 @@ pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const OCTETS: &str = "application/octet-stream";
 /// `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+/// `artifactType` of a set of OS packages.
+pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
 /// The config of a Helm chart (helm.sh, "Use OCI-based registries").
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 /// A Helm chart's archive, as the layer of an artifact.

@@ -1,9 +1,9 @@
 //! Indexes as repositories compress them, read up to a bound.
 //!
 //! An index may be a bomb. What it unpacks to is bounded by the caller, who knows the size that signed metadata give,
-//! and the memory of a decoder by [`Limits`].
+//! and the memory of a decoder here.
 
-use crate::model::Limits;
+use super::error::PackagesError;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use std::io::{self, BufRead, Read};
@@ -12,7 +12,7 @@ use std::io::{self, BufRead, Read};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     /// Not at all.
-    Plain,
+    None,
     /// gzip, `.gz`.
     Gzip,
     /// xz, `.xz`.
@@ -20,6 +20,19 @@ pub(crate) enum Compression {
     /// Zstandard, `.zst`.
     Zstd,
 }
+
+/// Those that are read, the best first.
+pub(crate) const COMPRESSIONS: [(&str, Compression); 4] = [
+    (".xz", Compression::Xz),
+    (".zst", Compression::Zstd),
+    (".gz", Compression::Gzip),
+    ("", Compression::None),
+];
+
+/// Memory that an index may ask for to be unpacked, in KiB: what `xz -9` takes.
+const XZ_MEMORY: u32 = 66 << 10;
+/// The same for Zstandard, as the exponent of its window.
+const ZSTD_WINDOW_LOG: u32 = 27;
 
 impl Compression {
     /// That of the file at `path`, by the end of its name; `None` for one that landfall does not read.
@@ -30,7 +43,7 @@ impl Compression {
             Some("xz") => Some(Compression::Xz),
             Some("zst") => Some(Compression::Zstd),
             Some("bz2" | "lzma" | "lz4" | "zck" | "lz" | "br") => None,
-            _ => Some(Compression::Plain),
+            _ => Some(Compression::None),
         }
     }
 }
@@ -43,37 +56,38 @@ pub(crate) fn decompressed<'a>(
     compressed: impl BufRead + 'a,
     by: Compression,
     most: u64,
-    limits: &Limits,
 ) -> io::Result<Box<dyn Read + 'a>> {
-    let window = limits.decoder_window;
     Ok(match by {
-        Compression::Plain => bounded(compressed, most),
+        Compression::None => bounded(compressed, most),
         Compression::Gzip => bounded(MultiGzDecoder::new(compressed), most),
-        // the window, and what the decoder itself takes
-        Compression::Xz => {
-            bounded(XzReader::new_mem_limit(compressed, true, (window >> 10) as u32 + 1024), most)
-        }
+        Compression::Xz => bounded(XzReader::new_mem_limit(compressed, true, XZ_MEMORY), most),
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::with_buffer(compressed)?;
-            decoder.window_log_max(window.ilog2())?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             bounded(decoder, most)
         }
     })
 }
 
-/// What `compressed` unpacks to, at most `most` bytes.
+/// What `bytes` unpack to, at most `most` bytes. `name` is for messages.
 ///
 /// # Errors
-/// When it is damaged, cut short, or larger.
-pub(crate) fn unpacked(
-    compressed: &[u8],
-    by: Compression,
+/// When they are damaged, cut short, or unpack to more.
+pub(crate) fn decompress(
+    name: &str,
+    bytes: &[u8],
+    compression: Compression,
     most: u64,
-    limits: &Limits,
-) -> io::Result<Vec<u8>> {
-    let mut unpacked = Vec::new();
-    decompressed(compressed, by, most, limits)?.read_to_end(&mut unpacked)?;
-    Ok(unpacked)
+) -> Result<Vec<u8>, PackagesError> {
+    let mut content = Vec::new();
+    let read = decompressed(bytes, compression, most).and_then(|mut reader| reader.read_to_end(&mut content));
+    match read {
+        Ok(_) => Ok(content),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(PackagesError::TooLarge { name: name.into(), most })
+        }
+        Err(error) => Err(PackagesError::Damaged { name: name.into(), why: error.to_string() }),
+    }
 }
 
 fn bounded<'a>(reader: impl Read + 'a, most: u64) -> Box<dyn Read + 'a> {
@@ -91,7 +105,10 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("it unpacks to more than {} bytes", self.most))
+            io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it unpacks to more than {} bytes", self.most),
+            )
         })?;
         Ok(read)
     }
@@ -115,7 +132,7 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text).unwrap();
         vec![
-            (Compression::Plain, text.to_vec()),
+            (Compression::None, text.to_vec()),
             (Compression::Gzip, gzip.finish().unwrap()),
             (Compression::Xz, xz(text)),
             (Compression::Zstd, zstd::encode_all(text, 3).unwrap()),
@@ -124,64 +141,62 @@ mod tests {
 
     #[test]
     fn each_form_is_read_and_told_by_its_name() {
-        let limits = Limits::default();
         for (by, bytes) in all(TEXT) {
-            assert_eq!(unpacked(&bytes, by, TEXT.len() as u64, &limits).unwrap(), TEXT, "{by:?}");
+            assert_eq!(decompress("x", &bytes, by, TEXT.len() as u64).unwrap(), TEXT, "{by:?}");
         }
         let named = [("a/Packages.gz", Some(Compression::Gzip)), ("p.xml.zst", Some(Compression::Zstd))];
         for (name, expected) in named {
             assert_eq!(Compression::of(name), expected);
         }
-        assert_eq!(Compression::of("dists/a.gz/Packages"), Some(Compression::Plain));
+        assert_eq!(Compression::of("dists/a.gz/Packages"), Some(Compression::None));
         assert_eq!(Compression::of("Packages.xz"), Some(Compression::Xz));
         assert_eq!(Compression::of("Packages.bz2"), None);
     }
 
     #[test]
     fn several_streams_one_after_the_other_are_one_text() {
-        let limits = Limits::default();
         for (by, bytes) in all(TEXT) {
             let twice = [bytes.clone(), bytes].concat();
-            assert_eq!(unpacked(&twice, by, 1 << 20, &limits).unwrap(), [TEXT, TEXT].concat(), "{by:?}");
+            assert_eq!(decompress("x", &twice, by, 1 << 20).unwrap(), [TEXT, TEXT].concat(), "{by:?}");
         }
     }
 
     #[test]
     fn a_bomb_stops_at_the_bound() {
-        let limits = Limits::default();
         for (by, bytes) in all(&vec![0; 4 << 20]) {
-            let error = unpacked(&bytes, by, 1 << 20, &limits).unwrap_err();
-            assert!(error.to_string().contains("more than 1048576 bytes"), "{by:?}: {error}");
+            let error = decompress("x", &bytes, by, 1 << 20).unwrap_err();
+            assert_eq!(error, PackagesError::TooLarge { name: "x".into(), most: 1 << 20 }, "{by:?}");
         }
     }
 
     #[test]
     fn what_is_cut_short_or_damaged_is_an_error() {
-        let limits = Limits::default();
         let text: Vec<u8> =
             (0..100_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         for (by, bytes) in all(&text).into_iter().skip(1) {
             for length in [0, 1, 5, bytes.len() / 2, bytes.len() - 1] {
-                let read = unpacked(&bytes[..length], by, 1 << 20, &limits);
+                let read = decompress("x", &bytes[..length], by, 1 << 20);
                 assert!(read.is_err() || (length == 0 && read.unwrap().is_empty()), "{by:?} {length}");
             }
             let mut damaged = bytes.clone();
             damaged[bytes.len() / 2] ^= 0x10;
-            let read = unpacked(&damaged, by, 1 << 20, &limits);
+            let read = decompress("x", &damaged, by, 1 << 20);
             assert!(read.is_err() || by == Compression::Zstd && read.unwrap() != text, "{by:?}");
         }
-        assert!(unpacked(b"plain text", Compression::Xz, 100, &limits).is_err());
+        assert!(decompress("x", b"plain text", Compression::Xz, 100).is_err());
     }
 
     #[test]
     fn a_decoder_that_wants_much_memory_is_refused() {
-        let limits = Limits { decoder_window: 1 << 20, ..Limits::default() };
         let text = vec![7; 3 << 20];
-        // preset 6 of xz has a dictionary of 8 MiB
-        assert!(unpacked(&xz(&text), Compression::Xz, 8 << 20, &limits).is_err());
+        let mut options = lzma_rust2::XzOptions::with_preset(6);
+        options.lzma_options.dict_size = 1 << 27;
+        let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        writer.write_all(&text).unwrap();
+        assert!(decompress("x", &writer.finish().unwrap(), Compression::Xz, 8 << 20).is_err());
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
-        encoder.window_log(22).unwrap();
+        encoder.window_log(28).unwrap();
         encoder.write_all(&text).unwrap();
-        assert!(unpacked(&encoder.finish().unwrap(), Compression::Zstd, 8 << 20, &limits).is_err());
+        assert!(decompress("x", &encoder.finish().unwrap(), Compression::Zstd, 8 << 20).is_err());
     }
 }

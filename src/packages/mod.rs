@@ -1,8 +1,12 @@
-//! What repositories of OS packages are, without any network: their indexes, versions and signatures, and the choice
-//! of packages with all that they depend on.
-#![allow(dead_code, unused_imports, reason = "the kind of item that uses all of it comes next")]
+//! WHAT A PACKAGE REPOSITORY IS, without network: its signed metadata, versions, and the choice of packages with what they
+//! depend on. `apt/` knows Debian's repositories, and `yum/` those of RPM.
 
+pub(crate) mod apt;
 mod decompress;
+mod error;
+mod path;
 pub(crate) mod yum;
 
-pub(crate) use decompress::{Compression, decompressed, unpacked};
+pub(crate) use decompress::{COMPRESSIONS, Compression, decompress, decompressed};
+pub(crate) use error::PackagesError;
+pub(crate) use path::{file_url, is_plain_path};

@@ -68,7 +68,7 @@ impl FileTable {
 
     /// Whether there is a file at this path, whatever its query.
     pub(super) fn has(&self, path: &str) -> bool {
-        self.0.contains_key(&*percent_decode_str(path).decode_utf8_lossy())
+        self.0.contains_key(&key_of(path))
     }
 
     /// Whether there are files of this host.
@@ -87,9 +87,9 @@ impl FileTable {
     /// # Errors
     /// When there is no such file, or files with different content differ only in their queries.
     pub(super) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, ApiError> {
-        let key = percent_decode_str(path).decode_utf8_lossy();
+        let key = key_of(path);
         let query = query.filter(|query| !query.is_empty());
-        let all: Vec<(&String, &Held)> = self.0.get(&*key).into_iter().flatten().collect();
+        let all: Vec<(&String, &Held)> = self.0.get(&key).into_iter().flatten().collect();
         let exact = all.iter().copied().filter(|(_, held)| held.query.as_deref() == query);
         let mut held: Vec<(&String, &Held)> = exact.collect();
         if held.is_empty() && query.is_none() {
@@ -104,6 +104,11 @@ impl FileTable {
         }
         Ok(&first.digest)
     }
+}
+
+/// The key of a path that a request has. apt asks flat repositories for `./name`.
+fn key_of(path: &str) -> String {
+    percent_decode_str(path).decode_utf8_lossy().replace("/./", "/")
 }
 
 fn unknown(message: String) -> ApiError {

@@ -18,6 +18,8 @@ use axum::http::request::Parts;
 use axum::http::{Method, Request, StatusCode};
 use std::sync::Arc;
 
+/// Below these stands every file as HOST/PATH: they are one table under three names.
+const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
 /// Answers one request.
@@ -174,7 +176,7 @@ pub(super) fn about<T>(state: &State, request: &Request<T>) -> Response {
     response
 }
 
-/// Everything outside of the API: the page, and charts below `/charts/`, and plain files below `/files/`.
+/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and packages below `/files/`.
 async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
@@ -201,7 +203,7 @@ async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Respons
         let digest = state.bundles.charts.find(chart)?;
         return blob_response(&state, digest, file_table::media_type(chart), &parts).await;
     }
-    let file = path.strip_prefix("/files/").ok_or_else(unknown)?;
+    let file = FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).ok_or_else(unknown)?;
     let digest = state.bundles.files.find(file, parts.uri.query())?;
     blob_response(&state, digest, file_table::media_type(file), &parts).await
 }

@@ -2,7 +2,8 @@
 //! their signature beside them.
 
 use pgp::composed::{
-    CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey,
+    ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
+    SignedPublicSubKey,
 };
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
@@ -54,6 +55,19 @@ impl OpenPgpKeys {
     /// Whether `fingerprint` is that of one of the keys.
     pub(crate) fn has(&self, wanted: &str) -> bool {
         self.0.iter().any(|key| fingerprint(key) == wanted)
+    }
+
+    /// The key with this fingerprint, armored, without what others say of it; `None` where there is none.
+    pub(crate) fn certificate(&self, wanted: &str) -> Option<String> {
+        let mut key = self.0.iter().find(|key| fingerprint(key) == wanted)?.clone();
+        let id = key.legacy_key_id();
+        let is_own = |signature: &Signature| signature.issuer_key_id().contains(&&id);
+        for user in &mut key.details.users {
+            user.signatures.retain(is_own);
+        }
+        key.details.user_attributes.clear();
+        let text = key.to_armored_string(ArmorOptions::default()).ok()?;
+        Some(format!("{}\n", text.replace('\r', "").trim_end()))
     }
 
     /// The text below which its signature stands in `signed`, and the fingerprint of the key that made it.

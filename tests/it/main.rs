@@ -3,6 +3,7 @@
 #![allow(clippy::unnecessary_debug_formatting, reason = "a quoted path is YAML and TOML")]
 #![allow(clippy::too_many_lines, reason = "a scenario is told from its start to its end")]
 
+mod apt;
 mod audit;
 mod bundle;
 mod catalogue;

@@ -4,6 +4,7 @@ use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
 use super::export_list::List;
+use super::export_packages::Apt;
 use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
@@ -21,6 +22,7 @@ enum What {
     Files(Files),
     Referrers(Referrers),
     Charts(Charts),
+    Apt(Apt),
     #[command(flatten)]
     List(List),
 }
@@ -32,6 +34,7 @@ impl Export {
             What::Files(files) => files.run(context),
             What::Referrers(referrers) => referrers.run(context),
             What::Charts(charts) => charts.run(context),
+            What::Apt(apt) => apt.run(context),
             What::List(list) => list.run(context),
         }
     }

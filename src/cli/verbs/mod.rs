@@ -11,6 +11,7 @@ mod export_charts;
 mod export_files;
 mod export_images;
 mod export_list;
+mod export_packages;
 mod export_referrers;
 pub(super) mod gc;
 pub(super) mod import;

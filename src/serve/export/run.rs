@@ -6,7 +6,7 @@ use super::paths::{ExportFile, export_paths};
 use super::write::write;
 use crate::content::{BlobRead, ContentError};
 use crate::lockfile::Lock;
-use crate::report::{Item, Progress, Report, Status};
+use crate::report::{Item, Kind, Progress, Report, Status};
 use std::path::Path;
 
 /// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its sidecars
@@ -23,6 +23,22 @@ pub(crate) fn export_files(
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
     Ok(write_all(export_paths(lock)?, blobs, dir, dry, progress))
+}
+
+/// Writes the repositories of apt alone, as [`export_files`] writes all files.
+///
+/// # Errors
+/// As [`export_files`].
+pub(crate) fn export_apt(
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry: bool,
+    progress: &dyn Progress,
+) -> Result<Report, ExportError> {
+    let mut packages = lock.clone();
+    packages.retain(|item| item.kind() == Kind::Package && item.name().starts_with("apt:"));
+    export_files(&packages, blobs, dir, dry, progress)
 }
 
 /// Writes `files`, and reports each.

@@ -165,6 +165,13 @@ impl Signer {
         run(self.gpg().args(["--passphrase", "", "--output", "-", "--clearsign"]).arg(input))
     }
 
+    /// The signature of `text`, which stands beside it.
+    pub fn detached(&self, text: &str) -> Vec<u8> {
+        let input = self.home.join("text");
+        std::fs::write(&input, text).unwrap();
+        run(self.gpg().args(["--passphrase", "", "--output", "-", "--armor", "--detach-sign"]).arg(input))
+    }
+
     /// The public key, armored.
     pub fn public(&self) -> Vec<u8> {
         run(self.gpg().args(["--armor", "--export"]))

@@ -4,6 +4,7 @@
 //! A test that cannot run on a machine says so by [`need`] or [`skip`] and returns: it counts as
 //! skipped in the closing line of `scripts/test`, never as passed.
 
+pub mod apt;
 pub mod browser;
 pub mod charts;
 pub mod faults;

@@ -1,0 +1,206 @@
+//! How packages of apt are locked: the metadata of all sources is fetched and checked, and apt's choice is made over it.
+
+use super::fetch::{self, Suite};
+use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::parts;
+use super::wish::{Base, WantedPackages};
+use crate::item::resolver::{Cause, Resolver};
+use crate::model::Digest;
+use crate::packages::apt::{Choice, Offer, Settings, Universe, Version, choose, suite_packages};
+use crate::packages::{file_url, is_plain_path};
+use futures_util::future::try_join_all;
+use std::collections::BTreeSet;
+use std::thread;
+
+/// The stack for the choice: packages need each other hundreds deep.
+const STACK: usize = 256 << 20;
+
+/// Locks what `wish` asks for. `old` is what the last lock has, which may be for other packages.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+    old: Option<&PackageSet>,
+) -> Result<PackageSet, Cause> {
+    let suites = wish.sources.iter().map(async |wanted| {
+        let old = old.and_then(|old| {
+            old.sources.iter().find(|old| old.url == wanted.url && old.suite == wanted.suite)
+        });
+        let after = old.and_then(|old| old.date.as_deref());
+        let found = fetch::suite(resolver, wanted, &wish.architectures, after).await;
+        found.map_err(|cause| cause.of(&format!("{} {}", wanted.url, wanted.suite)))
+    });
+    let suites = try_join_all(suites).await?;
+    let wanted = wish.clone();
+    let choosing = tokio::task::spawn_blocking(move || {
+        let thread = thread::Builder::new().stack_size(STACK).spawn(move || lock(&wanted, suites));
+        let joined = thread.map_err(|error| Cause::local(error.to_string()))?.join();
+        joined.unwrap_or_else(|_| Err(Cause::local("the choice of packages stopped".into())))
+    });
+    let (set, notes) = choosing.await.map_err(|error| Cause::local(error.to_string()))??;
+    notes.iter().for_each(|note| resolver.progress().note(note));
+    Ok(set)
+}
+
+/// The set for `wish`, and what people are told of it.
+fn lock(wish: &WantedPackages, suites: Vec<Suite>) -> Result<(PackageSet, Vec<String>), Cause> {
+    let names: Vec<Vec<String>> = suites
+        .iter()
+        .map(|suite| {
+            let Suite { source, release, .. } = suite;
+            let own = [Some(&source.suite), release.suite.as_ref(), release.codename.as_ref()];
+            own.into_iter().flatten().cloned().collect()
+        })
+        .collect();
+    let mut universe = Universe::new(&wish.architectures);
+    for suite in &suites {
+        let source = universe.source(suite.release.pin);
+        suite.texts.iter().for_each(|text| universe.add(source, text));
+    }
+    let settings = Settings { recommends: wish.recommends, expects_rest: wish.bases.is_empty() };
+    let install: Vec<String> = wish.install.iter().cloned().collect();
+    let nothing = [Base::None];
+    let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
+    let mut choices = Vec::new();
+    for base in bases {
+        universe.forget_installed();
+        apply(base, &mut universe, &suites, wish)?;
+        let chosen = choose(&universe, &names, &install, settings);
+        choices.push(chosen.map_err(|why| match bases.len() {
+            1 => why,
+            _ => format!("where the machine has {}: {why}", shown(base)),
+        })?);
+    }
+    let notes = notes(wish, &universe, bases, &choices);
+    let versions: BTreeSet<Version> =
+        choices.iter().flat_map(|choice| choice.versions.iter().copied()).collect();
+    let expected: BTreeSet<String> = choices.into_iter().flat_map(|choice| choice.expected).collect();
+    let mut sources: Vec<PackageSource> = Vec::new();
+    let mut all = versions.iter().map(|version| universe.offer_of(*version));
+    let mut packages: Vec<Vec<LockedPackage>> = suites.iter().map(|_| Vec::new()).collect();
+    all.try_for_each(|offer| -> Result<(), Cause> {
+        if let Some(at) = offer.source {
+            packages[at as usize].push(locked(&universe, offer, &suites[at as usize].source.url)?);
+        }
+        Ok(())
+    })?;
+    for (suite, mut packages) in suites.iter().zip(packages) {
+        packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+        sources.push(PackageSource { packages, ..suite.source.clone() });
+    }
+    let mut set = PackageSet {
+        name: wish.name.clone(),
+        digest: Digest::sha256(b""),
+        architectures: wish.architectures.clone(),
+        install,
+        recommends: wish.recommends,
+        base: wish.bases.iter().map(ToString::to_string).collect(),
+        expected: expected.into_iter().collect(),
+        sources,
+    };
+    set.digest = parts::digest(&set);
+    Ok((set, notes))
+}
+
+/// Makes the universe one in which `base` is installed.
+fn apply<'t>(
+    base: &'t Base,
+    universe: &mut Universe<'t>,
+    suites: &[Suite],
+    wish: &WantedPackages,
+) -> Result<(), Cause> {
+    let least = match base {
+        Base::None => return Ok(()),
+        Base::Status(text) => {
+            universe.install(text);
+            return Ok(());
+        }
+        Base::Minimal => 1,
+        Base::Standard => 3,
+    };
+    // what the first source alone has: updates of it are carried where something needs them
+    let Some(first) = suites.first() else { return Ok(()) };
+    let texts: Vec<&str> = first.texts.iter().map(String::as_str).collect();
+    let installed = suite_packages(&wish.architectures, &texts, least);
+    let installed =
+        installed.map_err(|why| format!("what a machine of {} has, {base}: {why}", first.source.suite))?;
+    for (name, version) in installed {
+        universe.set_installed(&name, &version);
+    }
+    Ok(())
+}
+
+/// A chosen package, as the lock names it.
+fn locked(universe: &Universe<'_>, offer: &Offer<'_>, url: &str) -> Result<LockedPackage, Cause> {
+    let name = universe.text(universe.packages[offer.package as usize].name);
+    let sum = match (offer.sha256, offer.sha512) {
+        ("", "") => {
+            return Err(format!(
+                "{name} {} has no SHA-256 in its index, so it cannot be checked",
+                offer.version
+            )
+            .into());
+        }
+        ("", sum) => format!("sha512:{sum}"),
+        (sum, _) => format!("sha256:{sum}"),
+    };
+    let digest = sum.parse().map_err(|_| format!("{name} {}: '{sum}' is no digest", offer.version))?;
+    let words = [name, offer.version, offer.arch];
+    let is_word =
+        |text: &&str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if !is_plain_path(offer.path) || !words.iter().all(is_word) || offer.size == 0 {
+        return Err(format!(
+            "its index names {name} {} as '{}' of {} bytes, which is refused",
+            offer.version, offer.path, offer.size
+        )
+        .into());
+    }
+    Ok(LockedPackage {
+        digest,
+        size: offer.size,
+        name: name.into(),
+        version: offer.version.into(),
+        arch: offer.arch.into(),
+        path: offer.path.into(),
+        url: file_url(url, offer.path),
+    })
+}
+
+fn shown(base: &Base) -> String {
+    match base {
+        Base::Status(_) => "what its status file says".into(),
+        base => format!("the base `{base}`"),
+    }
+}
+
+/// What is expected of the machines, and where several kinds of them would choose differently.
+fn notes(wish: &WantedPackages, universe: &Universe<'_>, bases: &[Base], choices: &[Choice]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let expected: BTreeSet<&String> = choices.iter().flat_map(|choice| &choice.expected).collect();
+    if !expected.is_empty() {
+        let all: Vec<&str> = expected.iter().map(|text| text.as_str()).collect();
+        notes.push(format!(
+            "{}: no source has {}; the machines must have it (with `base` or more `sources` it is carried)",
+            wish.name,
+            all.join(", ")
+        ));
+    }
+    let everywhere = |version: &Version| choices.iter().all(|choice| choice.versions.contains(version));
+    for (base, choice) in bases.iter().zip(choices) {
+        let own: Vec<String> = choice
+            .versions
+            .iter()
+            .filter(|version| !everywhere(version))
+            .map(|version| {
+                let offer = universe.offer_of(*version);
+                format!("{} {}", universe.text(universe.packages[offer.package as usize].name), offer.version)
+            })
+            .collect();
+        if choices.len() > 1 && !own.is_empty() {
+            let few = own.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+            let more = own.len().saturating_sub(10);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("{}: only a machine that has {} takes {few}{more}", wish.name, shown(base)));
+        }
+    }
+    notes
+}

@@ -1,0 +1,200 @@
+//! A set of packages as an item: what everybody else asks of it, and how it is locked.
+
+use super::locked::{self, PackageSet};
+use super::wish::WantedPackages;
+use super::written::{self, PackageEntry};
+use super::{apt, parts};
+use crate::content::Entry;
+use crate::document::{Node, SourceSpan};
+use crate::item::file::is_file_url;
+use crate::item::text::oversize;
+use crate::item::{
+    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+};
+use crate::model::{Destination, Digest, Mapping};
+use crate::packages::is_plain_path;
+use crate::report::Kind;
+use std::borrow::Cow;
+use std::fmt;
+
+impl LockedItem for PackageSet {
+    fn kind(&self) -> Kind {
+        Kind::Package
+    }
+
+    fn name(&self) -> Cow<'_, str> {
+        self.name.as_str().into()
+    }
+
+    fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        locked::write(self, out)
+    }
+
+    /// Every path stays below its source, sizes can be added up, and the digest is that of all this.
+    fn fault(&self) -> Option<String> {
+        let sizes = self.sources.iter().flat_map(|source| {
+            let indexes = source.indexes.iter().map(|index| index.size);
+            indexes.chain(source.packages.iter().map(|package| package.size))
+        });
+        let url = || {
+            let source = self.sources.iter().find(|source| !is_file_url(&source.url))?;
+            Some(format!("'{}' is no http or https URL", source.url))
+        };
+        let path = || {
+            let mut paths = self.sources.iter().flat_map(|source| {
+                let indexes = source.indexes.iter().map(|index| &index.path);
+                indexes.chain(source.packages.iter().map(|package| &package.path))
+            });
+            let path = paths.find(|path| !is_plain_path(path))?;
+            Some(format!("'{path}' is no path of a repository"))
+        };
+        let key = || {
+            let is_text = |key: &str| key.bytes().all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte));
+            let source = self.sources.iter().find(|source| !is_text(&source.key))?;
+            Some(format!("the key of {} is no armored key", source.url))
+        };
+        let digest = || {
+            let found = parts::digest(self);
+            (found != self.digest)
+                .then(|| format!("'{}' is {found} by what is said of it, not {}", self.name, self.digest))
+        };
+        oversize(sizes).or_else(url).or_else(path).or_else(key).or_else(digest)
+    }
+
+    fn entry(&self) -> Entry {
+        parts::entry(self)
+    }
+
+    fn destinations(&self, mapping: &Mapping) -> Vec<Destination> {
+        vec![mapping.at(&parts::repository(&self.name))]
+    }
+
+    fn tag(&self) -> String {
+        parts::tag(&self.digest)
+    }
+
+    fn own_repository(&self) -> String {
+        parts::repository(&self.name)
+    }
+
+    fn files(&self) -> Vec<FileForm<'_>> {
+        let form = |kind, name, urls, digest, size| FileForm {
+            kind,
+            name,
+            urls,
+            digest,
+            size,
+            mode: None,
+            members: &[],
+        };
+        let files = self.sources.iter().flat_map(|source| {
+            let indexes = source.indexes.iter().map(move |index| {
+                let by_hash = source.by_hash_url(index).map(Cow::from);
+                let urls = std::iter::once(Cow::from(&index.url)).chain(by_hash).collect();
+                form(Kind::Sidecar, index.url.as_str(), urls, &index.digest, index.size)
+            });
+            let packages = source.packages.iter().map(move |package| {
+                let urls = vec![Cow::from(&package.url)];
+                form(Kind::Package, package.url.as_str(), urls, &package.digest, package.size)
+            });
+            indexes.chain(packages)
+        });
+        files.collect()
+    }
+
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.digest == *digest || self.files().iter().any(|file| file.digest == digest)
+    }
+
+    fn platforms(&self) -> Option<std::collections::BTreeSet<String>> {
+        None
+    }
+}
+
+impl ItemKind for PackageSet {
+    const KIND: Kind = Kind::Package;
+    const HAS_FILES: bool = true;
+    type Name = String;
+    type Wish = WantedPackages;
+    type Written = PackageEntry;
+
+    fn is_named(text: &str) -> bool {
+        text.starts_with("apt:") || text.starts_with("yum:")
+    }
+
+    fn key(&self) -> &String {
+        &self.name
+    }
+
+    fn wished(wish: &WantedPackages) -> &String {
+        &wish.name
+    }
+
+    fn read(
+        entry: &PackageEntry,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+        written::read(entry, node, reader)
+    }
+
+    fn name_of(text: &str, _: &SourceSpan) -> Checked<String> {
+        Ok(text.to_owned())
+    }
+
+    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
+        PackageSet::name_of(text, span).map(Exclude::Url)
+    }
+
+    fn is_excluded(wish: &WantedPackages, exclude: &Exclude) -> bool {
+        matches!(exclude, Exclude::Url(name) if *name == wish.name)
+    }
+
+    fn alike(wish: &WantedPackages, exclude: &Exclude) -> Option<String> {
+        matches!(exclude, Exclude::Url(_)).then(|| wish.name.clone())
+    }
+
+    fn join(first: &mut WantedPackages, second: &WantedPackages) -> Result<(), Contradiction> {
+        first.join(second)
+    }
+
+    async fn resolve(
+        resolver: &Resolver,
+        wish: &WantedPackages,
+        old: Option<&PackageSet>,
+        pins: Pins,
+    ) -> Found<PackageSet> {
+        let old_same = old.filter(|old| is_what(old, wish));
+        if let (Some(old), Pins::Keep | Pins::Referrers) = (old_same, pins) {
+            return Found::Kept(old.clone());
+        }
+        match apt::resolve(resolver, wish, old.filter(|_| pins != Pins::Recall)).await {
+            Ok(set) if old == Some(&set) => Found::Kept(set),
+            Ok(set) => Found::New(set),
+            Err(cause) => match old_same {
+                Some(old) if cause.is_gone => Found::Gone(old.clone()),
+                old => Found::Lost(old.cloned(), cause),
+            },
+        }
+    }
+}
+
+/// Whether `old` is what `wish` asks for.
+fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
+    let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
+    old.architectures == wish.architectures
+        && old.install.iter().eq(&wish.install)
+        && old.recommends == wish.recommends
+        && old.base == bases
+        && old.sources.len() == wish.sources.len()
+        && old.sources.iter().zip(&wish.sources).all(|(old, wish)| {
+            old.url == wish.url
+                && old.suite == wish.suite
+                && old.components == wish.components
+                && wish.keys.has(&old.signed_by)
+        })
+}

@@ -1,0 +1,12 @@
+//! OS packages: what a kind of machine installs from package repositories, with all that it needs, under the signatures of
+//! the repositories. One item is one choice of packages over all sources of a machine.
+
+mod apt;
+mod fetch;
+mod kind;
+mod locked;
+mod parts;
+mod wish;
+mod written;
+
+pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};

@@ -1,0 +1,103 @@
+//! Packages as a manifest asks for them.
+
+use crate::document::Location;
+use crate::item::join::Contradiction;
+use crate::model::Digest;
+use crate::sign::OpenPgpKeys;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a kind of machine is to install, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedPackages {
+    /// Its name in the lock.
+    pub name: String,
+    /// Where it comes from, in the order of preference.
+    pub sources: Vec<WantedSource>,
+    /// The architectures, the native one first.
+    pub architectures: Vec<String>,
+    /// What is installed, as `apt-get install` takes it.
+    pub install: BTreeSet<String>,
+    /// Whether what is recommended is installed too.
+    pub recommends: bool,
+    /// What the machines have; several where there are several kinds of them. Without one nobody says.
+    pub bases: Vec<Base>,
+    /// Where it is written.
+    pub at: Location,
+}
+
+/// A suite of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedSource {
+    /// The URL of the repository, without a slash at its end.
+    pub url: String,
+    /// The suite; it ends with a slash where the repository is flat.
+    pub suite: String,
+    /// The components; none in a flat repository.
+    pub components: Vec<String>,
+    /// Who may have signed it.
+    pub keys: OpenPgpKeys,
+}
+
+/// What a machine has before anything is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Base {
+    /// Nothing.
+    None,
+    /// What is essential and required, and apt.
+    Minimal,
+    /// What is essential, required, important or standard.
+    Standard,
+    /// What a dpkg status file says.
+    Status(Arc<str>),
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Base::None => f.write_str("none"),
+            Base::Minimal => f.write_str("minimal"),
+            Base::Standard => f.write_str("standard"),
+            Base::Status(text) => write!(f, "status {}", Digest::sha256(text.as_bytes())),
+        }
+    }
+}
+
+impl WantedPackages {
+    /// Takes from `other`, which has the same name, what this lacks.
+    pub(super) fn join(&mut self, other: &WantedPackages) -> Result<(), Contradiction> {
+        let sources =
+            |all: &Vec<WantedSource>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let words = |all: &Vec<String>| all.join(", ");
+        let bases = |all: &Vec<Base>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        const HELP: &str = "(give one of them a `name`)";
+        let with_help = |contradiction: Contradiction| Contradiction {
+            second: format!("{} {HELP}", contradiction.second),
+            ..contradiction
+        };
+        Contradiction::unless_equal("list of sources", &self.sources, &other.sources, sources)
+            .and_then(|()| {
+                Contradiction::unless_equal("architectures", &self.architectures, &other.architectures, words)
+            })
+            .and_then(|()| Contradiction::unless_equal("base", &self.bases, &other.bases, bases))
+            .and_then(|()| {
+                Contradiction::unless_equal(
+                    "choice of recommends",
+                    &self.recommends,
+                    &other.recommends,
+                    bool::to_string,
+                )
+            })
+            .map_err(with_help)?;
+        self.install.extend(other.install.iter().cloned());
+        Ok(())
+    }
+}
+
+impl fmt::Display for WantedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, suite, components, keys } = self;
+        write!(f, "{url} {suite} {} by {keys}", components.join(" "))
+    }
+}

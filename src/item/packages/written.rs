@@ -1,0 +1,414 @@
+//! Packages as people write them in a manifest, and what they ask for.
+
+use super::wish::{Base, WantedPackages, WantedSource};
+use crate::document::{Field, Node, SourceSpan};
+use crate::item::entry_reader::{Checked, EntryReader};
+use crate::packages::apt::is_request;
+use crate::sign::OpenPgpKeys;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::Path;
+use url::Url;
+
+/// What a kind of machine installs: `apt`, or `yum`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PackageEntry {
+    /// From Debian's kind of repositories.
+    #[serde(default)]
+    pub apt: Option<AptEntry>,
+    /// From repositories of yum and dnf.
+    #[serde(default)]
+    pub yum: Option<YumEntry>,
+}
+
+/// Packages of apt, for one kind of machine: one source, or `sources`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptEntry {
+    /// What the lock calls it, after `apt:`; the first source where left out.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The URL of the repository.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    #[serde(default)]
+    pub suite: Option<OneOrMore>,
+    /// The components; none in a flat repository.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with the public keys of OpenPGP of which one must have signed the repository.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// All repositories of the machine, in place of `url`, `suite`, `components` and `key`.
+    #[serde(default)]
+    pub sources: Vec<AptSourceEntry>,
+    /// Debian's names of the architectures, the machine's own first; that of `platforms` where left out.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// What is installed: `name`, `name=version`, in which `*` stands for any text, `name/suite`, `name:architecture`.
+    pub install: Vec<String>,
+    /// Whether what is recommended is installed too.
+    #[serde(default)]
+    pub recommends: bool,
+    /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
+    /// offers is expected to be there.
+    #[serde(default)]
+    pub base: Option<BasesEntry>,
+}
+
+/// A repository.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptSourceEntry {
+    /// Its URL.
+    pub url: String,
+    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    pub suite: OneOrMore,
+    /// The components; none in a flat repository.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with the public keys of OpenPGP of which one must have signed it.
+    pub key: String,
+}
+
+/// Packages of yum and dnf.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct YumEntry {
+    /// The URL of the repository.
+    pub url: String,
+    /// A file with the public keys of OpenPGP of which one must have signed it.
+    pub key: String,
+    /// What is installed.
+    pub install: Vec<String>,
+}
+
+/// A text or several.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// One.
+    One(String),
+    /// Several.
+    More(Vec<String>),
+}
+
+/// What machines have.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BasesEntry {
+    /// One kind of machine.
+    One(BaseEntry),
+    /// Several: what any of them needs is carried.
+    More(Vec<BaseEntry>),
+}
+
+/// What a machine has.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BaseEntry {
+    /// `none`, `minimal` or `standard`.
+    Word(BaseWord),
+    /// By a list of its own.
+    Listed(ListedBase),
+}
+
+/// What a machine has, by a word.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BaseWord {
+    /// Nothing.
+    None,
+    /// What is essential and required, and apt: what `debootstrap --variant=minbase` installs.
+    Minimal,
+    /// What is essential, required, important or standard.
+    Standard,
+}
+
+/// What a machine has, by a list of its own.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListedBase {
+    /// A copy of its `/var/lib/dpkg/status`.
+    pub status: String,
+}
+
+impl OneOrMore {
+    fn all(&self) -> &[String] {
+        match self {
+            OneOrMore::One(one) => std::slice::from_ref(one),
+            OneOrMore::More(more) => more,
+        }
+    }
+}
+
+/// What `entry` asks for, once for each combination of its variables.
+pub(super) fn read(
+    entry: &PackageEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+    match (&entry.apt, &entry.yum) {
+        (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
+        (None, Some(_)) => {
+            let help = Some("carry them as `files` until then".into());
+            Err(reader.here(node.get("yum")).fault("packages of yum cannot be locked yet", help))
+        }
+        _ => {
+            let help = Some("write `- apt: {…}`, and `- yum: {…}` as an entry of its own".into());
+            Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
+        }
+    }
+}
+
+/// A source as it is written, and where.
+struct Place<'e> {
+    url: &'e str,
+    suites: &'e [String],
+    components: &'e [String],
+    key: &'e str,
+    node: &'e Node,
+}
+
+fn read_apt(
+    entry: &AptEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+    let at = reader.here(node);
+    let places = places(entry, node, reader)?;
+    let install_at = |index: usize| reader.here(node.get("install").item(index));
+    if entry.install.is_empty() {
+        let help = Some("name them, as in `install: [containerd.io]`".into());
+        return Err(at.fault("no package is asked for", help));
+    }
+    let mut fields = Vec::new();
+    for place in &places {
+        fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
+        fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        for (key, texts) in [("suite", place.suites), ("components", place.components)] {
+            fields.extend(texts.iter().map(|text| Field::new(text, reader.here(place.node.get(key)))));
+        }
+    }
+    fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
+    let architectures_at = reader.here(node.get("architectures"));
+    fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
+    fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
+    let bases = bases(entry, node, reader)?;
+    let mut all = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let mut sources = Vec::new();
+        for place in &places {
+            let url = repository(&binding.fill(place.url), &reader.here(place.node.get("url")))?;
+            let keys = keys(&binding.fill(place.key), &reader.here(place.node.get("key")), reader)?;
+            let components: Vec<String> = place.components.iter().map(|text| binding.fill(text)).collect();
+            for suite in place.suites {
+                let suite =
+                    suite_of(&binding.fill(suite), &components, &reader.here(place.node.get("suite")))?;
+                sources.push(WantedSource {
+                    url: url.clone(),
+                    suite,
+                    components: components.clone(),
+                    keys: keys.clone(),
+                });
+            }
+        }
+        let mut architectures: Vec<String> =
+            entry.architectures.iter().map(|text| binding.fill(text)).collect();
+        if architectures.is_empty() {
+            architectures = vec![own_architecture(reader, &at)?];
+        }
+        if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
+            let help = Some("write Debian's name of it, as in amd64, arm64 or armhf".into());
+            return Err(architectures_at.fault(format!("`{bad}` is no architecture"), help));
+        }
+        let mut install = std::collections::BTreeSet::new();
+        for (index, text) in entry.install.iter().enumerate() {
+            let text = binding.fill(text);
+            if !is_request(&text) {
+                let help = Some("write name, name=version, name/suite or name:architecture".into());
+                return Err(install_at(index).fault(format!("`{text}` is no package"), help));
+            }
+            install.insert(text);
+        }
+        let name = match &entry.name {
+            Some(name) => name_of(&binding.fill(name), &reader.here(node.get("name")))?,
+            None => default_name(&sources[0]),
+        };
+        let bases = bases.clone();
+        let recommends = entry.recommends;
+        let wanted =
+            WantedPackages { name, sources, architectures, install, recommends, bases, at: at.location() };
+        all.push((wanted, at.clone()));
+    }
+    Ok(all)
+}
+
+fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> Checked<Vec<Place<'e>>> {
+    let short = (&entry.url, &entry.suite, &entry.key);
+    let help = "write `url`, `suite` and `key`; or `sources`, each with them";
+    if entry.sources.is_empty() {
+        let (Some(url), Some(suite), Some(key)) = short else {
+            return Err(reader.here(node).fault("a source has `url`, `suite` and `key`", Some(help.into())));
+        };
+        let (suites, components) = (suite.all(), entry.components.as_slice());
+        return Ok(vec![Place { url, suites, components, key, node }]);
+    }
+    if let (None, None, None) = short
+        && entry.components.is_empty()
+    {
+        let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
+            url: &source.url,
+            suites: source.suite.all(),
+            components: &source.components,
+            key: &source.key,
+            node: node.get("sources").item(index),
+        });
+        return Ok(all.collect());
+    }
+    let message = "beside `sources` there is no `url`, `suite`, `components` and `key`";
+    Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
+}
+
+/// `text` as the URL of a repository, without a slash at its end.
+fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
+    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
+        return refuse("this is no URL of a repository", "write it as https://host/path");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        let help =
+            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+        return refuse(
+            "a URL must not hold a user name or password: manifest and lock are for everybody",
+            help,
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return refuse("the URL of a repository has no `?` and no `#`", "take it out");
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
+    let is_flat = text.ends_with('/');
+    let path = text.trim_matches('/');
+    if !(crate::packages::is_plain_path(path) || is_flat && path.is_empty()) {
+        return Err(at.fault(format!("`{text}` is no suite"), None));
+    }
+    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    match (is_flat, components.is_empty()) {
+        (true, false) => {
+            refuse("a flat repository has no components", "take them out, or the slash behind the suite")
+        }
+        (false, true) => refuse(
+            "this suite has no components",
+            "write them, as in `components: [main]`; a flat repository ends with /",
+        ),
+        _ => match components.iter().find(|component| !crate::packages::is_plain_path(component)) {
+            Some(bad) => Err(at.fault(format!("`{bad}` is no component"), None)),
+            None => Ok(if is_flat { format!("{path}/") } else { path.to_owned() }),
+        },
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// The architecture of the manifest's platforms.
+fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
+    let mut all: Vec<String> =
+        reader.platforms.iter().map(|platform| debian_name(&platform.to_string())).collect();
+    all.sort();
+    all.dedup();
+    match &all[..] {
+        [] => Ok("amd64".into()),
+        [only] => Ok(only.clone()),
+        _ => {
+            let help = "write one entry for each kind of machine, with `architectures: [amd64]` and a `name`";
+            Err(at.fault(
+                format!("the platforms are of several machines: {}", all.join(", ")),
+                Some(help.into()),
+            ))
+        }
+    }
+}
+
+/// Debian's name for the architecture of a platform.
+fn debian_name(platform: &str) -> String {
+    match platform.split_once('/').map_or(platform, |(_, arch)| arch) {
+        "386" => "i386",
+        "arm/v7" | "arm" => "armhf",
+        "arm/v6" | "arm/v5" => "armel",
+        "arm64/v8" => "arm64",
+        "ppc64le" => "ppc64el",
+        "mips64le" => "mips64el",
+        arch => arch,
+    }
+    .to_owned()
+}
+
+/// `apt:<url>/dists/<suite>`, or of a flat repository its folder.
+fn default_name(source: &WantedSource) -> String {
+    let WantedSource { url, suite, .. } = source;
+    match suite.strip_suffix('/') {
+        Some("") => format!("apt:{url}"),
+        Some(path) => format!("apt:{url}/{path}"),
+        None => format!("apt:{url}/dists/{suite}"),
+    }
+}
+
+fn name_of(text: &str, at: &SourceSpan) -> Checked<String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || !text.chars().all(is_good) {
+        return Err(
+            at.fault(format!("`{text}` is no name"), Some("use letters, digits, `-`, `_` and `.`".into()))
+        );
+    }
+    Ok(format!("apt:{text}"))
+}
+
+fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
+    let at = node.get("base");
+    let entries: Vec<(&BaseEntry, &Node)> = match &entry.base {
+        None => Vec::new(),
+        Some(BasesEntry::One(one)) => vec![(one, at)],
+        Some(BasesEntry::More(all)) => {
+            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
+        }
+    };
+    let base = |(entry, at): (&BaseEntry, &Node)| match entry {
+        BaseEntry::Word(BaseWord::None) => Ok(Base::None),
+        BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
+        BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
+        BaseEntry::Listed(listed) => {
+            let at = reader.here(at.get("status"));
+            let text = String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
+            match text.contains("Status: ") {
+                true => Ok(Base::Status(text.into())),
+                false => Err(at.fault(
+                    format!("{} is no status file of dpkg", listed.status),
+                    Some("copy /var/lib/dpkg/status from a node".into()),
+                )),
+            }
+        }
+    };
+    entries.into_iter().map(base).collect()
+}
+
+fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
+    OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
+}
+
+/// The content of a file whose path starts from the folder of the manifest.
+fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
+    let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    std::fs::read(&path).map_err(|error| {
+        let help = "the path starts from the folder of this manifest".into();
+        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+    })
+}

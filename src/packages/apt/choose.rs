@@ -1,0 +1,73 @@
+//! Which packages apt would install for what is asked for.
+
+use super::marking::Marking;
+pub(crate) use super::marking::Settings;
+use super::reason::{broken, shown, written};
+use super::request::Request;
+use super::universe::{Package, Universe, Version};
+use std::collections::BTreeSet;
+
+/// What apt would install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// What is new on the machine.
+    pub(crate) versions: Vec<Version>,
+    /// What the machine must have besides, as no source offers it: relations as they are written.
+    pub(crate) expected: BTreeSet<String>,
+    /// What is installed and would go, or be another version: names with versions.
+    pub(crate) replaced: Vec<String>,
+}
+
+/// Chooses for `install`. `suites` says by which names each source is known.
+///
+/// # Errors
+/// The chain of reasons why it cannot be installed.
+pub(crate) fn choose(
+    universe: &Universe<'_>,
+    suites: &[Vec<String>],
+    install: &[String],
+    settings: Settings,
+) -> Result<Choice, String> {
+    let mut marking = Marking::new(universe, settings);
+    let mut asked: Vec<Package> = Vec::new();
+    for text in install {
+        let meant = Request::of(text).find(universe, suites)?;
+        match meant.version {
+            Some(version) if meant.of_suite => marking.prefer_with_needs(version, 0),
+            Some(version) => marking.prefer(version),
+            None => {}
+        }
+        asked.push(meant.package);
+    }
+    asked.iter().for_each(|package| marking.ask(*package));
+    asked.sort_unstable();
+    asked.dedup();
+    asked.iter().for_each(|package| marking.complete(*package));
+    if let Some(bad) = marking.broken().first() {
+        return Err(why(universe, &marking, &asked, *bad));
+    }
+    let versions = marking.needed();
+    let expected = versions.iter().flat_map(|version| marking.expected(*version));
+    let expected = expected.map(|group| written(universe, group)).collect();
+    let had =
+        universe.packages.iter().enumerate().filter_map(|(at, known)| Some((at as Package, known.current?)));
+    let replaced = had.filter(|(package, current)| marking.installed(*package) != Some(*current));
+    let replaced = replaced.map(|(package, current)| match marking.installed(package) {
+        Some(new) => format!("{} → {}", shown(universe, current), universe.offer_of(new).version),
+        None => format!("{} would be removed", shown(universe, current)),
+    });
+    Ok(Choice { versions, expected, replaced: replaced.collect() })
+}
+
+/// Why `bad`, which is there in the end, cannot be: by the chain from what was asked for where there is one.
+fn why(universe: &Universe<'_>, marking: &Marking<'_, '_>, asked: &[Package], bad: Package) -> String {
+    let chains = asked.iter().chain([&bad]).map(|package| marking.reasons.chain(universe, *package));
+    let chain = chains.into_iter().find(|chain| !chain.is_empty()).unwrap_or_else(|| {
+        let group = marking.installed(bad).zip(marking.unmet(bad));
+        group.map(|(version, group)| broken(universe, version, group)).into_iter().collect()
+    });
+    match chain.is_empty() {
+        true => "what is asked for cannot be installed together".into(),
+        false => chain.join("; "),
+    }
+}

@@ -1,0 +1,98 @@
+//! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`, `name/suite`.
+
+use super::universe::{Package, Universe, Version};
+use super::version::fits;
+
+/// A package that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request<'r> {
+    name: &'r str,
+    arch: Option<&'r str>,
+    /// A version, in which `*` stands for any text.
+    version: Option<&'r str>,
+    suite: Option<&'r str>,
+}
+
+/// What a request means.
+pub(super) struct Meant {
+    pub(super) package: Package,
+    /// The version that is asked for.
+    pub(super) version: Option<Version>,
+    /// Whether what it needs comes from the same source where that must be.
+    pub(super) of_suite: bool,
+}
+
+/// Whether `text` can be what is asked for.
+pub(crate) fn is_request(text: &str) -> bool {
+    let request = Request::of(text);
+    let is_name = |text: &str| {
+        text.len() > 1
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte))
+    };
+    let is_word =
+        |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_name(request.name) && [request.arch, request.version, request.suite].into_iter().flatten().all(is_word)
+}
+
+impl Request<'_> {
+    pub(super) fn of(text: &str) -> Request<'_> {
+        let (text, version) = match text.split_once('=') {
+            Some((text, version)) => (text, Some(version)),
+            None => (text, None),
+        };
+        let (text, suite) = match text.split_once('/').filter(|_| version.is_none()) {
+            Some((text, suite)) => (text, Some(suite)),
+            None => (text, None),
+        };
+        let (name, arch) = match text.split_once(':') {
+            Some((name, arch)) => (name, Some(arch)),
+            None => (text, None),
+        };
+        Request { name, arch, version, suite }
+    }
+
+    /// What it means among `universe`; `suites` says by which names each source is known.
+    pub(super) fn find(&self, universe: &Universe<'_>, suites: &[Vec<String>]) -> Result<Meant, String> {
+        let name = self.name;
+        let package = universe.find(name, self.arch);
+        let versions = |package: Package| &universe.packages[package as usize].versions;
+        let package =
+            package.filter(|package| !versions(*package).is_empty()).or_else(|| self.provider(universe));
+        let package = package.ok_or_else(|| format!("no source has {name}"))?;
+        let meant = |version, of_suite| Ok(Meant { package, version, of_suite });
+        let text = |version: Version| universe.offer_of(version).version;
+        let has: Vec<&str> = versions(package).iter().map(|version| text(*version)).collect();
+        if let Some(wanted) = self.version {
+            let found = versions(package).iter().copied().find(|version| fits(text(*version), wanted));
+            return match found {
+                Some(version) => meant(Some(version), false),
+                None => Err(format!("no source has {name} {wanted}; they have {}", has.join(", "))),
+            };
+        }
+        if let Some(suite) = self.suite {
+            let is_of = |version: &Version| {
+                let source = universe.offer_of(*version).source.and_then(|at| suites.get(at as usize));
+                source.is_some_and(|names| names.iter().any(|name| name == suite))
+            };
+            let found = versions(package).iter().copied().find(is_of);
+            return match found {
+                Some(version) => meant(Some(version), true),
+                None => Err(format!("the suite {suite} has no {name}")),
+            };
+        }
+        meant(None, false)
+    }
+
+    /// The one package that provides the name, where nothing has it. apt takes no choice among several.
+    fn provider(&self, universe: &Universe<'_>) -> Option<Package> {
+        let mut all = universe.providers_named(self.name);
+        all.sort_unstable();
+        all.dedup();
+        match all[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Repositories of apt made on the spot: packages by dpkg-deb, indexes by apt-ftparchive, signed by a key of their own. And an
+//! apt with folders of its own.
+
+use super::charts::Signer;
+use super::images::sha256;
+use super::peers::Server;
+use super::peers::file_server;
+use super::{Place, need, run};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the tests of apt need.
+pub const PROGRAMS: [&str; 6] = ["apt-get", "apt-ftparchive", "dpkg-deb", "gpg", "gpgv", "xz"];
+
+/// A package to be built.
+pub struct Deb<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    pub arch: &'a str,
+    /// More fields of its control file, each with its line end.
+    pub fields: &'a str,
+}
+
+pub fn deb<'a>(name: &'a str, version: &'a str, fields: &'a str) -> Deb<'a> {
+    Deb { name, version, arch: "amd64", fields }
+}
+
+/// A file server with repositories of apt below `/r`, and a place with a manifest.
+pub struct AptUpstream {
+    pub place: Place,
+    pub server: Server,
+    pub signer: Signer,
+}
+
+impl AptUpstream {
+    /// `None` where this machine lacks a program; the test is skipped then.
+    pub fn new() -> Option<AptUpstream> {
+        if !need(&PROGRAMS) {
+            return None;
+        }
+        let place = Place::new();
+        fs::create_dir_all(place.path("up/r")).unwrap();
+        let signer = Signer::new(&place, "repository");
+        place.write("key.asc", signer.public());
+        Some(AptUpstream { server: file_server(&place.path("up")), signer, place })
+    }
+
+    /// The URL of the repositories.
+    pub fn url(&self) -> String {
+        format!("{}/r", self.server.url())
+    }
+
+    /// Builds packages into `up/r/FOLDER`, each named as Debian names it, without the epoch.
+    pub fn build(&self, folder: &str, debs: &[Deb<'_>]) {
+        let out = self.place.path(format!("up/r/{folder}"));
+        fs::create_dir_all(&out).unwrap();
+        for Deb { name, version, arch, fields } in debs {
+            let root = self.place.path(format!("build/{name}_{version}_{arch}"));
+            fs::create_dir_all(root.join("DEBIAN")).unwrap();
+            let control = format!(
+                "Package: {name}\nVersion: {version}\nArchitecture: {arch}\nMaintainer: nobody <n@example.com>\n{fields}\
+                 Description: a test\n"
+            );
+            fs::write(root.join("DEBIAN/control"), control).unwrap();
+            let file =
+                format!("{name}_{}_{arch}.deb", version.split_once(':').map_or(*version, |(_, rest)| rest));
+            let mut build = Command::new("dpkg-deb");
+            build.args(["--root-owner-group", "-Zgzip", "-z1", "--build"]).arg(&root).arg(out.join(file));
+            run(&mut build);
+        }
+    }
+
+    /// Writes the suite `suite` with the component `main`, of all packages in `pool/SUITE`. `more` are lines of its Release.
+    pub fn suite(&self, suite: &str, more: &str) {
+        let root = self.place.path("up/r");
+        let folder = format!("dists/{suite}");
+        for arch in ["amd64", "i386"] {
+            let index = format!("{folder}/main/binary-{arch}");
+            fs::create_dir_all(root.join(&index)).unwrap();
+            let mut list = Command::new("apt-ftparchive");
+            list.current_dir(&root).args(["--arch", arch, "packages", &format!("pool/{suite}")]);
+            self.index(&index, "Packages", &run(&mut list));
+        }
+        self.index(&format!("{folder}/main/i18n"), "Translation-en", b"Package: none\n");
+        let head = format!(
+            "Origin: test\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64 i386\nComponents: main\n{more}"
+        );
+        self.release(&folder, &head);
+    }
+
+    /// Writes the flat repository in `FOLDER` of the packages there. `more` are lines of its Release.
+    pub fn flat(&self, folder: &str, more: &str) {
+        let root = self.place.path(format!("up/r/{folder}"));
+        let mut list = Command::new("apt-ftparchive");
+        self.index(folder, "Packages", &run(list.current_dir(&root).args(["packages", "."])));
+        self.release(folder, more);
+    }
+
+    /// Writes an index plain, as gz and as xz, under its digests too.
+    fn index(&self, folder: &str, name: &str, text: &[u8]) {
+        let root = self.place.path(format!("up/r/{folder}"));
+        fs::create_dir_all(root.join("by-hash/SHA256")).unwrap();
+        let path = root.join(name);
+        fs::write(&path, text).unwrap();
+        for program in ["gzip", "xz"] {
+            run(Command::new(program).args(["--keep", "--force"]).arg(&path));
+        }
+        for ending in ["", ".gz", ".xz"] {
+            let bytes = fs::read(root.join(format!("{name}{ending}"))).unwrap();
+            let hex = sha256(&bytes).replace("sha256:", "");
+            fs::write(root.join("by-hash/SHA256").join(hex), bytes).unwrap();
+        }
+    }
+
+    /// Writes the release of a folder, signed in both ways.
+    pub fn release(&self, folder: &str, head: &str) {
+        let root = self.place.path(format!("up/r/{folder}"));
+        for old in ["Release", "InRelease", "Release.gpg"] {
+            let _ = fs::remove_file(root.join(old));
+        }
+        let mut list = Command::new("apt-ftparchive");
+        let sums = String::from_utf8(run(list.current_dir(&root).args(["release", "."]))).unwrap();
+        let sums = sums
+            .lines()
+            .filter(|line| !line.contains("by-hash/"))
+            .fold(String::new(), |all, line| all + line + "\n");
+        let sums = if head.contains("Date: ") { without(&sums, "Date: ") } else { sums };
+        self.sign(folder, &format!("{head}{sums}"));
+    }
+
+    /// Writes this text as the release of a folder, signed in both ways.
+    pub fn sign(&self, folder: &str, text: &str) {
+        let root = self.place.path(format!("up/r/{folder}"));
+        fs::write(root.join("Release"), text).unwrap();
+        fs::write(root.join("InRelease"), self.signer.sign(text)).unwrap();
+        fs::write(root.join("Release.gpg"), self.signer.detached(text)).unwrap();
+    }
+
+    /// Writes a manifest of one entry of apt, whose fields are `fields`.
+    pub fn manifest(&self, fields: &str) {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
+        self.place.write("m.yaml", format!("{head}- apt: {{{fields}}}\n"));
+    }
+
+    /// The same for packages of the suite `suite`.
+    pub fn wants(&self, suite: &str, install: &str, more: &str) {
+        let url = self.url();
+        self.manifest(&format!(
+            "url: '{url}', suite: {suite}, components: [main], key: key.asc, install: [{install}]{more}"
+        ));
+    }
+
+    pub fn lock(&self, exit: i32, more: &[&str]) -> Value {
+        self.place.json(exit, &[&["lock", "-f", "m.yaml"], more].concat())
+    }
+
+    /// Name and version of every package in the lock, sorted.
+    pub fn locked(&self) -> Vec<String> {
+        locked(&self.place.read("landfall.lock"))
+    }
+}
+
+fn without(text: &str, start: &str) -> String {
+    text.lines().filter(|line| !line.starts_with(start)).fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// Name and version of every package in a lock, sorted.
+pub fn locked(lock: &str) -> Vec<String> {
+    let lines = lock
+        .lines()
+        .map(|line| line.trim().trim_start_matches("- ").trim_matches('"').split(' ').collect::<Vec<_>>());
+    let packages = lines.filter(|words| words.len() == 6 && words[0].starts_with("sha"));
+    let mut names: Vec<String> = packages.map(|words| format!("{} {}", words[2], words[3])).collect();
+    names.sort();
+    names
+}
+
+/// An apt with folders of its own, which knows no source of the machine.
+pub struct Apt {
+    pub root: PathBuf,
+}
+
+impl Apt {
+    /// With these sources, in the one-line form or as deb822, and this status file.
+    pub fn new(place: &Place, name: &str, sources: &str, status: &str) -> Apt {
+        let root = place.path(name);
+        for folder in
+            ["state/lists/partial", "cache/archives/partial", "etc/parts", "etc/preferences", "etc/trusted"]
+        {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let ending = if sources.contains("Types: ") { "sources" } else { "list" };
+        fs::write(root.join(format!("etc/parts/a.{ending}")), sources).unwrap();
+        fs::write(root.join("status"), status).unwrap();
+        Apt { root }
+    }
+
+    /// `apt-get ARGUMENTS`.
+    pub fn get(&self, place: &Place, arguments: &[&str]) -> Command {
+        let mut get = place.clean("apt-get");
+        let at = |path: &str| self.root.join(path).display().to_string();
+        for (key, value) in [
+            ("Dir::State", at("state")),
+            ("Dir::State::status", at("status")),
+            ("Dir::Cache", at("cache")),
+            ("Dir::Etc::sourcelist", "/dev/null".into()),
+            ("Dir::Etc::sourceparts", at("etc/parts")),
+            ("Dir::Etc::preferencesparts", at("etc/preferences")),
+            ("Dir::Etc::trustedparts", at("etc/trusted")),
+            ("APT::Architecture", "amd64".into()),
+            ("APT::Architectures", "amd64".into()),
+            ("APT::Sandbox::User", "root".into()),
+            ("Debug::NoLocking", "1".into()),
+        ] {
+            get.arg("-o").arg(format!("{key}={value}"));
+        }
+        get.args(arguments);
+        get
+    }
+
+    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says where it refuses.
+    pub fn simulate(&self, place: &Place, recommends: bool, install: &[&str]) -> Result<Vec<String>, String> {
+        let recommends = if recommends { "--install-recommends" } else { "--no-install-recommends" };
+        let output = self.get(place, &["install", "--simulate", recommends]).args(install).output().unwrap();
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned());
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        // Inst NAME [OLD] (VERSION SOURCE [ARCH])
+        let lines = text.lines().filter_map(|line| line.strip_prefix("Inst "));
+        let mut all: Vec<String> = lines
+            .map(|line| {
+                let name = line.split(' ').next().unwrap();
+                let version = line.split_once('(').unwrap().1.split(' ').next().unwrap();
+                format!("{name} {version}")
+            })
+            .collect();
+        all.sort();
+        Ok(all)
+    }
+}
+
+/// Names of files below a folder.
+pub fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
