@@ -1,15 +1,10 @@
-//! What a machine has already: the output of `rpm -qa`, plain or in the form of [`QUERY`].
+//! What a machine has already: the output of `rpm -qa`, plain or in the form that `docs/packages.md` names, which says what
+//! packages provide and need too.
 
 use super::error::YumError;
 use super::pool::{Kind, NewPackage, Pool, Stored};
 use super::relation::{Relation, Sense};
-use super::strings::Strings;
 use super::version::Evr;
-
-/// The form of `rpm -qa --qf` that says what packages provide and need too.
-pub(crate) const QUERY: &str = "package %{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE} %{ARCH}\\n\
-    [provides %{PROVIDENEVRS}\\n][requires %{REQUIRENEVRS}\\n][conflicts %{CONFLICTNEVRS}\\n]\
-    [obsoletes %{OBSOLETENEVRS}\\n][recommends %{RECOMMENDNEVRS}\\n][file %{FILENAMES}\\n]";
 
 const WHAT: &str = "list of installed packages";
 
@@ -92,6 +87,7 @@ fn plain(line: &str, pool: &mut Pool) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packages::yum::strings::Strings;
 
     #[test]
     fn both_forms_are_read() {

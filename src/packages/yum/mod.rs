@@ -20,13 +20,13 @@ mod version;
 mod xml;
 
 pub(crate) use architecture::Architectures;
-pub(crate) use base::{QUERY, read_base};
+pub(crate) use base::read_base;
 pub(crate) use error::YumError;
 pub(crate) use filelists::read_filelists;
-pub(crate) use mirrors::{Mirrors, read_mirrors};
+pub(crate) use mirrors::read_mirrors;
 pub(crate) use modules::Modules;
-pub(crate) use pool::{Kind, PackageId, Pool};
+pub(crate) use pool::{PackageId, Pool};
 pub(crate) use primary::read_primary;
-pub(crate) use repomd::{Index, Repomd, checked_path};
-pub(crate) use rpm_file::{PackageSignatureError, verify_package};
+pub(crate) use repomd::{Index, Repomd};
+pub(crate) use rpm_file::verify_package;
 pub(crate) use solve::{Choice, Question, Refusal, choose};

@@ -69,6 +69,23 @@ pub(crate) struct Package {
     bounds: [u32; Kind::COUNT + 1],
 }
 
+impl Package {
+    /// Which source it is of; `None` where it is installed.
+    pub(crate) fn source(&self) -> Option<u16> {
+        self.source
+    }
+
+    /// The digest of its file, where the index has one that can be believed.
+    pub(crate) fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// The size of its file in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
 /// A package that a reader fills in.
 #[derive(Debug, Default)]
 pub(super) struct NewPackage {

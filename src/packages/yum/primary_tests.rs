@@ -62,7 +62,7 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
     assert_eq!(pool.providers(Relation::parse("bash&co >= 1:5").unwrap()), [bash]);
     assert_eq!(pool.named("/etc/a b"), [bash]);
     assert!(pool.package(weak).digest.is_none(), "SHA-1 is believed by nobody");
-    assert!(super::checked_path(pool.path(weak)).is_err(), "a location elsewhere is no path");
+    assert!(super::repomd::checked_path(pool.path(weak)).is_err(), "a location elsewhere is no path");
 }
 
 #[test]

@@ -28,11 +28,19 @@ fn lines(packages: &str) -> impl Iterator<Item = Line<'_>> {
         let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
         let (version, release) = evr.split_once('-').unwrap_or((evr, "1"));
         let relations = relations.split(';').map(str::trim).filter_map(|one| one.split_once(' '));
-        Line { name, epoch, version, release, arch: words.next().unwrap_or("noarch"), relations: relations.collect() }
+        Line {
+            name,
+            epoch,
+            version,
+            release,
+            arch: words.next().unwrap_or("noarch"),
+            relations: relations.collect(),
+        }
     })
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// The digest of `bytes`, in hex.
+pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -54,14 +62,14 @@ fn entry(relation: &str) -> String {
         _ => return format!("<rpm:entry name=\"{}\"/>", escaped(relation)),
     };
     let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
-    let (version, release) = evr.split_once('-').map_or((evr, String::new()), |(version, release)| {
-        (version, format!(" rel=\"{release}\""))
-    });
+    let (version, release) = evr
+        .split_once('-')
+        .map_or((evr, String::new()), |(version, release)| (version, format!(" rel=\"{release}\"")));
     format!("<rpm:entry name=\"{name}\" flags=\"{flag}\" epoch=\"{epoch}\" ver=\"{version}\"{release}/>")
 }
 
 /// The primary index of `packages`.
-pub(crate) fn primary(packages: &str) -> String {
+pub fn primary(packages: &str) -> String {
     let all: Vec<Line<'_>> = lines(packages).collect();
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata xmlns=\"http://linux.duke.edu/metadata/common\" \
@@ -81,9 +89,16 @@ pub(crate) fn primary(packages: &str) -> String {
              <rpm:sourcerpm>{name}.src.rpm</rpm:sourcerpm>"
         );
         let own = format!("{name} = {epoch}:{version}-{release}");
-        for kind in
-            ["provides", "requires", "conflicts", "obsoletes", "suggests", "enhances", "recommends", "supplements"]
-        {
+        for kind in [
+            "provides",
+            "requires",
+            "conflicts",
+            "obsoletes",
+            "suggests",
+            "enhances",
+            "recommends",
+            "supplements",
+        ] {
             let of_kind = relations.iter().filter(|(word, _)| *word == kind).map(|(_, relation)| *relation);
             let own = (kind == "provides").then_some(own.as_str());
             let entries: String = own.into_iter().chain(of_kind).map(entry).collect();
@@ -100,8 +115,12 @@ pub(crate) fn primary(packages: &str) -> String {
 }
 
 /// Writes the metadata of `packages` below `folder`.
-pub(crate) fn write(folder: &Path, packages: &str) {
-    let text = primary(packages);
+pub fn write(folder: &Path, packages: &str) {
+    write_primary(folder, &primary(packages));
+}
+
+/// Writes the metadata of a repository with this primary index below `folder`.
+pub fn write_primary(folder: &Path, text: &str) {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
     let packed = gzip.finish().unwrap();

@@ -1,15 +1,15 @@
 //! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all that is needed is there.
 
 use super::asked::{asked, nearest};
-use super::formula::{Literal, installed};
+use super::formula::{Literal, installed, package};
 use super::policy::{Policy, open};
 use super::reasons;
 use super::rules::{Rule, Rules, Why};
 use super::sat::{Contradiction, Sat};
-use crate::packages::yum::architecture::Architectures;
+use crate::packages::yum::architecture::{Architectures, NOARCH};
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
-use crate::packages::yum::relation::Relation;
-use std::collections::BTreeSet;
+use crate::packages::yum::relation::{Relation, Sense};
+use std::collections::{BTreeSet, HashMap};
 
 /// What is asked of the packages of a pool.
 #[derive(Debug, Clone, Copy)]
@@ -68,10 +68,9 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
         return Err(Refusal { reasons: missing, unlisted: BTreeSet::new() });
     }
     let mut rules = Rules::new(pool, architectures, assume);
-    let kept: Vec<Rule> = pool.ids().filter(|id| rules.is_base(*id)).map(|id| kept(pool, id)).collect();
+    let kept = kept(&rules);
     let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
-    let of_base =
-        kept.iter().flat_map(|rule| &rule.literals).map(|literal| super::formula::package(*literal));
+    let of_base = kept.iter().flat_map(|rule| &rule.literals).map(|literal| package(*literal));
     rules.reach(candidates.chain(of_base), weak);
     if weak {
         reach_supplements(&mut rules);
@@ -103,27 +102,31 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     Ok(Choice { packages, expected, unlisted })
 }
 
-/// A package of the base stays, or something newer takes its place, or something that replaces it.
-fn kept(pool: &Pool, id: PackageId) -> Rule {
-    let is_newer = |other: &PackageId| {
-        let arch = [pool.arch(id), pool.arch(*other)];
-        let same_arch = arch[0] == arch[1] || arch.contains(&crate::packages::yum::architecture::NOARCH);
-        *other != id && same_arch && pool.compare(*other, id).is_gt()
+/// For each package of the base: it stays, or something newer takes its place, or something that replaces it.
+fn kept(rules: &Rules<'_>) -> Vec<Rule> {
+    let pool = rules.pool;
+    let mut replacing: HashMap<&str, Vec<(PackageId, Relation<'_>)>> = HashMap::new();
+    for id in pool.ids() {
+        for relation in pool.relations(id, Kind::Obsoletes) {
+            replacing.entry(relation.name).or_default().push((id, relation));
+        }
+    }
+    let rule = |id: PackageId| {
+        let is_newer = |other: &PackageId| {
+            let arch = [pool.arch(id), pool.arch(*other)];
+            let is_same_arch = arch[0] == arch[1] || arch.contains(&NOARCH);
+            *other != id && is_same_arch && pool.compare(*other, id).is_gt()
+        };
+        let newer = pool.by_name(Relation::any(pool.name(id))).into_iter().filter(is_newer);
+        let replaces = |(other, relation): &(PackageId, Relation<'_>)| {
+            let is_meant = Sense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
+            (is_meant && *other != id).then_some(*other)
+        };
+        let replacements = replacing.get(pool.name(id)).into_iter().flatten().filter_map(replaces);
+        let all = std::iter::once(id).chain(newer).chain(replacements);
+        Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
     };
-    let newer = pool.by_name(Relation::any(pool.name(id))).into_iter().filter(is_newer);
-    let replaces = |other: &PackageId| {
-        pool.relations(*other, Kind::Obsoletes).any(|relation| {
-            relation.name == pool.name(id)
-                && crate::packages::yum::relation::Sense::SAME.meets(
-                    pool.evr(id),
-                    relation.sense,
-                    relation.evr,
-                )
-        })
-    };
-    let replacements = pool.ids().filter(replaces);
-    let all = std::iter::once(id).chain(newer).chain(replacements.filter(|other| *other != id));
-    Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
+    pool.ids().filter(|id| rules.is_base(*id)).map(rule).collect()
 }
 
 /// Reaches the packages that may come because of what is reached, and so on.
@@ -182,11 +185,11 @@ impl<'p> Chooser<'p> {
     ) -> Chooser<'p> {
         let mut first_rule = vec![(0, 0); rules.pool.len()];
         for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
-            let package = super::formula::package(rule.literals[0]).0 as usize;
-            if first_rule[package].1 == 0 {
-                first_rule[package].0 = number as u32;
+            let (first, end) = &mut first_rule[package(rule.literals[0]).0 as usize];
+            if *end == 0 {
+                *first = number as u32;
             }
-            first_rule[package].1 = number as u32 + 1;
+            *end = number as u32 + 1;
         }
         Chooser {
             sat,
@@ -285,7 +288,7 @@ impl<'p> Chooser<'p> {
     fn decide_dependency(&mut self) -> Result<bool, Contradiction> {
         let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
         let mut ranges: Vec<(u32, u32)> =
-            trail.map(|literal| self.first_rule[super::formula::package(*literal).0 as usize]).collect();
+            trail.map(|literal| self.first_rule[package(*literal).0 as usize]).collect();
         ranges.sort_unstable();
         let rules = ranges.into_iter().flat_map(|(start, end)| start as usize..end as usize);
         let mut unmet: Vec<(usize, Vec<PackageId>)> =
@@ -322,7 +325,7 @@ impl<'p> Chooser<'p> {
             .trail()
             .iter()
             .filter(|literal| **literal > 0)
-            .map(|literal| super::formula::package(*literal))
+            .map(|literal| package(*literal))
             .collect();
         let mut by_number = order.clone();
         by_number.sort_unstable();
