@@ -101,7 +101,7 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
     // by the repository that landfall writes
     place.write(
         "site.yaml",
-        format!("registry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
+        format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
     );
     place.ok(&["render", "yum", "--site", "site.yaml", "-o", "etc-of-node", "--set", "others=off"]);
     let conf = place.read("etc-of-node/etc/dnf/dnf.conf");
@@ -165,7 +165,7 @@ fn the_choice_is_that_of_dnf() {
     let refused = |number: usize| {
         let items = report["items"].as_array().unwrap();
         let is_own = |item: &&Value| item["name"] == format!("yum:case-{number}");
-        items.iter().find(is_own).is_some_and(|item| item["status"] == "failed")
+        items.iter().find(is_own).is_some_and(|item| item["reason"].is_string())
     };
     let chosen = |number: usize| {
         let start = lock.find(&format!("- name: yum:case-{number}\n"))?;
@@ -453,7 +453,10 @@ fn a_package_that_is_not_what_was_signed_is_refused() {
     other.sign_packages(&[place.path(path)]);
     up.index("gz");
     up.lock(0, &["--refresh"]);
-    place.ok(&["pull"]);
+    for _ in 0..2 {
+        let why = told(&place.json(1, &["pull"]));
+        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    }
     place.ok(&["pack", "-o", "b"]);
     let report = place.landfall().args(["verify", "b", "--lock", "landfall.lock"]).output().unwrap();
     let said = String::from_utf8_lossy(&[report.stdout, report.stderr].concat()).into_owned();
@@ -484,4 +487,48 @@ fn a_metalink_says_which_repomd_is_the_right_one() {
     place.write("up/metalink", metalink(&"0".repeat(64)));
     let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
     assert!(why.contains("none of its digests is that of repomd.xml"), "{why}");
+}
+
+#[test]
+fn streams_of_modules_are_seen_as_dnf_sees_them() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let packages = "app 1: requires lib\napp 2\napp 3\nlib 1\nlib 9\nonly 2\nplain";
+    let stream = |stream: &str, artifacts: &str| {
+        format!(
+            "---\ndocument: modulemd\nversion: 2\ndata:\n  name: app\n  stream: \"{stream}\"\n  version: 1\n  context: c{stream}\n  \
+             arch: x86_64\n  summary: s\n  description: d\n  license: {{module: [MIT]}}\n  artifacts:\n    rpms: [{artifacts}]\n...\n"
+        )
+    };
+    let modules = [
+        stream("1", "app-0:1-1.noarch, lib-0:1-1.noarch"),
+        stream("2", "app-0:2-1.noarch, only-0:2-1.noarch"),
+        "---\ndocument: modulemd-defaults\nversion: 1\ndata:\n  module: app\n  stream: \"1\"\n...\n"
+            .to_owned(),
+    ]
+    .concat();
+    let primary = rpm_repository::primary(packages);
+    let packed = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
+    let indexes = [
+        ("primary", "primary.xml.zst", packed(&primary), primary.as_str()),
+        ("modules", "modules.yaml.zst", packed(&modules), modules.as_str()),
+    ];
+    rpm_repository::write_indexes(&place.path("up/r"), &indexes);
+    up.wants("install: [app, plain], base: none");
+    up.lock(0, &[]);
+    assert_eq!(locked(&place.read("landfall.lock")), ["app 1-1", "lib 1-1", "plain 1-1"]);
+    let folder = format!("file://{}", place.path("up/r").display());
+    let mut ask = dnf(place, "dnf", &folder, "gpgcheck=0\nmodule_hotfixes=0\n");
+    let output = ask
+        .args(["--setopt=module_platform_id=platform:el9", "--assumeno", "install", "app", "plain"])
+        .output()
+        .unwrap();
+    let theirs = planned(&output.stdout);
+    assert_eq!(theirs, ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"], "{output:?}");
+    for (word, reason) in [("only", "only is of the module app:2"), ("'@app:2'", "the stream of a module")] {
+        up.wants(&format!("install: [{word}], base: none"));
+        let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!output.status.success() && said.contains(reason), "{word}: {said}");
+    }
 }

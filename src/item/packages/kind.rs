@@ -3,7 +3,7 @@
 use super::locked::{self, PackageSet};
 use super::wish::WantedPackages;
 use super::written::{self, PackageEntry};
-use super::{apt, parts, yum};
+use super::{apt, parts, yum, yum_signatures};
 use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
 use crate::item::file::is_file_url;
@@ -111,7 +111,7 @@ impl LockedItem for PackageSet {
     }
 
     fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
-        yum::signature_faults(self, blobs)
+        yum_signatures::signature_faults(self, blobs)
     }
 
     fn platforms(&self) -> Option<std::collections::BTreeSet<String>> {

@@ -3,6 +3,7 @@
 
 mod apt;
 mod fetch;
+mod fields;
 mod kind;
 mod locked;
 mod parts;
@@ -10,6 +11,7 @@ mod wish;
 mod written;
 mod written_yum;
 mod yum;
+mod yum_signatures;
 mod yum_source;
 
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};

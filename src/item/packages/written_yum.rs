@@ -1,7 +1,7 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
+use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
 use super::wish::{Base, WantedPackages, WantedSource};
-use super::written::{beside, is_word, keys, name_of, own_architecture, repository};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::packages::yum::{Architectures, Pool, read_base};

@@ -4,15 +4,13 @@ use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
 use super::wish::{Base, WantedPackages};
 use super::yum_source::{PackedIndex, Repository, repository};
-use crate::content::BlobRead;
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::{Digest, Hasher, Limits};
+use crate::model::{Digest, Hasher};
 use crate::packages::yum::{
     Architectures, Choice, Modules, PackageId, Pool, Question, Refusal, YumError, choose, read_base,
-    read_filelists, read_primary, verify_package,
+    read_filelists, read_primary,
 };
 use crate::packages::{decompressed, file_url, is_plain_path};
-use crate::sign::OpenPgpKeys;
 use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
@@ -280,30 +278,4 @@ fn notes(
         }
     }
     notes
-}
-
-/// The packages in `blobs` that none of the keys of their source signed; a sentence each. Packages of apt are signed by
-/// their repository alone.
-pub(super) fn signature_faults(set: &PackageSet, blobs: &dyn BlobRead) -> Vec<String> {
-    if !set.name.starts_with("yum:") {
-        return Vec::new();
-    }
-    let mut faults = Vec::new();
-    for source in &set.sources {
-        let keys = match OpenPgpKeys::parse(source.key.as_bytes()) {
-            Ok(keys) => keys,
-            Err(error) => {
-                faults.push(format!("the key of {}: {error}", source.url));
-                continue;
-            }
-        };
-        for package in &source.packages {
-            // what is not there is somebody else's fault to find
-            let Ok(reader) = blobs.open(&package.digest, 0) else { continue };
-            if let Err(error) = verify_package(BufReader::new(reader), &keys, &Limits::default()) {
-                faults.push(format!("{}: {error}", package.path));
-            }
-        }
-    }
-    faults
 }

@@ -59,7 +59,7 @@ pub(super) async fn repository(resolver: &Resolver, wanted: &WantedSource) -> Re
             indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await);
         }
         Err(error) if error.kind == ErrorKind::NotFound => resolver.note_once(&format!(
-            "{} does not sign its metadata; its packages are checked when they are there (`landfall verify`)",
+            "{} does not sign its metadata; its packages are checked by `landfall pull`",
             wanted.url
         )),
         Err(error) => return Err(Cause::from(error).of(SIGNATURE)),
@@ -101,8 +101,8 @@ impl Repository {
     }
 }
 
-/// Whether a client may ask for an index of this kind without being told to: not for the forms of sqlite, which yum of
-/// CentOS 7 alone takes where it finds them, and not for changelogs.
+/// Whether a client may ask for an index of this kind without being told to: not for the forms of sqlite, which the yum of
+/// release 7 alone takes where it finds them, and not for changelogs.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }

@@ -65,7 +65,7 @@ fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
                     urls.push((preference, base.to_owned()));
                 }
             }
-            _ => {}
+            Step::End(..) => {}
         }
         Ok(())
     })?;

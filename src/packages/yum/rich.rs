@@ -42,7 +42,7 @@ impl<'a> Rich<'a> {
         match self {
             Rich::One(relation) => visit(relation),
             Rich::And(all) | Rich::Or(all) | Rich::With(all) => {
-                all.iter().for_each(|one| one.each_relation(visit))
+                all.iter().for_each(|one| one.each_relation(visit));
             }
             Rich::If(both, otherwise) | Rich::Unless(both, otherwise) => {
                 both.iter().for_each(|one| one.each_relation(visit));

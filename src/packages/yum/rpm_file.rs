@@ -13,7 +13,7 @@ const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
 /// Bytes before the index of a header: the magic, how many entries, how many bytes of data.
 const HEADER_START: usize = 16;
 
-/// In the header of signatures: a signature of the header by DSA or EdDSA, and by RSA; RPM 6 has any number of them as base64.
+/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has any number of them as base64.
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
 const OPENPGP: u32 = 278;
 /// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.

@@ -56,7 +56,6 @@ pub(crate) fn compare(first: &str, second: &str) -> Ordering {
         match (a.first(), b.first()) {
             (Some(b'~'), Some(b'~')) | (Some(b'^'), Some(b'^')) => {
                 (a, b) = (&a[1..], &b[1..]);
-                continue;
             }
             (Some(b'~'), _) => return Ordering::Less,
             (_, Some(b'~')) => return Ordering::Greater,

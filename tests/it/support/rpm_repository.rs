@@ -123,17 +123,28 @@ pub fn write(folder: &Path, packages: &str) {
 pub fn write_primary(folder: &Path, text: &str) {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
-    let packed = gzip.finish().unwrap();
-    let [digest, open] = [&packed[..], text.as_bytes()].map(sha256);
+    write_indexes(folder, &[("primary", "primary.xml.gz", gzip.finish().unwrap(), text)]);
+}
+
+/// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of them.
+pub fn write_indexes(folder: &Path, indexes: &[(&str, &str, Vec<u8>, &str)]) {
     let repodata = folder.join("repodata");
     std::fs::create_dir_all(&repodata).unwrap();
-    std::fs::write(repodata.join("primary.xml.gz"), &packed).unwrap();
-    let repomd = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<repomd xmlns=\"http://linux.duke.edu/metadata/repo\"><revision>1</revision>\
-         <data type=\"primary\"><checksum type=\"sha256\">{digest}</checksum><open-checksum type=\"sha256\">{open}</open-checksum>\
-         <location href=\"repodata/primary.xml.gz\"/><timestamp>1</timestamp><size>{}</size><open-size>{}</open-size></data></repomd>\n",
-        packed.len(),
-        text.len()
-    );
-    std::fs::write(repodata.join("repomd.xml"), repomd).unwrap();
+    let mut repomd =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\
+                      <revision>1</revision>"
+            .to_owned();
+    for (kind, name, packed, text) in indexes {
+        std::fs::write(repodata.join(name), packed).unwrap();
+        let [digest, open] = [&packed[..], text.as_bytes()].map(sha256);
+        let _ = write!(
+            repomd,
+            "<data type=\"{kind}\"><checksum type=\"sha256\">{digest}</checksum><open-checksum type=\"sha256\">{open}\
+             </open-checksum><location href=\"repodata/{name}\"/><timestamp>1</timestamp><size>{}</size>\
+             <open-size>{}</open-size></data>",
+            packed.len(),
+            text.len()
+        );
+    }
+    std::fs::write(repodata.join("repomd.xml"), repomd + "</repomd>\n").unwrap();
 }

@@ -210,7 +210,8 @@ impl<'p> Chooser<'p> {
                 self.start_over();
             } else if !self.decide_dependency()? {
                 self.start_over();
-                if !(self.weak && self.decide_weak()?) && !self.decide_better()? {
+                let has_more = self.weak && self.decide_weak()?;
+                if !has_more && !self.decide_better()? {
                     return Ok(());
                 }
             }

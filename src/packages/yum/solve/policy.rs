@@ -62,7 +62,7 @@ impl<'r, 'p> Policy<'r, 'p> {
                 None => newest.push(*id),
             }
         }
-        *candidates = newest.clone();
+        candidates.clone_from(&newest);
         let replaces = |one: PackageId, other: PackageId| {
             one != other
                 && pool.relations(one, Kind::Obsoletes).any(|relation| {
