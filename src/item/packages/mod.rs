@@ -8,5 +8,8 @@ mod locked;
 mod parts;
 mod wish;
 mod written;
+mod written_yum;
+mod yum;
+mod yum_source;
 
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};

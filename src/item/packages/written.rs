@@ -1,6 +1,7 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
 use super::wish::{Base, WantedPackages, WantedSource};
+use super::written_yum::{YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::packages::apt::is_request;
@@ -73,18 +74,6 @@ pub struct AptSourceEntry {
     pub key: String,
 }
 
-/// Packages of yum and dnf.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct YumEntry {
-    /// The URL of the repository.
-    pub url: String,
-    /// A file with the public keys of OpenPGP of which one must have signed it.
-    pub key: String,
-    /// What is installed.
-    pub install: Vec<String>,
-}
-
 /// A text or several.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -152,10 +141,7 @@ pub(super) fn read(
 ) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
     match (&entry.apt, &entry.yum) {
         (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
-        (None, Some(_)) => {
-            let help = Some("carry them as `files` until then".into());
-            Err(reader.here(node.get("yum")).fault("packages of yum cannot be locked yet", help))
-        }
+        (None, Some(yum)) => read_yum(yum, node.get("yum"), reader),
         _ => {
             let help = Some("write `- apt: {…}`, and `- yum: {…}` as an entry of its own".into());
             Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
@@ -212,6 +198,7 @@ fn read_apt(
                     suite,
                     components: components.clone(),
                     keys: keys.clone(),
+                    metalink: None,
                 });
             }
         }
@@ -234,7 +221,7 @@ fn read_apt(
             install.insert(text);
         }
         let name = match &entry.name {
-            Some(name) => name_of(&binding.fill(name), &reader.here(node.get("name")))?,
+            Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,
             None => default_name(&sources[0]),
         };
         let bases = bases.clone();
@@ -273,7 +260,7 @@ fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
 }
 
 /// `text` as the URL of a repository, without a slash at its end.
-fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
+pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
@@ -315,12 +302,12 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<Strin
     }
 }
 
-fn is_word(text: &str) -> bool {
+pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The architecture of the manifest's platforms.
-fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
+pub(super) fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
     let mut all: Vec<String> =
         reader.platforms.iter().map(|platform| debian_name(&platform.to_string())).collect();
     all.sort();
@@ -362,14 +349,15 @@ fn default_name(source: &WantedSource) -> String {
     }
 }
 
-fn name_of(text: &str, at: &SourceSpan) -> Checked<String> {
+/// `text` as a name that people give, in the lock after `system`.
+pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> Checked<String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || !text.chars().all(is_good) {
         return Err(
             at.fault(format!("`{text}` is no name"), Some("use letters, digits, `-`, `_` and `.`".into()))
         );
     }
-    Ok(format!("apt:{text}"))
+    Ok(format!("{system}:{text}"))
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
@@ -400,12 +388,12 @@ fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
     entries.into_iter().map(base).collect()
 }
 
-fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
+pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
     OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a file whose path starts from the folder of the manifest.
-fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
+pub(super) fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
     let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
     std::fs::read(&path).map_err(|error| {
         let help = "the path starts from the folder of this manifest".into();

@@ -18,6 +18,7 @@ mod registries_yaml;
 mod serve;
 mod systemd;
 mod tkg;
+mod yum;
 
 use super::platform::Platform;
 
@@ -42,5 +43,6 @@ pub(crate) const PLATFORMS: &[&dyn Platform] = &[
     &tkg::Tkg,
     &giantswarm::GiantSwarm,
     &capi::Capi,
+    &yum::Yum,
     &serve::Serve,
 ];
