@@ -7,6 +7,7 @@
 //! [`export_files`] writes the files for a web server that is there already.
 
 mod auth;
+mod blob_body;
 mod blob_response;
 mod blob_upload;
 mod buffers;
