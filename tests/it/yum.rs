@@ -268,7 +268,7 @@ fn what_machines_have_decides_what_is_carried() {
 
 /// A repository with one fault: what is refused, and with which words.
 #[test]
-fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
+fn hostile_repositories_are_refused_and_not_locked() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     let root = place.path("up/r");
