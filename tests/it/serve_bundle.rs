@@ -276,7 +276,7 @@ fn ranges_over_every_edge_are_right_one_after_the_other_on_one_connection() {
         curl.args(["-sSf", "-o", "part5", &url]);
         assert_eq!(run(&mut curl), b"1 0 0 0 0 ", "{more:?}");
         for (number, (from, to)) in ranges.into_iter().chain([(0, 2_499_999)]).enumerate() {
-            let part = std::fs::read(carried.place.path(&format!("part{number}"))).unwrap();
+            let part = std::fs::read(carried.place.path(format!("part{number}"))).unwrap();
             assert!(part == kubelet[from..=to], "{more:?}: {from}-{to}");
         }
         drop(server);
