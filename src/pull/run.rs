@@ -7,7 +7,7 @@ use crate::content::{
 use crate::http::ErrorKind;
 use crate::lockfile::{Lock, losses};
 use crate::model::{Descriptor, Digest, Limits, trim_index};
-use crate::report::{Item, Progress, Side, Status};
+use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -229,8 +229,8 @@ impl Outcome<'_> {
                 Some(result) => {
                     status = Status::Failed;
                     reason.get_or_insert_with(|| match (result, &self.full) {
-                        (Some(Err(error)), None) => format!("{}: {error}", error.side),
-                        (Some(Err(error)), Some(_)) if !error.is_full() => format!("{}: {error}", error.side),
+                        (Some(Err(error)), None) => told(entry, part, error),
+                        (Some(Err(error)), Some(_)) if !error.is_full() => told(entry, part, error),
                         (_, Some(full)) => format!("destination: {full}"),
                         (_, None) => "source: its transfer ended without a result".into(),
                     });
@@ -238,5 +238,18 @@ impl Outcome<'_> {
             }
         }
         Item { status, reason, ..entry.item() }
+    }
+}
+
+/// Why a part failed. Of a set of packages it says which one, and what to do where the repository replaced it.
+fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
+    let why = format!("{}: {error}", error.side);
+    match &part.origin {
+        Origin::Url(url) if entry.kind == Kind::Package => {
+            let is_other = matches!(error.why.kind, ErrorKind::Invalid | ErrorKind::NotFound);
+            let help = "; where the repository has moved on, `landfall lock --refresh` takes what it has now";
+            format!("{url}: {why}{}", if is_other { help } else { "" })
+        }
+        _ => why,
     }
 }

@@ -1,9 +1,11 @@
 //! Packages of apt: from a signed repository to a lock, a bundle, a registry, a server and a folder, and from there to apt.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb, files};
+use crate::support::charts::{Signer, told};
 use crate::support::http::request;
 use crate::support::peers::own_registry;
 use crate::support::{landfall_serve, run};
+use std::fs;
 
 /// A repository with an application, what it needs, and much else.
 fn upstream() -> Option<AptUpstream> {
@@ -135,4 +137,239 @@ fn a_flat_repository_and_what_machines_have_besides() {
     let refused = up.lock(1, &["--lock", "none.lock"]);
     let why = refused["items"][0]["reason"].as_str().unwrap();
     assert!(why.contains("kubelet 1.30.1-1.1 needs libc6 (>= 2.34), which no source offers"), "{why}");
+}
+
+/// What is refused of the suite `stable` after `spoil` has been at it, and that nothing is locked or replaced.
+fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
+    let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let _ = fs::remove_dir_all(to);
+        run(std::process::Command::new("cp").arg("-a").arg(from).arg(to));
+    };
+    copy(&root, &kept);
+    spoil(&root);
+    let store = format!("store-{}", what.replace(' ', "-"));
+    let report = up.lock(1, &["--store", &store, "--lock", "hostile.lock"]);
+    copy(&kept, &root);
+    let lock = fs::read_to_string(up.place.path("hostile.lock")).unwrap_or_default();
+    assert!(!lock.contains("packages:"), "{what}: {lock}");
+    told(&report)
+}
+
+#[test]
+fn hostile_repositories_are_refused_and_nothing_is_kept() {
+    let Some(up) = upstream() else { return };
+    up.wants("stable", "app", ", base: none");
+    let index = |root: &std::path::Path| root.join("main/binary-amd64/Packages.xz");
+    let by_hash = |root: &std::path::Path| {
+        let bytes = fs::read(index(root)).unwrap();
+        let hex = crate::support::images::sha256(&bytes).replace("sha256:", "");
+        root.join("main/binary-amd64/by-hash/SHA256").join(hex)
+    };
+    let signed = |up: &AptUpstream, change: &dyn Fn(&str) -> String| {
+        let text = up.place.read("up/r/dists/stable/Release");
+        up.sign("dists/stable", &change(&text));
+    };
+    // what stands below the release
+    let why = refused(&up, "swapped", |root| {
+        let path = by_hash(root);
+        let other = fs::read(root.join("main/binary-i386/Packages.xz")).unwrap();
+        fs::write(&path, other).unwrap();
+    });
+    assert!(
+        why.contains("main/binary-amd64/Packages.xz: ") && why.contains("its bytes are sha256:"),
+        "{why}"
+    );
+    let why = refused(&up, "truncated", |root| {
+        let path = by_hash(root);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    });
+    assert!(why.contains("main/binary-amd64/Packages.xz: "), "{why}");
+    let why = refused(&up, "oversized", |root| {
+        let path = by_hash(root);
+        fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+    });
+    assert!(why.contains("main/binary-amd64/Packages.xz: "), "{why}");
+    // the release and its signature
+    let why = refused(&up, "changed", |root| {
+        let text = fs::read_to_string(root.join("InRelease")).unwrap();
+        fs::write(root.join("InRelease"), text.replace("Suite: stable", "Suite: stabla")).unwrap();
+    });
+    assert!(why.contains("InRelease: it has no valid signature by"), "{why}");
+    let why = refused(&up, "another key", |root| {
+        let other = Signer::new(&up.place, "other");
+        let text = fs::read_to_string(root.join("Release")).unwrap();
+        fs::write(root.join("InRelease"), other.sign(&text)).unwrap();
+    });
+    assert!(why.contains("another key made it"), "{why}");
+    let why = refused(&up, "another key beside", |root| {
+        let other = Signer::new(&up.place, "third");
+        let text = fs::read_to_string(root.join("Release")).unwrap();
+        fs::remove_file(root.join("InRelease")).unwrap();
+        fs::write(root.join("Release.gpg"), other.detached(&text)).unwrap();
+    });
+    assert!(why.contains("Release.gpg: it has no valid signature by"), "{why}");
+    let why = refused(&up, "weak", |_| {
+        signed(&up, &|text| text.split("SHA1:").next().unwrap().to_owned());
+    });
+    assert!(why.contains("only MD5 or SHA-1"), "{why}");
+    let why = refused(&up, "expired", |_| {
+        signed(&up, &|text| format!("Valid-Until: Sat, 01 Jan 2022 00:00:00 UTC\n{text}"));
+    });
+    assert!(why.contains("was good until 2022-01-01T00:00:00Z"), "{why}");
+    // the index, which its signer made so
+    let bad_index = |what: &str, spoil: &dyn Fn(&str) -> String| {
+        refused(&up, what, |root| {
+            let text = fs::read_to_string(root.join("main/binary-amd64/Packages")).unwrap();
+            up.index("dists/stable/main/binary-amd64", "Packages", spoil(&text).as_bytes());
+            up.release("dists/stable", "Suite: stable\nComponents: main\nArchitectures: amd64\n");
+        })
+    };
+    let why = bad_index("leads out", &|text| text.replace("pool/stable/tool_3", "../../etc/tool_3"));
+    assert!(why.contains("as '../../etc/tool_3_amd64.deb'") && why.contains("which is refused"), "{why}");
+    let why = bad_index("absolute", &|text| text.replace("pool/stable/tool_3", "/etc/tool_3"));
+    assert!(why.contains("as '/etc/tool_3_amd64.deb'"), "{why}");
+    let without_sums = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with("SHA"));
+        lines.fold(String::new(), |all, line| all + line + "\n")
+    };
+    let why = bad_index("weak packages", &without_sums);
+    assert!(why.contains("has no SHA-256 in its index"), "{why}");
+    // a bomb: the release says how much it unpacks to, and more is not unpacked
+    let why = refused(&up, "bomb", |root| {
+        let folder = root.join("main/binary-amd64");
+        let plain = fs::read(folder.join("Packages")).unwrap();
+        up.index("dists/stable/main/binary-amd64", "Packages", &vec![b'\n'; 64 << 20]);
+        fs::write(folder.join("Packages"), plain).unwrap();
+        up.release("dists/stable", "Suite: stable\nComponents: main\nArchitectures: amd64\n");
+    });
+    assert!(why.contains("Packages.xz unpacks to more than"), "{why}");
+
+    // what is not spoiled is locked; then a package with another digest is refused by pull
+    up.lock(0, &[]);
+    let path = up.place.path("up/r/pool/stable/tool_3_amd64.deb");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let pulled = up.place.json(1, &["pull"]);
+    let why = told(&pulled);
+    assert!(
+        why.contains("/pool/stable/tool_3_amd64.deb: source: ") && why.contains("`landfall lock --refresh`"),
+        "{why}"
+    );
+}
+
+#[test]
+fn an_older_release_is_not_taken_for_a_newer_one() {
+    let Some(up) = upstream() else { return };
+    up.wants("stable", "extra", "");
+    up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
+    let old = up.place.read_bytes("up/r/dists/stable/InRelease");
+    up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\nValid-Until: Fri, 01 Jan 2100 00:00:00 UTC\n");
+    up.lock(0, &[]);
+    let lock = up.place.read("landfall.lock");
+    assert!(
+        lock.contains("date: \"2026-11-15T00:00:00Z\"\n    validUntil: \"2100-01-01T00:00:00Z\"\n"),
+        "{lock}"
+    );
+    up.place.write("up/r/dists/stable/InRelease", old);
+    let refreshed = up.lock(1, &["--refresh"]);
+    assert!(told(&refreshed).contains("older than the lock's of 2026-11-15T00:00:00Z"), "{refreshed}");
+    assert!(up.place.read("landfall.lock").contains("date: \"2026-11-15T00:00:00Z\""));
+}
+
+#[test]
+fn rendered_sources_are_the_only_ones_and_take_what_is_carried() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.suite("stable", "Valid-Until: Fri, 01 Jan 2100 00:00:00 UTC\nAcquire-By-Hash: yes\n");
+    up.wants("stable", "app", ", base: none");
+    up.lock(0, &[]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b"]);
+    let server = landfall_serve(place, &["b"]);
+    let url = format!("url=http://{}/apt", server.address);
+    place.ok(&["render", "apt", "--bundle", "b", "--to", "172.20.0.2:5000", "--set", &url, "-o", "node"]);
+    let sources = place.read("node/etc/apt/landfall.sources.d/landfall.sources");
+    assert!(sources.contains("\nCheck-Valid-Until: no\n"), "{sources}");
+    let settings = place.read("node/etc/apt/apt.conf.d/99landfall");
+    assert!(settings.contains("Dir::Etc::sourceparts \"/etc/apt/landfall.sources.d\";"), "{settings}");
+    assert!(settings.contains("APT::Install-Recommends \"false\";"), "{settings}");
+    // on the machine the folder is its root
+    let here = sources.replace("Signed-By: /", &format!("Signed-By: {}/", place.path("node").display()));
+    let apt = Apt::new(place, "apt", &here, "");
+    run(&mut apt.get(place, &["update"]));
+    run(&mut apt.get(place, &["install", "--yes", "--download-only", "--no-install-recommends", "app"]));
+    // a file server of the site does as well, and the machine may keep its sources
+    place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
+    place.ok(&[
+        "render",
+        "apt",
+        "--bundle",
+        "b",
+        "--site",
+        "site.yaml",
+        "--set",
+        "others=stay",
+        "-o",
+        "beside",
+    ]);
+    let sources = place.read("beside/etc/apt/sources.list.d/landfall.sources");
+    assert!(sources.contains("\nURIs: http://172.20.0.2:8080/files/127.0.0.1:"), "{sources}");
+}
+
+#[test]
+fn a_node_is_tried_in_thought_before_the_trip() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.wants("stable", "app", ", base: none");
+    up.lock(0, &[]);
+    place.ok(&["pull"]);
+    let status = |packages: &[(&str, &str, &str)]| {
+        packages.iter().fold(String::new(), |all, (name, version, more)| {
+            format!("{all}Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n{more}\n")
+        })
+    };
+    // what it has is not asked for, and what is older is replaced
+    place.write(
+        "node",
+        status(&[("tool", "3", "Multi-Arch: allowed\n"), ("libapp2", "1.1", "Multi-Arch: same\n")]),
+    );
+    let told = place.json(0, &["doctor", "packages", "--status", "node", "--lock", "landfall.lock"]);
+    let names: Vec<&str> =
+        told["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"libapp2 1:1.2+b1") && names.contains(&"app 1.0-1"), "{told}");
+    assert!(!names.iter().any(|name| name.starts_with("tool ")), "{told}");
+    assert_eq!(told["replaced"], serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]), "{told}");
+    // a node on which apt chooses something that is not carried: it has what another provider needs
+    place.write(
+        "node",
+        status(&[("mta-a", "0", "Provides: mailer\n"), ("needy", "1", "Depends: mta-a (>= 1)\n")]),
+    );
+    let ok = place.json(0, &["doctor", "packages", "--status", "node"]);
+    assert!(ok["items"].as_array().unwrap().iter().all(|item| item["status"] == "present"), "{ok}");
+    // the lock was made for machines that have all that is needed, and this one has not
+    up.wants("stable", "app", ", base: {status: node}");
+    let full = [
+        ("app-data", "2~rc1", ""),
+        ("base-files", "12", ""),
+        ("libapp2", "1:1.2+b1", ""),
+        ("mta-b", "1", "Provides: mailer\n"),
+    ];
+    place.write("node", status(&full));
+    up.lock(0, &["--lock", "small.lock"]);
+    assert_eq!(crate::support::apt::locked(&place.read("small.lock")), ["app 1.0-1"]);
+    place.ok(&["pull", "--lock", "small.lock"]);
+    place.write("bare", status(&[("base-files", "12", "")]));
+    let told = place.json(4, &["doctor", "packages", "--status", "bare", "--lock", "small.lock"]);
+    let missing: Vec<&str> = told["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "missing")
+        .map(|item| item["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(missing.len(), 4, "{told}");
+    assert!(missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"), "{told}");
 }

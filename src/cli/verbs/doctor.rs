@@ -1,5 +1,6 @@
 //! `landfall doctor`: why a host is reached, or not, and what will not work at a site.
 
+use super::doctor_packages::Packages;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::doctor::{
     Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, RealItems, Strategy, diagnose, knock_at,
@@ -9,8 +10,8 @@ use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::without_userinfo;
 use crate::render::{Dialect, NoProxy};
 use crate::report::escape;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,10 @@ use std::path::{Path, PathBuf};
 /// environment, for entries that do nothing or that curl, wget, apt, Python and Java take otherwise. Exit 4 where a check
 /// says NO; a note leaves it at 0.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Doctor {
+    #[command(subcommand)]
+    what: Option<What>,
     /// URLs, registries as they stand in references, or files with a Seed of KKP [default: all that the site names, else
     /// the registries of the lock, else the proxies]
     #[arg(value_name = "URL|HOST|FILE")]
@@ -49,6 +53,12 @@ pub(crate) struct Doctor {
     set: Vec<(String, String)>,
 }
 
+/// What else is looked at.
+#[derive(Subcommand)]
+enum What {
+    Packages(Packages),
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS")?;
     Ok((name.into(), address.into()))
@@ -56,6 +66,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 impl Doctor {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        if let Some(What::Packages(packages)) = self.what {
+            return packages.run(context);
+        }
         let lock = self.lock()?;
         let real = self.real_items(context, lock.as_ref())?;
         let (mut diagnoses, targets) = given(&self.targets)?;

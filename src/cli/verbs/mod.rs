@@ -5,6 +5,7 @@ pub(super) mod completions;
 pub(super) mod diff;
 pub(super) mod discover;
 pub(super) mod doctor;
+mod doctor_packages;
 pub(super) mod egress;
 pub(super) mod export;
 mod export_charts;

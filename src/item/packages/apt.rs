@@ -10,10 +10,6 @@ use crate::packages::apt::{Choice, Offer, Settings, Universe, Version, choose, s
 use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;
-use std::thread;
-
-/// The stack for the choice: packages need each other hundreds deep.
-const STACK: usize = 256 << 20;
 
 /// Locks what `wish` asks for. `old` is what the last lock has, which may be for other packages.
 pub(super) async fn resolve(
@@ -31,11 +27,7 @@ pub(super) async fn resolve(
     });
     let suites = try_join_all(suites).await?;
     let wanted = wish.clone();
-    let choosing = tokio::task::spawn_blocking(move || {
-        let thread = thread::Builder::new().stack_size(STACK).spawn(move || lock(&wanted, suites));
-        let joined = thread.map_err(|error| Cause::local(error.to_string()))?.join();
-        joined.unwrap_or_else(|_| Err(Cause::local("the choice of packages stopped".into())))
-    });
+    let choosing = tokio::task::spawn_blocking(move || lock(&wanted, suites));
     let (set, notes) = choosing.await.map_err(|error| Cause::local(error.to_string()))??;
     notes.iter().for_each(|note| resolver.progress().note(note));
     Ok(set)

@@ -18,11 +18,28 @@ pub(crate) struct Choice {
     pub(crate) replaced: Vec<String>,
 }
 
+/// The stack for the choice: packages need each other hundreds deep.
+const STACK: usize = 256 << 20;
+
 /// Chooses for `install`. `suites` says by which names each source is known.
 ///
 /// # Errors
 /// The chain of reasons why it cannot be installed.
 pub(crate) fn choose(
+    universe: &Universe<'_>,
+    suites: &[Vec<String>],
+    install: &[String],
+    settings: Settings,
+) -> Result<Choice, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let thread = thread.spawn_scoped(scope, || choose_here(universe, suites, install, settings));
+        let joined = thread.map_err(|error| format!("the choice of packages cannot begin: {error}"))?.join();
+        joined.unwrap_or_else(|_| Err("the choice of packages stopped".into()))
+    })
+}
+
+fn choose_here(
     universe: &Universe<'_>,
     suites: &[Vec<String>],
     install: &[String],

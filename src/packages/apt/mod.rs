@@ -2,12 +2,15 @@
 
 mod base;
 mod choose;
+mod conflicts;
+mod install;
 mod marking;
 mod paragraph;
 mod reason;
 mod relation;
 mod release;
 mod request;
+mod solutions;
 mod universe;
 mod version;
 

@@ -1,5 +1,6 @@
 //! One file a platform, and the table of them.
 
+mod apt;
 mod capi;
 mod containerd;
 mod docker;
@@ -43,6 +44,7 @@ pub(crate) const PLATFORMS: &[&dyn Platform] = &[
     &tkg::Tkg,
     &giantswarm::GiantSwarm,
     &capi::Capi,
+    &apt::Apt,
     &yum::Yum,
     &serve::Serve,
 ];

@@ -1,5 +1,6 @@
 //! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and networks of namespaces.
 
+mod apt;
 mod archives;
 mod auth;
 mod closed_network;

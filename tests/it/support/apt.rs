@@ -99,7 +99,7 @@ impl AptUpstream {
     }
 
     /// Writes an index plain, as gz and as xz, under its digests too.
-    fn index(&self, folder: &str, name: &str, text: &[u8]) {
+    pub fn index(&self, folder: &str, name: &str, text: &[u8]) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(root.join("by-hash/SHA256")).unwrap();
         let path = root.join(name);

@@ -1,0 +1,144 @@
+//! What has to go, or to be upgraded, so that a package can be installed.
+
+use super::marking::{Marking, Mode, Which};
+use super::reason::Reason;
+use super::universe::{Package, Relation, Version};
+
+impl<'u, 't> Marking<'u, 't> {
+    /// Takes out of the way what `candidate` must not be beside.
+    #[allow(clippy::too_many_arguments, reason = "the state of one step of the recursion")]
+    pub(super) fn clear(
+        &mut self,
+        package: Package,
+        candidate: Version,
+        against: &[&'u [Relation<'t>]],
+        depth: u32,
+        is_user: bool,
+        upgrades: &mut Vec<Package>,
+        removals: &mut Vec<Package>,
+    ) -> bool {
+        let is_protected = self.states[package as usize].is_protected;
+        let mut bad = Vec::new();
+        for group in against {
+            let mut failed = None;
+            for version in self.solutions(group, candidate, Which::Candidate) {
+                let other = self.universe.offer_of(version).package;
+                let state = self.states[other as usize];
+                if state.candidate != Some(version) {
+                    continue;
+                }
+                if state.current == Some(version) {
+                    if !self.remove(other, is_protected, depth, removals) {
+                        failed = Some(version);
+                    }
+                } else if state.mode == Mode::Install && !self.keep(other, depth, false) {
+                    failed = Some(version);
+                } else if is_protected {
+                    self.discard_candidate(other);
+                    if state.current.is_none() {
+                        self.state(other).is_protected = true;
+                    }
+                } else {
+                    bad.push(other);
+                }
+                if failed.is_some() && !is_protected && !is_user {
+                    break;
+                }
+            }
+            if failed.is_none() || is_protected || is_user {
+                for version in self.solutions(group, candidate, Which::Current) {
+                    let other = self.universe.offer_of(version).package;
+                    let state = self.states[other as usize];
+                    if state.candidate.is_some() && state.candidate != Some(version) && !bad.contains(&other)
+                    {
+                        upgrades.push(other);
+                    } else if state.candidate != state.current
+                        && !self.remove(other, is_protected, depth, removals)
+                    {
+                        failed = Some(version);
+                    }
+                }
+            }
+            if let Some(version) = failed {
+                self.reasons.set(package, Reason::Conflicts(candidate, version));
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        package: Package,
+        is_protected: bool,
+        depth: u32,
+        removals: &mut Vec<Package>,
+    ) -> bool {
+        let is_deleted = self.states[package as usize].mode == Mode::Delete;
+        if !is_protected {
+            let may = is_deleted || self.may_delete(package, depth);
+            if may && !is_deleted {
+                removals.push(package);
+            }
+            return may;
+        }
+        if !is_deleted && !self.delete(package, depth + 1) {
+            return false;
+        }
+        self.discard_candidate(package);
+        self.state(package).is_protected = true;
+        true
+    }
+
+    /// Installed packages that need the installed version of what is replaced, and not the new one.
+    pub(super) fn collect_dependents(
+        &self,
+        package: Package,
+        candidate: Version,
+        upgrades: &mut Vec<Package>,
+    ) {
+        let Some(current) = self.states[package as usize].current.filter(|current| *current != candidate)
+        else {
+            return;
+        };
+        for (other, state) in self.states.iter().enumerate() {
+            let (Some(parent), other) = (state.current, other as Package) else { continue };
+            if state.mode == Mode::Install || upgrades.contains(&other) || other == package {
+                continue;
+            }
+            let own = self.architecture(parent);
+            let mut relations = self.universe.relations_of(parent).iter();
+            let depends = relations.any(|relation| {
+                self.counts(relation)
+                    && !relation.is_negative()
+                    && self.universe.fulfils(relation, own, current)
+                    && !self.universe.fulfils(relation, own, candidate)
+            });
+            if depends {
+                upgrades.push(other);
+            }
+        }
+    }
+
+    /// Installed packages of the same source follow to the same version of it.
+    pub(super) fn upgrade_siblings(&mut self, package: Package, candidate: Version, depth: u32) {
+        let siblings: Vec<Package> = self
+            .universe
+            .siblings_of(candidate)
+            .filter(|version| {
+                let state = self.state_of(*version);
+                let is_marked = state.mode == Mode::Install && state.install == Some(*version);
+                state.current.is_some_and(|current| current != *version)
+                    && state.candidate == Some(*version)
+                    && !is_marked
+            })
+            .map(|version| self.universe.offer_of(version).package)
+            .filter(|other| *other != package)
+            .collect();
+        for with_needs in [false, true] {
+            for other in &siblings {
+                self.install(*other, with_needs, depth + 1, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What apt does when it marks a package for installation, with all that this needs: depth first, in the order of the
+//! relations, and of alternatives the first that works. The far side's apt chooses by the same rules, so what it would take is
+//! what is carried. It follows apt's `pkgDepCache::MarkInstall`, as of apt 2.6.
+
+use super::marking::{Marking, Mode, Which};
+use super::reason::Reason;
+use super::universe::{MultiArch, Package, Relation, Version};
+
+impl<'u, 't> Marking<'u, 't> {
+    /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no candidate any more.
+    pub(super) fn can_install(&mut self, package: Package, with_needs: bool, is_user: bool) -> bool {
+        let state = self.states[package as usize];
+        let Some(candidate) = state.candidate else { return false };
+        if !(is_user || state.mode == Mode::Install && state.install == Some(candidate)) {
+            let others = self.other_architectures(package, candidate, Which::Install);
+            if let (Some(other), true) = (
+                others.first(),
+                self.universe.offer_of(candidate).multi_arch == MultiArch::Same
+                    && state.current != Some(candidate),
+            ) {
+                self.reasons.set(package, Reason::OtherArchitecture(*other));
+                return false;
+            }
+        }
+        if !with_needs || state.current == Some(candidate) {
+            return true;
+        }
+        let unmet = self.groups(candidate).find(|group| {
+            let can = |which| self.is_met(group, candidate, which);
+            group[0].is_critical()
+                && !group[0].is_negative()
+                && !can(Which::Install)
+                && !can(Which::Candidate)
+        });
+        let Some(unmet) = unmet else { return true };
+        self.reasons.set(package, Reason::unmet(candidate, unmet));
+        if !state.is_protected {
+            let state = self.state(package);
+            state.candidate = state.current;
+            if state.mode != Mode::Delete {
+                (state.mode, state.install) = (Mode::Keep, state.current);
+            }
+        }
+        false
+    }
+
+    /// Marks `package` for installation; with its needs, unless they are asked for later. Returns whether that worked.
+    pub(super) fn install(&mut self, package: Package, with_needs: bool, depth: u32, is_user: bool) -> bool {
+        let state = self.states[package as usize];
+        let stays = state.is_protected
+            && state.mode == Mode::Keep
+            && state.candidate.is_some()
+            && state.candidate == state.current;
+        if !stays && !self.may_change(package, Mode::Install, depth, is_user) {
+            return false;
+        }
+        let Some(candidate) = state.candidate else { return false };
+        if !state.is_protected && !self.is_broken(package, true) {
+            if state.current == Some(candidate) {
+                return state.install.is_some() || self.keep(package, depth + 1, is_user);
+            }
+            if state.mode == Mode::Install {
+                return true;
+            }
+        }
+        if !self.can_install(package, with_needs, is_user) {
+            return false;
+        }
+        if is_user {
+            self.change(package);
+        }
+        let fails_early = !state.is_protected && !is_user;
+        let mut has_failed = false;
+        let (mut needs, mut upgrades, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+        if with_needs {
+            let mut against = Vec::new();
+            for group in self.groups(candidate) {
+                if self.is_met(group, candidate, Which::Install) && !state.is_protected
+                    || !self.counts(&group[0])
+                {
+                    continue;
+                }
+                if group[0].is_negative() { against.push(group) } else { needs.push(group) }
+            }
+            let cleared =
+                self.clear(package, candidate, &against, depth, is_user, &mut upgrades, &mut removals);
+            if !cleared {
+                if fails_early {
+                    return false;
+                }
+                has_failed = true;
+            }
+            self.collect_dependents(package, candidate, &mut upgrades);
+        }
+        if !is_user {
+            self.change(package);
+        }
+        if !with_needs {
+            return !has_failed;
+        }
+        self.state(package).is_protected = true;
+        let worked = self.bring_needs(
+            package,
+            candidate,
+            &needs,
+            &upgrades,
+            &removals,
+            depth,
+            is_user,
+            state.is_protected,
+        );
+        self.state(package).is_protected = state.is_protected;
+        if !worked && fails_early {
+            self.discard_install(package);
+            return false;
+        }
+        worked && !has_failed
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the state of one step of the recursion")]
+    pub(super) fn bring_needs(
+        &mut self,
+        package: Package,
+        candidate: Version,
+        needs: &[&'u [Relation<'t>]],
+        upgrades: &[Package],
+        removals: &[Package],
+        depth: u32,
+        is_user: bool,
+        is_protected: bool,
+    ) -> bool {
+        let goes_on = is_protected || is_user;
+        self.upgrade_siblings(package, candidate, depth);
+        let mut worked = true;
+        for other in upgrades {
+            let is_marked = self.states[*other as usize].mode == Mode::Install;
+            if is_marked || self.install(*other, true, depth + 1, false) {
+                continue;
+            }
+            if !self.delete(*other, depth + 1) {
+                self.reasons.set(package, Reason::Holds(*other));
+                worked = false;
+                if !goes_on {
+                    return false;
+                }
+            } else if is_protected {
+                self.state(*other).is_protected = true;
+            }
+        }
+        for group in needs {
+            if !self.bring(package, candidate, group, depth, is_protected) {
+                worked = false;
+                if !goes_on {
+                    return false;
+                }
+            }
+        }
+        for other in removals {
+            worked &= self.delete(*other, depth);
+        }
+        worked
+    }
+
+    /// Fulfils one relation.
+    pub(super) fn bring(
+        &mut self,
+        package: Package,
+        parent: Version,
+        group: &[Relation<'t>],
+        depth: u32,
+        is_protected: bool,
+    ) -> bool {
+        let is_critical = group[0].is_critical();
+        if self.is_met(group, parent, Which::Install) {
+            if !is_protected || !is_critical {
+                return true;
+            }
+            let mut all = self.matching(group, parent, Which::Candidate);
+            all.extend(self.matching(group, parent, Which::Current));
+            all.sort_unstable();
+            all.dedup();
+            let [only] = all[..] else { return true };
+            let only = self.universe.offer_of(only).package;
+            if self.states[only as usize].is_protected {
+                return true;
+            }
+            self.state(only).is_protected = true;
+            return self.install(only, true, depth + 1, false);
+        }
+        let current = self.states[package as usize].current;
+        if let Some(current) = current.filter(|_| !is_critical)
+            && !self.is_new_or_was_met(current, &group[0])
+        {
+            return true;
+        }
+        let solutions = self.solutions(group, parent, Which::Candidate);
+        for solution in &solutions {
+            let other = self.universe.offer_of(*solution).package;
+            if self.states[other as usize].candidate != Some(*solution) {
+                continue;
+            }
+            if is_protected && is_critical && solutions.len() == 1 {
+                if !self.install(other, false, depth + 1, false) {
+                    continue;
+                }
+                self.state(other).is_protected = true;
+            }
+            if self.install(other, true, depth + 1, false) {
+                return true;
+            }
+        }
+        if is_critical {
+            let tried = solutions.iter().map(|version| self.universe.offer_of(*version).package).collect();
+            self.reasons.set(package, Reason::Needs(parent, group[0].name, tried));
+        }
+        !is_critical
+    }
+
+    /// Whether a recommendation is new with an upgrade, or was met before it.
+    pub(super) fn is_new_or_was_met(&self, current: Version, wanted: &Relation<'t>) -> bool {
+        let mut is_new = true;
+        for group in self.groups(current).filter(|group| !group[0].is_critical() && self.counts(&group[0])) {
+            if group.iter().any(|relation| relation.name == wanted.name) {
+                is_new = false;
+                if self.is_met(group, current, Which::Current) {
+                    return true;
+                }
+            }
+        }
+        is_new
+    }
+}

@@ -1,0 +1,124 @@
+//! `apt`: sources for machines that install the locked packages, with the keys of the repositories, and nothing else.
+
+use crate::item::{PackageSet, PackageSource};
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
+use std::collections::BTreeMap;
+
+pub(super) struct Apt;
+
+const URL: Setting = Setting {
+    key: "url",
+    value_name: "URL",
+    help: "What answers /<host>/<path>, as http://mirror:5000/apt of `landfall serve` does [default: `files` of the site]",
+    default: None,
+    choices: &[],
+};
+
+const OTHERS: Setting = Setting {
+    key: "others",
+    value_name: "WORD",
+    help: "What becomes of the other sources of the machine",
+    default: Some("off"),
+    choices: &["off", "stay"],
+};
+
+/// The folder that has the sources where others are turned off.
+const ONLY: &str = "etc/apt/landfall.sources.d";
+
+impl Platform for Apt {
+    fn spec(&self) -> &'static Spec {
+        &Spec {
+            name: "apt",
+            about: "sources of apt for the locked packages, with the keys of their repositories",
+            details: "The paths below the folder are those on a machine; of several sets of packages each has a folder.",
+            inputs: &[],
+            settings: &[URL, OTHERS],
+            consumer: None,
+            reads_lock: true,
+            writes: Writes::Files {
+                not_into: Some("sources are files of their own, and no YAML; write them with -o DIR"),
+            },
+        }
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let sets: Vec<&PackageSet> =
+            request.lock.packages.iter().filter(|set| set.name.starts_with("apt:")).collect();
+        if sets.is_empty() {
+            let notes = vec!["the lock names no packages of apt, so there is nothing to write".into()];
+            return Ok(Rendered { notes, ..Rendered::default() });
+        }
+        let url = request.settings.get(URL.key).or(request.file_server());
+        let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
+            RenderError::Site(
+                "nothing says where machines find the packages; add `files: http://HOST:PORT/files` to the site, or \
+                 --set url=http://HOST:PORT/apt"
+                    .into(),
+            )
+        })?;
+        let only = request.settings.get(OTHERS.key) != Some("stay");
+        let mut files = Vec::new();
+        for set in &sets {
+            let own = files_of(set, url, only);
+            let folder = word(&set.name);
+            files.extend(own.into_iter().map(|file| if sets.len() > 1 { file.below(&folder) } else { file }));
+        }
+        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+    }
+}
+
+fn files_of(set: &PackageSet, url: &str, only: bool) -> Vec<RenderedFile> {
+    let keys: BTreeMap<&str, &str> =
+        set.sources.iter().map(|source| (source.signed_by.as_str(), source.key.as_str())).collect();
+    let mut files: Vec<RenderedFile> = keys
+        .into_iter()
+        .map(|(name, key)| RenderedFile { comments: false, ..RenderedFile::new(key_path(name), key) })
+        .collect();
+    let sources: Vec<String> = set.sources.iter().map(|source| stanza(set, source, url)).collect();
+    let folder = if only { ONLY } else { "etc/apt/sources.list.d" };
+    files.push(RenderedFile::new(format!("{folder}/landfall.sources"), sources.join("\n")));
+    let mut settings = String::new();
+    if only {
+        settings += &format!("Dir::Etc::sourcelist \"/dev/null\";\nDir::Etc::sourceparts \"/{ONLY}\";\n");
+    }
+    if !set.recommends {
+        settings += "APT::Install-Recommends \"false\";\n";
+    }
+    if !settings.is_empty() {
+        files.push(RenderedFile::new("etc/apt/apt.conf.d/99landfall", settings));
+    }
+    files
+}
+
+fn key_path(fingerprint: &str) -> String {
+    format!("etc/apt/keyrings/landfall-{fingerprint}.asc")
+}
+
+/// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
+fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
+    let PackageSource { suite, components, signed_by, valid_until, indexes, .. } = source;
+    let place = source.url.split_once("://").map_or(source.url.as_str(), |(_, place)| place);
+    let has_texts = indexes.iter().any(|index| index.path.contains("/Translation-"));
+    let (targets, languages) = if has_texts { ("Packages Translations", "en") } else { ("Packages", "none") };
+    let mut text = format!("Types: deb\nURIs: {url}/{place}\nSuites: {suite}\n");
+    if !components.is_empty() {
+        text += &format!("Components: {}\n", components.join(" "));
+    }
+    text += &format!("Architectures: {}\n", set.architectures.join(" "));
+    text += &format!("Targets: {targets}\nLanguages: {languages}\nPDiffs: no\n");
+    if valid_until.is_some() {
+        text += "Check-Valid-Until: no\n";
+    }
+    text + &format!("Signed-By: /{}\n", key_path(signed_by))
+}
+
+/// The name of a set as the name of a folder.
+fn word(name: &str) -> String {
+    let name = name.strip_prefix("apt:").unwrap_or(name);
+    let name = name.split_once("://").map_or(name, |(_, rest)| rest);
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}
