@@ -290,8 +290,8 @@ fn reachable(texts: &[String], wanted: &[&str]) -> Vec<String> {
             .filter_map(|one| one.trim().split([' ', ':', '(']).next().map(str::to_owned));
         all.filter(|name| !name.is_empty()).collect()
     };
-    let (mut own, mut provided): (BTreeMap<String, Vec<&str>>, BTreeMap<String, Vec<String>>) =
-        Default::default();
+    let mut own: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut provided: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for paragraph in
         texts.iter().flat_map(|text| text.split("\n\n")).filter(|text| text.contains("Package: "))
     {
