@@ -86,7 +86,7 @@ pub use bundle::{
 pub use cli::main as command_line;
 pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
 pub use config::{IndexPolicy, Site, SiteError, mapping};
-pub use content::{BlobRead, ContentError, Keep, Look};
+pub use content::{BlobRead, ContentError, FileRun, FileRuns, Keep, Look};
 pub use item::{
     Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages, Pins,
 };

@@ -12,7 +12,7 @@ use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::{self, Wanted};
 use crate::model::{Digest, Limits, Mapping};
-use crate::pull::{PullError, pull};
+use crate::pull::{PullError, check_packages, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Report, Status};
@@ -153,7 +153,10 @@ impl Client {
     /// When the store cannot be used. What fails at its source is an item that says so.
     pub async fn pull(&self, lock: &Lock, store: &Disk, rehash: bool) -> Result<Vec<Item>, PullError> {
         let into: Arc<dyn LocalSink> = Arc::new(store.clone());
-        self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await
+        let mut items =
+            self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await?;
+        check_packages(lock, Arc::new(store.clone()), &mut items).await;
+        Ok(items)
     }
 
     async fn pull_into(

@@ -1,5 +1,6 @@
 //! Content by digest that can be read from any offset.
 
+use super::file_run::FileRuns;
 use super::look::Look;
 use super::pieces::digest_of;
 use crate::model::{Descriptor, Digest};
@@ -46,6 +47,14 @@ pub trait BlobRead: Send + Sync {
     /// As [`BlobRead::open`].
     fn open_known(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         self.open(digest, offset)
+    }
+
+    /// As [`BlobRead::open_known`], as the files that have the bytes. `None` where they lie in none as they are.
+    ///
+    /// # Errors
+    /// As [`BlobRead::open`]; and an item is an error where reading would be one.
+    fn file_runs(&self, _digest: &Digest, _offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        Ok(None)
     }
 
     /// Whether the content has its digest, and what [`BlobRead::open_known`] compares is right. All of it is read.

@@ -1,23 +1,18 @@
-//! A blob or manifest as a response: whole, or the range that the client asks for. Bodies are read in pieces on
-//! blocking threads.
+//! A blob or manifest as a response: whole, or the range that the client asks for.
 
-use super::buffers::Buffers;
-use super::known_blobs::holders;
+use super::blob_body::{self, Content, Sending};
+use super::connections::FilePieces;
+use super::known_blobs::{Holder, holders};
 use super::range::{self, Wanted};
 use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::state::State;
+use crate::content::ContentError;
 use crate::model::Digest;
-use crate::report::Progress;
-use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
-use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
-use tokio::task::{JoinHandle, spawn_blocking};
-
-/// How many bytes are read at once. Each response in progress holds two such pieces.
-pub(super) const PIECE: usize = 256 << 10;
 
 /// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
 /// HEAD has no body, and needs no hashing.
@@ -69,62 +64,30 @@ pub(super) async fn blob_response(
     };
     set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
     if to > from {
-        let (digest, notes, buffers) = (digest.clone(), state.notes.clone(), state.buffers.clone());
-        let open = move || {
-            let reader = holder.blobs.open_known(&digest, from)?;
-            Ok::<_, ApiError>(Reading { reader, left: to - from, buffers, digest, notes })
-        };
-        *response.body_mut() = stream(blocking(open).await??);
+        let files = request.extensions.get::<FilePieces>().cloned();
+        let (digest, state) = (digest.clone(), state.clone());
+        let opened = blocking(move || open(&holder, &digest, from..to, &state, files)).await?;
+        *response.body_mut() = opened?.body();
     }
     Ok(response)
 }
 
-/// An open blob, and how much of it is still to be sent.
-struct Reading {
-    reader: Box<dyn Read + Send>,
-    left: u64,
-    buffers: Arc<Buffers>,
-    digest: Digest,
-    notes: Arc<dyn Progress>,
-}
-
-type Piece = (io::Result<Bytes>, Reading);
-
-/// A body of exactly the bytes that are left, with one piece read ahead. A read error, such as a wrong checksum of a
-/// frame, ends the connection: the bytes sent so far are right, and the client sees that the body is cut short.
-fn stream(reading: Reading) -> Body {
-    let pieces = futures_util::stream::unfold(Ahead::Begin(reading), |ahead| async move {
-        let task = match ahead {
-            Ahead::Begin(reading) => read(reading),
-            Ahead::Under(task) => task,
-            Ahead::End => return None,
-        };
-        match task.await {
-            Ok((Ok(bytes), reading)) if reading.left > 0 => Some((Ok(bytes), Ahead::Under(read(reading)))),
-            Ok((Ok(bytes), _)) => Some((Ok(bytes), Ahead::End)),
-            Ok((Err(error), reading)) => {
-                let note = format!("{}: {error}; the answer was broken off", reading.digest);
-                reading.notes.note(&note);
-                Some((Err(error), Ahead::End))
-            }
-            Err(stopped) => Some((Err(io::Error::other(stopped)), Ahead::End)),
-        }
-    });
-    Body::from_stream(pieces)
-}
-
-enum Ahead {
-    Begin(Reading),
-    Under(JoinHandle<Piece>),
-    End,
-}
-
-fn read(mut reading: Reading) -> JoinHandle<Piece> {
-    spawn_blocking(move || {
-        let want = reading.left.min(PIECE as u64) as usize;
-        let mut buffer = reading.buffers.take();
-        let result = reading.reader.read_exact(&mut buffer.bytes_mut()[..want]);
-        reading.left -= want as u64;
-        (result.map(|()| Bytes::from_owner(buffer).slice(..want)), reading)
-    })
+/// The blob, opened for whoever asks by `request`: on a connection that takes files, and for more than a little, as these.
+fn open(
+    holder: &Holder,
+    digest: &Digest,
+    range: Range<u64>,
+    state: &State,
+    files: Option<FilePieces>,
+) -> Result<Sending, ContentError> {
+    let (from, length) = (range.start, range.end - range.start);
+    let runs = match files.filter(|_| length > blob_body::PIECE as u64) {
+        Some(files) => holder.blobs.file_runs(digest, from)?.map(|runs| (runs, files)),
+        None => None,
+    };
+    let content = match runs {
+        Some((runs, files)) => Content::Files(runs.peekable(), files),
+        None => Content::Reader(holder.blobs.open_known(digest, from)?, state.buffers.clone()),
+    };
+    Ok(Sending { content, left: length, digest: digest.clone(), notes: state.notes.clone() })
 }

@@ -7,6 +7,7 @@
 //! [`export_files`] writes the files for a web server that is there already.
 
 mod auth;
+mod blob_body;
 mod blob_response;
 mod blob_upload;
 mod buffers;
@@ -44,7 +45,7 @@ mod writable;
 
 pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
-pub(crate) use export::{ExportError, export_apt, export_charts, export_files};
+pub(crate) use export::{ExportError, export_apt, export_charts, export_files, export_yum};
 pub(crate) use from::{FromError, find};
 pub(crate) use observe::{AccessLog, LogTarget};
 pub(crate) use options::{Change, Guide, Guides, Options, Served, ServedBundle, Serving, Since};

@@ -11,7 +11,7 @@ use super::repository::Repository;
 use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use super::{Options, ServeError, Served, Serving, blob_response, connections, deletion, listen};
+use super::{Options, ServeError, Served, Serving, blob_body, connections, deletion, listen};
 use crate::config;
 use crate::content::{BlobChain, BlobRead};
 use crate::model::{Mapping, Target};
@@ -73,7 +73,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
     let kept = Arc::new(Kept {
         known: KnownBlobs::new(limits.hashing),
-        buffers: Buffers::new(blob_response::PIECE),
+        buffers: Buffers::new(blob_body::PIECE),
         writable,
         uploads: Uploads::default(),
         to_sweep: AtomicBool::new(false),

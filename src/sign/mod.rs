@@ -20,6 +20,6 @@ pub use allowed::AllowedSigners;
 pub(crate) use detached::FileKey;
 pub(crate) use error::Error;
 pub use key::PublicKey;
-pub(crate) use openpgp::OpenPgpKeys;
+pub(crate) use openpgp::{OpenPgpError, OpenPgpKeys};
 pub(crate) use signature::Signature;
 pub use signer::Signer;

@@ -38,6 +38,9 @@ pub(crate) enum OpenPgpError {
     Expired(String),
 }
 
+/// What an armored block begins with.
+const BLOCK: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";
+
 impl OpenPgpKeys {
     /// The public keys in `bytes`, armored or not.
     ///
@@ -47,14 +50,30 @@ impl OpenPgpKeys {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);
         }
-        let (keys, _) = SignedPublicKey::from_reader_many(bytes).map_err(|_| OpenPgpError::NoKey)?;
-        let keys: Vec<SignedPublicKey> = keys.collect::<Result<_, _>>().map_err(|_| OpenPgpError::NoKey)?;
+        // a file may have several armored blocks, one after the other
+        let windows = bytes.windows(BLOCK.len()).enumerate();
+        let blocks: Vec<usize> = windows.filter(|(_, part)| *part == BLOCK).map(|(at, _)| at).collect();
+        let ends = blocks.iter().skip(1).copied().chain([bytes.len()]);
+        let mut parts: Vec<&[u8]> = blocks.iter().zip(ends).map(|(start, end)| &bytes[*start..end]).collect();
+        if parts.is_empty() {
+            parts.push(bytes);
+        }
+        let mut keys: Vec<SignedPublicKey> = Vec::new();
+        for part in parts {
+            let (found, _) = SignedPublicKey::from_reader_many(part).map_err(|_| OpenPgpError::NoKey)?;
+            keys.extend(found.collect::<Result<Vec<_>, _>>().map_err(|_| OpenPgpError::NoKey)?);
+        }
         if keys.is_empty() { Err(OpenPgpError::NoKey) } else { Ok(OpenPgpKeys(keys)) }
     }
 
     /// Whether `fingerprint` is that of one of the keys.
     pub(crate) fn has(&self, wanted: &str) -> bool {
         self.0.iter().any(|key| fingerprint(key) == wanted)
+    }
+
+    /// All keys, each armored as [`certificate`](OpenPgpKeys::certificate) has it.
+    pub(crate) fn certificates(&self) -> Option<String> {
+        self.0.iter().map(|key| self.certificate(&fingerprint(key))).collect()
     }
 
     /// The key with this fingerprint, armored, without what others say of it; `None` where there is none.

@@ -66,3 +66,4 @@ mod terminal;
 mod update;
 mod volumes;
 mod wire;
+mod yum;

@@ -255,6 +255,37 @@ fn files_are_there_by_every_url_and_in_parts() {
 }
 
 #[test]
+fn ranges_over_every_edge_are_right_one_after_the_other_on_one_connection() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let (carried, ..) = carried();
+    let kubelet = noise(2, 2_500_000);
+    // blocks of 128 KiB, frames of 1 MiB, what is short enough to be read, and all of it
+    let ranges =
+        [(0, 2_499_999), (131_071, 500_000), (5, 10), (1_048_575, 2_200_001), (2_499_990, 2_499_999)];
+    for more in [&[][..], &["--volume-size", "1100000"]] {
+        carried.pack(more);
+        let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);
+        let url = format!("{}/files/mirror.example/kubelet.tgz", server.url());
+        let mut curl = carried.place.clean("curl");
+        for (number, (from, to)) in ranges.iter().enumerate() {
+            curl.args(["-sSf", "-w", "%{num_connects} ", "-o", &format!("part{number}"), "-r"]);
+            curl.args([&format!("{from}-{to}"), &url, "--next"]);
+        }
+        curl.args(["-sSf", "-o", "part5", &url]);
+        assert_eq!(run(&mut curl), b"1 0 0 0 0 ", "{more:?}");
+        for (number, (from, to)) in ranges.into_iter().chain([(0, 2_499_999)]).enumerate() {
+            let part = std::fs::read(carried.place.path(&format!("part{number}"))).unwrap();
+            assert!(part == kubelet[from..=to], "{more:?}: {from}-{to}");
+        }
+        drop(server);
+        // volumes take the place of the one file
+        let _ = std::fs::remove_file(carried.place.path("bundle.tar.zst"));
+    }
+}
+
+#[test]
 fn what_a_bundle_names_cannot_be_overwritten_and_what_is_pushed_beside_it_stays() {
     let (carried, _, other) = carried();
     carried.pack(&[]);

@@ -1,13 +1,13 @@
 //! The page of `landfall serve`: whole without a script, small whatever there is, and nothing in it is markup that should
 //! not be.
 
+use crate::support::browser::Browser;
 use crate::support::http::{get, request};
 use crate::support::images::sha256;
 use crate::support::library::{Digest, File, Lock, media_type};
 use crate::support::peers::Server;
 use crate::support::programs::npm_package;
-use crate::support::{Images, Place, landfall_serve, need, run};
-use serde_json::Value;
+use crate::support::{Images, Place, landfall_serve, need, run, skip, test_name};
 use std::collections::BTreeSet;
 
 /// The most bytes of a page.
@@ -115,32 +115,57 @@ fn a_text_browser_reads_every_command_without_a_script() {
 
 #[test]
 fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
-    if !need(&["chromium", "node"]) {
+    if !need(&["chromium", "mkfifo"]) {
         return;
     }
     let Some(axe) = npm_package("axe-core@4.14.1", "axe.min.js") else { return };
+    let axe = std::fs::read_to_string(axe).unwrap() + "; true";
     let place = Place::new();
     let names = ["kubelet", "kubectl", "etcd", "crictl", "runc"];
     let server = served(&place, &names.map(|name| format!("https://dl.k8s.io/v1/{name}")));
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/page/browse.mjs");
-    let mut node = place.clean("node");
-    node.args([script, "chromium"]).arg(axe).arg(server.url()).arg(place.path("profile"));
-    let seen: Value = serde_json::from_slice(&run(&mut node)).unwrap();
-    assert_eq!(seen["errors"], serde_json::json!([]), "{seen}");
-    assert_eq!(seen["hosts"], serde_json::json!([server.address]), "{seen}");
-    let pages = seen["pages"].as_array().unwrap();
-    assert_eq!(pages.len(), 10);
-    let backgrounds: BTreeSet<String> = pages.iter().map(|page| page["background"].to_string()).collect();
-    assert_eq!(backgrounds.len(), 2, "light and dark: {seen}");
-    for page in pages {
-        assert_eq!(
-            (&page["wide"], &page["serious"]),
-            (&Value::Bool(false), &serde_json::json!([])),
-            "{page}"
-        );
+    let mut browser = match Browser::start(&place) {
+        Ok(browser) => browser,
+        Err(why) => return skip(&test_name(), &why),
+    };
+    let mut backgrounds = BTreeSet::new();
+    for scheme in ["light", "dark"] {
+        for (path, width) in [("/", 400), ("/", 1280), ("/", 1920), ("/changes", 1280), ("/nodes", 400)] {
+            browser.set_view(width, scheme);
+            browser.open(&format!("{}{path}", server.url()));
+            browser.value(
+                "document.querySelectorAll('details').forEach((one, at) => { one.open = at < 3; }); true",
+            );
+            browser.value(&axe);
+            let serious = browser.value(
+                "axe.run().then((found) => found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))\
+                 .map((one) => [one.id, one.nodes[0].html]))",
+            );
+            assert_eq!(serious, serde_json::json!([]), "{path}, {width}, {scheme}");
+            let fits = browser.value("document.documentElement.scrollWidth <= innerWidth");
+            assert_eq!(fits, true, "{path}, {width}, {scheme}");
+            backgrounds.insert(browser.value("getComputedStyle(document.body).backgroundColor").to_string());
+        }
     }
-    assert_eq!(seen["before"], 5, "{seen}");
-    assert!(seen["found"].as_str().unwrap().contains("https://dl.k8s.io/v1/kubelet"), "{seen}");
-    assert!(seen["copied"].as_str().unwrap().contains("/files/dl.k8s.io/v1/kubelet"), "{seen}");
-    assert_eq!(seen["copied"], seen["shown"]);
+    assert_eq!(backgrounds.len(), 2, "light and dark: {backgrounds:?}");
+
+    browser.grant_clipboard(&server.url());
+    browser.set_view(1280, "light");
+    browser.open(&server.url());
+    let names = "[...document.querySelectorAll('#results summary')].map((one) => one.textContent)";
+    assert_eq!(browser.value(&format!("{names}.length")), 5);
+    browser.press("/", 191, "/");
+    browser.wait_for("document.activeElement.type === 'search'");
+    browser.insert("kubelet");
+    browser.wait_for(&format!("{names}.length === 1"));
+    let found = browser.value(&format!("{names}[0]"));
+    assert!(found.as_str().unwrap().contains("https://dl.k8s.io/v1/kubelet"), "{found}");
+    browser.value(
+        "document.querySelector('details').open = true; document.querySelector('.cmd button').click(); true",
+    );
+    browser.wait_for("document.querySelector('.cmd button').textContent === 'Copied'");
+    let copied = browser.value("navigator.clipboard.readText()");
+    assert!(copied.as_str().unwrap().contains("/files/dl.k8s.io/v1/kubelet"), "{copied}");
+    assert_eq!(copied, browser.value("document.querySelector('.cmd').firstElementChild.textContent"));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    assert_eq!(browser.hosts, BTreeSet::from([server.address.clone()]));
 }

@@ -112,12 +112,20 @@ pub(crate) struct StoredReader<T> {
     pub(crate) size: u64,
 }
 
+impl<T> StoredReader<T> {
+    /// Where the bytes that are read next lie in the source, and how many lie there together.
+    pub(crate) fn next_run(&self) -> (u64, usize) {
+        let (place, run) = stored_place(self.at);
+        (self.start + place, self.size.saturating_sub(self.at).min(run as u64) as usize)
+    }
+}
+
 impl<T: ReadAt> Read for StoredReader<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (place, run) = stored_place(self.at);
-        let count = self.size.saturating_sub(self.at).min(run as u64).min(buffer.len() as u64) as usize;
+        let (place, run) = self.next_run();
+        let count = run.min(buffer.len());
         if count > 0 {
-            self.source.read_exact_at(&mut buffer[..count], self.start + place)?;
+            self.source.read_exact_at(&mut buffer[..count], place)?;
             self.at += count as u64;
         }
         Ok(count)

@@ -41,7 +41,7 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::names::{CONTENTS, ItemName};
 use crate::bundle::plan::base::Base;
-use crate::content::{BlobRead, ContentError, Entry, Look, digest_of};
+use crate::content::{BlobRead, ContentError, Entry, FileRuns, Look, digest_of};
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
@@ -252,6 +252,11 @@ impl BlobRead for Bundle {
             Form::Stored => Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset)),
             Form::Compressed => Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset)),
         })
+    }
+
+    fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        let stored = self.0.place(digest).filter(|place| self.0.entry(*place).form == Form::Stored);
+        Ok(stored.map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
     }
 
     fn is_sound(&self, digest: &Digest) -> io::Result<bool> {

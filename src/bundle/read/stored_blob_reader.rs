@@ -5,8 +5,10 @@
 use super::open_bundle::OpenBundle;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
+use crate::content::FileRuns;
 use crate::model::Hasher;
 use std::io::{self, Read};
+use std::iter;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
@@ -27,8 +29,24 @@ impl StoredBlobReader {
         StoredBlobReader { content, place, checked: 0 }
     }
 
-    /// Compares the checksum of the frame that has the byte that is read next.
+    /// What is left, as runs of the bundle's files.
+    pub(super) fn runs(mut self) -> FileRuns {
+        Box::new(iter::from_fn(move || {
+            (self.content.at < self.content.size).then(|| {
+                self.check()?;
+                let (place, run) = self.content.next_run();
+                let run = self.content.source.volumes.run(place, run)?;
+                self.content.at += run.length;
+                Ok(run)
+            })
+        }))
+    }
+
+    /// Compares the checksum of the frame that has the byte that is read next, where that was not done.
     fn check(&mut self) -> io::Result<()> {
+        if self.content.at < self.checked || self.content.at >= self.content.size {
+            return Ok(());
+        }
         let number = self.content.at / CHUNK as u64;
         if !self.content.source.checks.has(&self.place, number as usize) {
             self.each_of_frame(number, |_| {})?;
@@ -77,11 +95,8 @@ impl StoredBlobReader {
 
 impl Read for StoredBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let at = self.content.at;
-        if at >= self.checked && at < self.content.size {
-            self.check()?;
-        }
-        let left = self.checked.saturating_sub(at).min(buffer.len() as u64) as usize;
+        self.check()?;
+        let left = self.checked.saturating_sub(self.content.at).min(buffer.len() as u64) as usize;
         self.content.read(&mut buffer[..left])
     }
 }

@@ -6,7 +6,7 @@ use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::files::file_name;
 use crate::bundle::format::stored::ReadAt;
-use crate::content::Look;
+use crate::content::{FileRun, Look};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -107,6 +107,12 @@ impl VolumeReader {
         Ok(bytes)
     }
 
+    /// The bytes from `at` on as a run of the file that has them: `length` of them, or as many as it has.
+    pub(crate) fn run(&self, at: u64, length: usize) -> io::Result<FileRun> {
+        let (index, part, left) = self.place_of(at)?;
+        Ok(FileRun { file: self.file(index)?, at: at - part.start, length: left.min(length as u64) })
+    }
+
     /// How the files look that have these `length` bytes from `at` on.
     pub(crate) fn looks(&self, at: u64, length: u64) -> io::Result<Vec<Look>> {
         let last = self.part_at(at + length.saturating_sub(1));
@@ -132,6 +138,14 @@ impl VolumeReader {
     /// The damage with the volume that it is in.
     pub(crate) fn place(&self, damage: Damage) -> Damage {
         Damage { volume: self.volume(damage.offset), ..damage }
+    }
+
+    /// The part that has the byte at `at`, with its place, and how many bytes it has from there on.
+    fn place_of(&self, at: u64) -> io::Result<(usize, &Part, u64)> {
+        let index = self.part_at(at);
+        let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
+        Ok((index, part, left.ok_or(io::ErrorKind::UnexpectedEof)?))
     }
 
     /// The part that has the byte at `at`, or the last one.
@@ -166,10 +180,7 @@ impl VolumeReader {
 impl ReadAt for VolumeReader {
     fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
         while !buffer.is_empty() {
-            let index = self.part_at(at);
-            let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
-            let left = (part.start + part.length).checked_sub(at).filter(|left| *left > 0);
-            let left = left.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            let (index, part, left) = self.place_of(at)?;
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
             let read = self.file(index).and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start));
             read.map_err(|error| match self.volume(at) {

@@ -4,7 +4,7 @@ use super::export_charts::Charts;
 use super::export_files::Files;
 use super::export_images::Images;
 use super::export_list::List;
-use super::export_packages::Apt;
+use super::export_packages::{Apt, Yum};
 use super::export_referrers::Referrers;
 use crate::cli::shared::{Context, Failure, Outcome};
 use clap::{Args, Subcommand};
@@ -23,6 +23,7 @@ enum What {
     Referrers(Referrers),
     Charts(Charts),
     Apt(Apt),
+    Yum(Yum),
     #[command(flatten)]
     List(List),
 }
@@ -35,6 +36,7 @@ impl Export {
             What::Referrers(referrers) => referrers.run(context),
             What::Charts(charts) => charts.run(context),
             What::Apt(apt) => apt.run(context),
+            What::Yum(yum) => yum.run(context),
             What::List(list) => list.run(context),
         }
     }

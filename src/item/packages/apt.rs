@@ -101,7 +101,7 @@ fn apply<'t>(
     wish: &WantedPackages,
 ) -> Result<(), Cause> {
     let least = match base {
-        Base::None => return Ok(()),
+        Base::None | Base::Rpms(_) => return Ok(()),
         Base::Status(text) => {
             universe.install(text);
             return Ok(());

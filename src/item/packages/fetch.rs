@@ -199,7 +199,11 @@ fn below(folder: &str, path: &str) -> String {
 }
 
 /// The content of an index that must have its digest: from the store, or by its digest at the source, or by its name.
-async fn fetch(resolver: &Resolver, source: &PackageSource, index: &PackageIndex) -> Result<Bytes, Cause> {
+pub(super) async fn fetch(
+    resolver: &Resolver,
+    source: &PackageSource,
+    index: &PackageIndex,
+) -> Result<Bytes, Cause> {
     let PackageIndex { digest, size, path, url } = index;
     let most = resolver.limits().package_index_bytes;
     if *size > most {
@@ -227,7 +231,12 @@ async fn fetch(resolver: &Resolver, source: &PackageSource, index: &PackageIndex
 }
 
 /// A file of metadata that no other one names, kept for `pull`.
-async fn kept(resolver: &Resolver, wanted: &WantedSource, path: String, bytes: Bytes) -> PackageIndex {
+pub(super) async fn kept(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    path: String,
+    bytes: Bytes,
+) -> PackageIndex {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
     let descriptor = Descriptor { digest: digest.clone(), size, media_type: media_type::OCTETS.into() };
     resolver.keep(descriptor, bytes).await;

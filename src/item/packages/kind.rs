@@ -3,8 +3,8 @@
 use super::locked::{self, PackageSet};
 use super::wish::WantedPackages;
 use super::written::{self, PackageEntry};
-use super::{apt, parts};
-use crate::content::Entry;
+use super::{apt, parts, yum, yum_signatures};
+use crate::content::{BlobRead, Entry};
 use crate::document::{Node, SourceSpan};
 use crate::item::file::is_file_url;
 use crate::item::text::oversize;
@@ -110,6 +110,10 @@ impl LockedItem for PackageSet {
         self.digest == *digest || self.files().iter().any(|file| file.digest == digest)
     }
 
+    fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
+        yum_signatures::signature_faults(self, blobs)
+    }
+
     fn platforms(&self) -> Option<std::collections::BTreeSet<String>> {
         None
     }
@@ -172,7 +176,11 @@ impl ItemKind for PackageSet {
         if let (Some(old), Pins::Keep | Pins::Referrers) = (old_same, pins) {
             return Found::Kept(old.clone());
         }
-        match apt::resolve(resolver, wish, old.filter(|_| pins != Pins::Recall)).await {
+        let found = match wish.name.starts_with("yum:") {
+            true => yum::resolve(resolver, wish).await,
+            false => apt::resolve(resolver, wish, old.filter(|_| pins != Pins::Recall)).await,
+        };
+        match found {
             Ok(set) if old == Some(&set) => Found::Kept(set),
             Ok(set) => Found::New(set),
             Err(cause) => match old_same {
@@ -195,6 +203,6 @@ fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
             old.url == wish.url
                 && old.suite == wish.suite
                 && old.components == wish.components
-                && wish.keys.has(&old.signed_by)
+                && (wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by)
         })
 }

@@ -3,10 +3,15 @@
 
 mod apt;
 mod fetch;
+mod fields;
 mod kind;
 mod locked;
 mod parts;
 mod wish;
 mod written;
+mod written_yum;
+mod yum;
+mod yum_signatures;
+mod yum_source;
 
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};

@@ -17,7 +17,7 @@ pub struct WantedPackages {
     pub sources: Vec<WantedSource>,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// What is installed, as `apt-get install` takes it.
+    /// What is installed, as `apt-get install` or `dnf install` takes it.
     pub install: BTreeSet<String>,
     /// Whether what is recommended is installed too.
     pub recommends: bool,
@@ -32,12 +32,14 @@ pub struct WantedPackages {
 pub struct WantedSource {
     /// The URL of the repository, without a slash at its end.
     pub url: String,
-    /// The suite; it ends with a slash where the repository is flat.
+    /// The suite; it ends with a slash where the repository is flat. Empty for yum.
     pub suite: String,
     /// The components; none in a flat repository.
     pub components: Vec<String>,
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
+    /// A metalink, which has the digest that the list of its indexes must have.
+    pub metalink: Option<String>,
 }
 
 /// What a machine has before anything is installed.
@@ -51,6 +53,8 @@ pub enum Base {
     Standard,
     /// What a dpkg status file says.
     Status(Arc<str>),
+    /// What `rpm -qa` says.
+    Rpms(Arc<str>),
 }
 
 impl fmt::Display for Base {
@@ -60,6 +64,7 @@ impl fmt::Display for Base {
             Base::Minimal => f.write_str("minimal"),
             Base::Standard => f.write_str("standard"),
             Base::Status(text) => write!(f, "status {}", Digest::sha256(text.as_bytes())),
+            Base::Rpms(text) => write!(f, "rpms {}", Digest::sha256(text.as_bytes())),
         }
     }
 }
@@ -97,7 +102,7 @@ impl WantedPackages {
 
 impl fmt::Display for WantedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, suite, components, keys } = self;
+        let Self { url, suite, components, keys, .. } = self;
         write!(f, "{url} {suite} {} by {keys}", components.join(" "))
     }
 }

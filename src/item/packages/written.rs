@@ -1,14 +1,13 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
+use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
 use super::wish::{Base, WantedPackages, WantedSource};
+use super::written_yum::{YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::packages::apt::is_request;
-use crate::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::path::Path;
-use url::Url;
 
 /// What a kind of machine installs: `apt`, or `yum`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -71,18 +70,6 @@ pub struct AptSourceEntry {
     pub components: Vec<String>,
     /// A file with the public keys of OpenPGP of which one must have signed it.
     pub key: String,
-}
-
-/// Packages of yum and dnf.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct YumEntry {
-    /// The URL of the repository.
-    pub url: String,
-    /// A file with the public keys of OpenPGP of which one must have signed it.
-    pub key: String,
-    /// What is installed.
-    pub install: Vec<String>,
 }
 
 /// A text or several.
@@ -152,10 +139,7 @@ pub(super) fn read(
 ) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
     match (&entry.apt, &entry.yum) {
         (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
-        (None, Some(_)) => {
-            let help = Some("carry them as `files` until then".into());
-            Err(reader.here(node.get("yum")).fault("packages of yum cannot be locked yet", help))
-        }
+        (None, Some(yum)) => read_yum(yum, node.get("yum"), reader),
         _ => {
             let help = Some("write `- apt: {…}`, and `- yum: {…}` as an entry of its own".into());
             Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
@@ -212,6 +196,7 @@ fn read_apt(
                     suite,
                     components: components.clone(),
                     keys: keys.clone(),
+                    metalink: None,
                 });
             }
         }
@@ -234,7 +219,7 @@ fn read_apt(
             install.insert(text);
         }
         let name = match &entry.name {
-            Some(name) => name_of(&binding.fill(name), &reader.here(node.get("name")))?,
+            Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,
             None => default_name(&sources[0]),
         };
         let bases = bases.clone();
@@ -272,27 +257,6 @@ fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
     Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
 }
 
-/// `text` as the URL of a repository, without a slash at its end.
-fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
-    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
-        return refuse("this is no URL of a repository", "write it as https://host/path");
-    };
-    if !url.username().is_empty() || url.password().is_some() {
-        let help =
-            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
-        return refuse(
-            "a URL must not hold a user name or password: manifest and lock are for everybody",
-            help,
-        );
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return refuse("the URL of a repository has no `?` and no `#`", "take it out");
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
-}
-
 fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
     let is_flat = text.ends_with('/');
     let path = text.trim_matches('/');
@@ -315,43 +279,6 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<Strin
     }
 }
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-}
-
-/// The architecture of the manifest's platforms.
-fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
-    let mut all: Vec<String> =
-        reader.platforms.iter().map(|platform| debian_name(&platform.to_string())).collect();
-    all.sort();
-    all.dedup();
-    match &all[..] {
-        [] => Ok("amd64".into()),
-        [only] => Ok(only.clone()),
-        _ => {
-            let help = "write one entry for each kind of machine, with `architectures: [amd64]` and a `name`";
-            Err(at.fault(
-                format!("the platforms are of several machines: {}", all.join(", ")),
-                Some(help.into()),
-            ))
-        }
-    }
-}
-
-/// Debian's name for the architecture of a platform.
-fn debian_name(platform: &str) -> String {
-    match platform.split_once('/').map_or(platform, |(_, arch)| arch) {
-        "386" => "i386",
-        "arm/v7" | "arm" => "armhf",
-        "arm/v6" | "arm/v5" => "armel",
-        "arm64/v8" => "arm64",
-        "ppc64le" => "ppc64el",
-        "mips64le" => "mips64el",
-        arch => arch,
-    }
-    .to_owned()
-}
-
 /// `apt:<url>/dists/<suite>`, or of a flat repository its folder.
 fn default_name(source: &WantedSource) -> String {
     let WantedSource { url, suite, .. } = source;
@@ -360,16 +287,6 @@ fn default_name(source: &WantedSource) -> String {
         Some(path) => format!("apt:{url}/{path}"),
         None => format!("apt:{url}/dists/{suite}"),
     }
-}
-
-fn name_of(text: &str, at: &SourceSpan) -> Checked<String> {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if text.is_empty() || !text.chars().all(is_good) {
-        return Err(
-            at.fault(format!("`{text}` is no name"), Some("use letters, digits, `-`, `_` and `.`".into()))
-        );
-    }
-    Ok(format!("apt:{text}"))
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
@@ -398,17 +315,4 @@ fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
         }
     };
     entries.into_iter().map(base).collect()
-}
-
-fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
-    OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
-}
-
-/// The content of a file whose path starts from the folder of the manifest.
-fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
-    let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
-    std::fs::read(&path).map_err(|error| {
-        let help = "the path starts from the folder of this manifest".into();
-        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
-    })
 }

@@ -141,8 +141,8 @@ fn faults_of_the_other_sections() {
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example]")
             .contains("a prefix is not enough")
     );
-    let yum = brief("packages: [{yum: {url: 'https://h/x', key: k, install: [a]}}]");
-    assert!(yum.contains("3:18: error: packages of yum cannot be locked yet"), "{yum}");
+    let yum = brief("packages: [{yum: {url: 'https://h/x', install: [a]}}]");
+    assert!(yum.contains("3:18: error: a source has `url` and `key`"), "{yum}");
     assert!(brief("image: []").contains("3:1: error: unknown key `image` | did you mean `images`?"));
     assert!(brief("lists: [{format: images.txt, file: x}]").contains("did you mean `images-txt`?"));
     assert!(

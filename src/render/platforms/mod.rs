@@ -19,6 +19,7 @@ mod registries_yaml;
 mod serve;
 mod systemd;
 mod tkg;
+mod yum;
 
 use super::platform::Platform;
 
@@ -44,5 +45,6 @@ pub(crate) const PLATFORMS: &[&dyn Platform] = &[
     &giantswarm::GiantSwarm,
     &capi::Capi,
     &apt::Apt,
+    &yum::Yum,
     &serve::Serve,
 ];

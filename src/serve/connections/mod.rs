@@ -4,12 +4,14 @@
 //! time (`Patience`), and at once when another waits for it: an idle connection first, then the answer that a client
 //! has not read for longest.
 
+mod file_pieces;
 mod in_flight;
 mod open_files;
 mod run;
 mod seats;
 mod watched_stream;
 
+pub(super) use file_pieces::FilePieces;
 pub(super) use in_flight::{InFlight, Ticket};
 pub(super) use open_files::raise_open_files;
 pub(super) use run::run;

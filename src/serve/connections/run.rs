@@ -1,5 +1,6 @@
 //! The connections of a server: accepted, served, and ended gracefully.
 
+use super::file_pieces::FilePieces;
 use super::seats::Seat;
 use super::watched_stream::WatchedStream;
 use crate::serve::listen::Door;
@@ -42,6 +43,14 @@ const BUFFER: usize = 64 << 10;
 struct Server {
     states: watch::Receiver<Arc<State>>,
     ended: watch::Receiver<bool>,
+}
+
+/// What a connection speaks, and what only that has.
+enum Way {
+    /// http: files may be sent by the system.
+    Plain(FilePieces),
+    /// https: the name of the handshake.
+    Tls(ServerName),
 }
 
 /// Serves connections until `ended` says so, then lets responses in progress end.
@@ -94,21 +103,22 @@ async fn accept_any(doors: &[Door]) -> (io::Result<(TcpStream, SocketAddr)>, boo
 async fn accept(stream: TcpStream, peer: SocketAddr, tls: bool, server: Server, seat: Arc<Seat>) {
     let _ = stream.set_nodelay(true);
     let acceptor = server.states.borrow().tls.clone().filter(|_| tls);
-    let stream = WatchedStream { stream, seat: seat.clone() };
+    let pieces = FilePieces::default();
+    let stream = WatchedStream { stream, seat: seat.clone(), pieces: pieces.clone() };
     match acceptor {
-        None => connection(stream, peer, None, server, seat).await,
+        None => connection(stream, peer, Way::Plain(pieces), server, seat).await,
         Some(acceptor) => {
             if let Ok(Ok(stream)) = timeout(HANDSHAKE, acceptor.accept(stream)).await {
                 let name = ServerName(stream.get_ref().1.server_name().map(str::to_owned));
-                connection(stream, peer, Some(name), server, seat).await;
+                connection(stream, peer, Way::Tls(name), server, seat).await;
             }
         }
     }
 }
 
 /// One connection. hyper answers bytes that are not HTTP, such as the start of a TLS handshake, with HTTP
-/// 400, which tells clients that this server speaks plain http. `name` is that of the TLS handshake.
-async fn connection<S>(stream: S, peer: SocketAddr, name: Option<ServerName>, server: Server, seat: Arc<Seat>)
+/// 400, which tells clients that this server speaks plain http.
+async fn connection<S>(stream: S, peer: SocketAddr, way: Way, server: Server, seat: Arc<Seat>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -116,8 +126,9 @@ where
     let idle = states.borrow().seats.idle();
     let seated = seat.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        if let Some(name) = &name {
-            request.extensions_mut().insert(name.clone());
+        match &way {
+            Way::Plain(pieces) => drop(request.extensions_mut().insert(pieces.clone())),
+            Way::Tls(name) => drop(request.extensions_mut().insert(name.clone())),
         }
         let (state, seat) = (states.borrow().clone(), seated.clone());
         async move { Ok::<_, Infallible>(answer(state, seat, peer, request).await) }

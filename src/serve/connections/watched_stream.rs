@@ -1,17 +1,20 @@
-//! A TCP stream that tells its seat when bytes come and go, and when the client takes none.
+//! A TCP stream that tells its seat when bytes come and go, and when the client takes none; and sends files where blank
+//! bytes stand for them.
 
+use super::file_pieces::FilePieces;
 use super::seats::Seat;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// A TCP stream and its seat.
 pub(super) struct WatchedStream {
     pub(super) stream: TcpStream,
     pub(super) seat: Arc<Seat>,
+    pub(super) pieces: FilePieces,
 }
 
 impl WatchedStream {
@@ -21,6 +24,16 @@ impl WatchedStream {
             Poll::Ready(_) => self.seat.sent(),
         }
         result
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_write_ready(context))?;
+            match self.stream.try_io(Interest::WRITABLE, || self.pieces.send(&self.stream, most)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
     }
 }
 
@@ -40,13 +53,8 @@ impl AsyncRead for WatchedStream {
 }
 
 impl AsyncWrite for WatchedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(result)
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -54,7 +62,13 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        let result = match pieces.iter().position(|piece| FilePieces::is_meant(piece)) {
+            Some(0) => self.poll_send(context, pieces[0].len()),
+            at => {
+                let before = &pieces[..at.unwrap_or(pieces.len())];
+                Pin::new(&mut self.stream).poll_write_vectored(context, before)
+            }
+        };
         self.wrote(result)
     }
 

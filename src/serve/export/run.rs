@@ -36,8 +36,33 @@ pub(crate) fn export_apt(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
+    export_packages("apt:", lock, blobs, dir, dry, progress)
+}
+
+/// Writes the repositories of yum alone, as [`export_files`] writes all files.
+///
+/// # Errors
+/// As [`export_files`].
+pub(crate) fn export_yum(
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry: bool,
+    progress: &dyn Progress,
+) -> Result<Report, ExportError> {
+    export_packages("yum:", lock, blobs, dir, dry, progress)
+}
+
+fn export_packages(
+    system: &str,
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry: bool,
+    progress: &dyn Progress,
+) -> Result<Report, ExportError> {
     let mut packages = lock.clone();
-    packages.retain(|item| item.kind() == Kind::Package && item.name().starts_with("apt:"));
+    packages.retain(|item| item.kind() == Kind::Package && item.name().starts_with(system));
     export_files(&packages, blobs, dir, dry, progress)
 }
 

@@ -26,7 +26,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         Ok(browser) => browser,
         Err(why) => return skip(&test_name(), &why),
     };
-    browser.open(&page);
+    browser.open_file(&page);
     let whole = browser.value(BOX);
     let help = "document.getElementById('zoom-help').getClientRects().length";
     assert_eq!(browser.value(help), 1);
@@ -46,7 +46,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     assert_eq!(browser.value(BOX), whole, "Escape goes back");
 
     // by keys alone, from the top of the page
-    browser.open(&page);
+    browser.open_file(&page);
     let is_at_group: Value = (0..200)
         .map(|_| {
             browser.press("Tab", 9, "");
@@ -67,7 +67,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
 
     // without scripts
     browser.set_scripts(false);
-    browser.open(&page);
+    browser.open_file(&page);
     assert_eq!(browser.value(help), 0, "nothing is promised that does not work");
     assert_eq!(browser.value(BOX), whole);
     assert_eq!(browser.value(SEEN), seen, "everything else is there");

@@ -1,7 +1,8 @@
-//! Chromium without a window, driven by its debugging protocol over pipes. It reaches no network.
+//! Chromium without a window, driven by its debugging protocol over pipes. It reaches loopback alone.
 
 use super::{Place, run};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -13,6 +14,10 @@ pub struct Browser {
     answers: BufReader<File>,
     session: Option<String>,
     last: u64,
+    /// What its console said, and scripts that failed.
+    pub errors: Vec<String>,
+    /// `host:port` of everything that it asked for over a network.
+    pub hosts: BTreeSet<String>,
 }
 
 impl Browser {
@@ -29,18 +34,27 @@ impl Browser {
         // each waits for the shell to open the other end
         let commands = File::options().write(true).open(&commands).unwrap();
         let answers = BufReader::new(File::open(&answers).unwrap());
-        let mut browser = Browser { child, commands, answers, session: None, last: 0 };
+        let (errors, hosts) = (Vec::new(), BTreeSet::new());
+        let mut browser = Browser { child, commands, answers, session: None, last: 0, errors, hosts };
         let target = browser.try_call("Target.createTarget", json!({"url": "about:blank"}))?;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", attach);
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
-        browser.call("Page.enable", json!({}));
+        for part in ["Page", "Runtime", "Network", "Log"] {
+            browser.call(&format!("{part}.enable"), json!({}));
+        }
+        browser.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
         Ok(browser)
     }
 
     /// Opens a file and waits until it is loaded.
-    pub fn open(&mut self, file: &std::path::Path) {
-        let id = self.send("Page.navigate", json!({"url": format!("file://{}", file.display())})).unwrap();
+    pub fn open_file(&mut self, file: &std::path::Path) {
+        self.open(&format!("file://{}", file.display()));
+    }
+
+    /// Opens a URL and waits until it is loaded.
+    pub fn open(&mut self, url: &str) {
+        let id = self.send("Page.navigate", json!({"url": url})).unwrap();
         let (mut is_answered, mut is_loaded) = (false, false);
         while !(is_answered && is_loaded) {
             let message = self.receive().unwrap();
@@ -54,9 +68,36 @@ impl Browser {
         self.call("Emulation.setScriptExecutionDisabled", json!({"value": !run}));
     }
 
-    /// The value of an expression in the page.
+    /// The width of the window in pixels, and `light` or `dark`, from now on.
+    pub fn set_view(&mut self, width: u32, scheme: &str) {
+        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = json!({"name": "prefers-color-scheme", "value": scheme});
+        self.call("Emulation.setEmulatedMedia", json!({"features": [scheme]}));
+    }
+
+    /// Lets pages of `origin` read and write the clipboard.
+    pub fn grant_clipboard(&mut self, origin: &str) {
+        let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];
+        self.call("Browser.grantPermissions", json!({"origin": origin, "permissions": permissions}));
+    }
+
+    /// Waits until an expression in the page is true.
+    pub fn wait_for(&mut self, expression: &str) {
+        while self.value(expression) != true {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// Enters text where the page expects it.
+    pub fn insert(&mut self, text: &str) {
+        self.call("Input.insertText", json!({"text": text}));
+    }
+
+    /// The value of an expression in the page; of a promise, what it comes to.
     pub fn value(&mut self, expression: &str) -> Value {
-        let answer = self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        let ask = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let answer = self.call("Runtime.evaluate", ask);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer:#}");
         answer["result"]["value"].clone()
     }
@@ -112,7 +153,20 @@ impl Browser {
         let mut message = Vec::new();
         self.answers.read_until(0, &mut message).map_err(|error| error.to_string())?;
         message.pop().ok_or("chromium does not run here: it ended at once")?;
-        Ok(serde_json::from_slice(&message).unwrap())
+        let message: Value = serde_json::from_slice(&message).unwrap();
+        let params = &message["params"];
+        match message["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" => self.errors.push(params["exceptionDetails"].to_string()),
+            "Runtime.consoleAPICalled" => self.errors.push(params["args"].to_string()),
+            "Log.entryAdded" => self.errors.push(params["entry"].to_string()),
+            "Network.requestWillBeSent" => {
+                let url = params["request"]["url"].as_str().unwrap();
+                let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+                self.hosts.extend(authority.filter(|host| !host.is_empty()).map(str::to_owned));
+            }
+            _ => {}
+        }
+        Ok(message)
     }
 }
 

@@ -177,6 +177,13 @@ impl Signer {
         run(self.gpg().args(["--armor", "--export"]))
     }
 
+    /// Signs the RPM packages at `paths`, which are changed by that.
+    pub fn sign_packages(&self, paths: &[PathBuf]) {
+        let mut sign = std::process::Command::new("rpmsign");
+        sign.env("GNUPGHOME", &self.home).args(["--define", "__gpg /usr/bin/gpg", "--define"]);
+        run(sign.arg("_gpg_name @example.com").arg("--addsign").args(paths));
+    }
+
     /// The public key as a keyring, which is what helm reads.
     pub fn keyring(&self) -> Vec<u8> {
         run(self.gpg().arg("--export"))

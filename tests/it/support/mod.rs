@@ -22,10 +22,12 @@ pub mod peers;
 pub mod pki;
 pub mod process;
 pub mod programs;
+pub mod rpm_repository;
 pub mod signed;
 pub mod squid;
 pub mod tokens;
 pub mod world;
+pub mod yum;
 
 pub use images::Images;
 pub use peers::{docker_registry, landfall_serve, skopeo};

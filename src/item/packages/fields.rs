@@ -1,0 +1,89 @@
+//! Fields that entries of apt and of yum have both.
+
+use crate::document::SourceSpan;
+use crate::item::entry_reader::{Checked, EntryReader};
+use crate::sign::OpenPgpKeys;
+use std::path::Path;
+use url::Url;
+
+/// `text` as the URL of a repository, without a slash at its end.
+pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
+    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
+        return refuse("this is no URL of a repository", "write it as https://host/path");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        let help =
+            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+        return refuse(
+            "a URL must not hold a user name or password: manifest and lock are for everybody",
+            help,
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return refuse("the URL of a repository has no `?` and no `#`", "take it out");
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// The architecture of the manifest's platforms.
+pub(super) fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
+    let mut all: Vec<String> =
+        reader.platforms.iter().map(|platform| debian_name(&platform.to_string())).collect();
+    all.sort();
+    all.dedup();
+    match &all[..] {
+        [] => Ok("amd64".into()),
+        [only] => Ok(only.clone()),
+        _ => {
+            let help = "write one entry for each kind of machine, with `architectures: [amd64]` and a `name`";
+            Err(at.fault(
+                format!("the platforms are of several machines: {}", all.join(", ")),
+                Some(help.into()),
+            ))
+        }
+    }
+}
+
+/// Debian's name for the architecture of a platform.
+fn debian_name(platform: &str) -> String {
+    match platform.split_once('/').map_or(platform, |(_, arch)| arch) {
+        "386" => "i386",
+        "arm/v7" | "arm" => "armhf",
+        "arm/v6" | "arm/v5" => "armel",
+        "arm64/v8" => "arm64",
+        "ppc64le" => "ppc64el",
+        "mips64le" => "mips64el",
+        arch => arch,
+    }
+    .to_owned()
+}
+
+/// `text` as a name that people give, in the lock after `system`.
+pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> Checked<String> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || !text.chars().all(is_good) {
+        return Err(
+            at.fault(format!("`{text}` is no name"), Some("use letters, digits, `-`, `_` and `.`".into()))
+        );
+    }
+    Ok(format!("{system}:{text}"))
+}
+
+pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
+    OpenPgpKeys::parse(&beside(path, at, reader)?).map_err(|error| at.fault(format!("{path}: {error}"), None))
+}
+
+/// The content of a file whose path starts from the folder of the manifest.
+pub(super) fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
+    let path = Path::new(&reader.text.file).parent().unwrap_or(Path::new("")).join(path);
+    std::fs::read(&path).map_err(|error| {
+        let help = "the path starts from the folder of this manifest".into();
+        at.fault(format!("cannot read {}: {error}", path.display()), Some(help))
+    })
+}

@@ -1,0 +1,240 @@
+//! Packages of yum and dnf as people write them in a manifest, and what they ask for.
+
+use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
+use super::wish::{Base, WantedPackages, WantedSource};
+use crate::document::{Field, Node, SourceSpan};
+use crate::item::entry_reader::{Checked, EntryReader};
+use crate::packages::yum::{Architectures, Pool, read_base};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// Packages of yum and dnf, for one kind of machine: one source, or `sources`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct YumEntry {
+    /// What the lock calls it, after `yum:`; the first source where left out.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The URL of the repository, which has `repodata/repomd.xml` below it.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// A file with the public keys of OpenPGP of which one must have signed the packages, and `repomd.xml` where it is signed.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// A metalink, which says what digest `repomd.xml` has. Its mirrors are not asked.
+    #[serde(default)]
+    pub metalink: Option<String>,
+    /// All repositories of the machine, in place of `url`, `key` and `metalink`.
+    #[serde(default)]
+    pub sources: Vec<YumSourceEntry>,
+    /// The architecture of the machine, as RPM or images call it; that of `platforms` where left out.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*` for any text, a file, or
+    /// `capability >= 1`.
+    pub install: Vec<String>,
+    /// Whether weak dependencies are installed too, as dnf does by itself.
+    #[serde(default = "yes")]
+    pub weak: bool,
+    /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out, what no source offers is
+    /// expected to be there.
+    #[serde(default)]
+    pub base: Option<YumBasesEntry>,
+}
+
+/// A repository.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct YumSourceEntry {
+    /// Its URL.
+    pub url: String,
+    /// A file with the public keys of OpenPGP of which one must have signed its packages.
+    pub key: String,
+    /// A metalink, which says what digest `repomd.xml` has.
+    #[serde(default)]
+    pub metalink: Option<String>,
+}
+
+/// What machines have.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum YumBasesEntry {
+    /// One kind of machine.
+    One(YumBaseEntry),
+    /// Several: what any of them needs is carried.
+    More(Vec<YumBaseEntry>),
+}
+
+/// What a machine has.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum YumBaseEntry {
+    /// `none`.
+    Word(YumBaseWord),
+    /// By a list of its own.
+    Listed(ListedRpms),
+}
+
+/// What a machine has, by a word.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum YumBaseWord {
+    /// Nothing.
+    None,
+}
+
+/// What a machine has, by a list of its own.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListedRpms {
+    /// The output of its `rpm -qa`, plain or in the form that `docs/packages.md` names.
+    pub rpms: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A source as it is written, and where.
+struct Place<'e> {
+    url: &'e str,
+    key: &'e str,
+    metalink: Option<&'e str>,
+    node: &'e Node,
+}
+
+/// What `entry` asks for, once for each combination of its variables.
+pub(super) fn read_yum(
+    entry: &YumEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+    let at = reader.here(node);
+    let places = places(entry, node, reader)?;
+    if entry.install.is_empty() {
+        let help = Some("name them, as in `install: [containerd.io]`".into());
+        return Err(at.fault("no package is asked for", help));
+    }
+    let install_at = |index: usize| reader.here(node.get("install").item(index));
+    let architectures_at = reader.here(node.get("architectures"));
+    let mut fields = Vec::new();
+    for place in &places {
+        fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
+        fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        fields.extend(place.metalink.map(|text| Field::new(text, reader.here(place.node.get("metalink")))));
+    }
+    fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
+    fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
+    fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
+    let bases = bases(entry, node, reader)?;
+    let mut all = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let mut sources = Vec::new();
+        for place in &places {
+            let url_at = reader.here(place.node.get("url"));
+            let key_at = reader.here(place.node.get("key"));
+            sources.push(WantedSource {
+                url: repository(&binding.fill(place.url), &url_at)?,
+                suite: String::new(),
+                components: Vec::new(),
+                keys: keys(&binding.fill(place.key), &key_at, reader)?,
+                metalink: place.metalink.map(|text| binding.fill(text)),
+            });
+        }
+        let mut architectures: Vec<String> =
+            entry.architectures.iter().map(|text| binding.fill(text)).collect();
+        if architectures.is_empty() {
+            architectures = vec![own_architecture(reader, &at)?];
+        }
+        let is_name = |text: &String| is_word(&text.replace('_', "-"));
+        let [architecture] = &architectures[..] else {
+            let help =
+                Some("write one entry for each, with a `name`; dnf takes 32 bits along by itself".into());
+            return Err(architectures_at.fault("a machine of dnf has one architecture", help));
+        };
+        if !is_name(architecture) {
+            let help = Some("write RPM's name of it, as in x86_64 or aarch64".into());
+            return Err(architectures_at.fault(format!("`{architecture}` is no architecture"), help));
+        }
+        let architectures = vec![Architectures::of(architecture).native().to_owned()];
+        let mut install = BTreeSet::new();
+        for (index, text) in entry.install.iter().enumerate() {
+            let text = binding.fill(text);
+            if let Some(why) = refused(&text) {
+                let help =
+                    Some("write what `dnf install` takes: name, name-version, name.arch, /a/file".into());
+                return Err(install_at(index).fault(format!("`{text}` {why}"), help));
+            }
+            install.insert(text);
+        }
+        let name = match &entry.name {
+            Some(name) => name_of("yum", &binding.fill(name), &reader.here(node.get("name")))?,
+            None => format!("yum:{}", sources[0].url),
+        };
+        let (bases, recommends) = (bases.clone(), entry.weak);
+        let wanted =
+            WantedPackages { name, sources, architectures, install, recommends, bases, at: at.location() };
+        all.push((wanted, at.clone()));
+    }
+    Ok(all)
+}
+
+/// Why this cannot be installed, whatever the sources have.
+fn refused(text: &str) -> Option<&'static str> {
+    match text {
+        "" => Some("is no package"),
+        text if text.starts_with('@') => {
+            Some("is a group or the stream of a module, which landfall does not install; name the packages")
+        }
+        text if text.chars().any(char::is_control) || text.starts_with('-') => Some("is no package"),
+        _ => None,
+    }
+}
+
+fn places<'e>(entry: &'e YumEntry, node: &'e Node, reader: &EntryReader<'_>) -> Checked<Vec<Place<'e>>> {
+    let help = "write `url` and `key`; or `sources`, each with them";
+    if entry.sources.is_empty() {
+        let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
+            return Err(reader.here(node).fault("a source has `url` and `key`", Some(help.into())));
+        };
+        return Ok(vec![Place { url, key, metalink: entry.metalink.as_deref(), node }]);
+    }
+    if let (None, None, None) = (&entry.url, &entry.key, &entry.metalink) {
+        let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
+            url: &source.url,
+            key: &source.key,
+            metalink: source.metalink.as_deref(),
+            node: node.get("sources").item(index),
+        });
+        return Ok(all.collect());
+    }
+    let message = "beside `sources` there is no `url`, `key` and `metalink`";
+    Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
+}
+
+fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
+    let at = node.get("base");
+    let entries: Vec<(&YumBaseEntry, &Node)> = match &entry.base {
+        None => Vec::new(),
+        Some(YumBasesEntry::One(one)) => vec![(one, at)],
+        Some(YumBasesEntry::More(all)) => {
+            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
+        }
+    };
+    let base = |(entry, at): (&YumBaseEntry, &Node)| match entry {
+        YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
+        YumBaseEntry::Listed(listed) => {
+            let at = reader.here(at.get("rpms"));
+            let text = String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
+            read_base(&text, &mut Pool::new()).map_err(|error| {
+                let help = Some(
+                    "write it with `rpm -qa` on a node; docs/packages.md has the form that says most".into(),
+                );
+                at.fault(format!("{}: {error}", listed.rpms), help)
+            })?;
+            Ok(Base::Rpms(text.into()))
+        }
+    };
+    entries.into_iter().map(base).collect()
+}

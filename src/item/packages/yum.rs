@@ -1,0 +1,281 @@
+//! How packages of yum are locked: the metadata of all sources is fetched and checked, and dnf's choice is made over it.
+
+use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::parts;
+use super::wish::{Base, WantedPackages};
+use super::yum_source::{PackedIndex, Repository, repository};
+use crate::item::resolver::{Cause, Resolver};
+use crate::model::{Digest, Hasher};
+use crate::packages::yum::{
+    Architectures, Choice, Modules, PackageId, Pool, Question, Refusal, YumError, choose, read_base,
+    read_filelists, read_primary,
+};
+use crate::packages::{decompressed, file_url, is_plain_path};
+use futures_util::future::try_join_all;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader, Read};
+
+/// Locks what `wish` asks for.
+pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Result<PackageSet, Cause> {
+    let found = wish
+        .sources
+        .iter()
+        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
+    let mut repositories = try_join_all(found).await?;
+    let no_files = BTreeSet::new();
+    let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
+    if !unlisted.is_empty() {
+        for (repository, wanted) in repositories.iter_mut().zip(&wish.sources) {
+            repository.fetch_files(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url))?;
+        }
+        (outcome, _) = decided(wish, &repositories, unlisted).await?;
+    }
+    let (set, notes) = outcome?;
+    notes.iter().for_each(|note| resolver.progress().note(note));
+    Ok(set)
+}
+
+type Outcome = Result<(PackageSet, Vec<String>), Cause>;
+
+/// What comes out with what is known, and the files that no list has so far.
+async fn decided(
+    wish: &WantedPackages,
+    repositories: &[Repository],
+    files: BTreeSet<String>,
+) -> Result<(Outcome, BTreeSet<String>), Cause> {
+    let (wish, repositories) = (wish.clone(), repositories.to_vec());
+    let deciding = tokio::task::spawn_blocking(move || {
+        let mut unlisted = BTreeSet::new();
+        let outcome = lock(&wish, &repositories, &files, &mut unlisted);
+        (outcome, unlisted)
+    });
+    deciding.await.map_err(|error| Cause::local(error.to_string()))
+}
+
+/// A package of the choice, and the machines that take it.
+struct Chosen {
+    package: LockedPackage,
+    source: usize,
+    bases: BTreeSet<usize>,
+}
+
+/// The set for `wish`, and what people are told of it. Files that no list has are added to `unlisted`.
+fn lock(
+    wish: &WantedPackages,
+    repositories: &[Repository],
+    files: &BTreeSet<String>,
+    unlisted: &mut BTreeSet<String>,
+) -> Outcome {
+    let install: Vec<String> = wish.install.iter().cloned().collect();
+    let architectures = Architectures::of(&wish.architectures[0]);
+    let nothing = [Base::None];
+    let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
+    let mut chosen: BTreeMap<(usize, String), Chosen> = BTreeMap::new();
+    let mut expected = BTreeSet::new();
+    for (number, base) in bases.iter().enumerate() {
+        let (mut pool, hidden) = pool(repositories, &architectures, files)?;
+        if let Base::Rpms(text) = base {
+            read_base(text, &mut pool)?;
+        }
+        pool.index();
+        let question = Question {
+            pool: &pool,
+            architectures: &architectures,
+            install: &install,
+            weak: wish.recommends,
+            assume: wish.bases.is_empty(),
+        };
+        let choice = match choose(question) {
+            Ok(choice) => choice,
+            Err(refusal) => {
+                unlisted.extend(refusal.unlisted.iter().cloned());
+                return Err(refused(refusal, &hidden, bases, base).into());
+            }
+        };
+        let Choice { packages, expected: missing, unlisted: files } = choice;
+        unlisted.extend(files);
+        expected.extend(missing);
+        for id in packages {
+            let Some(source) = pool.package(id).source() else { continue };
+            let source = usize::from(source);
+            let package = locked(&pool, id, &repositories[source].source.url)?;
+            let key = (source, package.path.clone());
+            let chosen =
+                chosen.entry(key).or_insert_with(|| Chosen { package, source, bases: BTreeSet::new() });
+            chosen.bases.insert(number);
+        }
+    }
+    let notes = notes(wish, bases, &expected, &chosen);
+    let mut sources: Vec<PackageSource> =
+        repositories.iter().map(|repository| repository.source.clone()).collect();
+    for Chosen { package, source, .. } in chosen.into_values() {
+        sources[source].packages.push(package);
+    }
+    for source in &mut sources {
+        source.packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+    }
+    let mut set = PackageSet {
+        name: wish.name.clone(),
+        digest: Digest::sha256(b""),
+        architectures: wish.architectures.clone(),
+        install,
+        recommends: wish.recommends,
+        base: wish.bases.iter().map(ToString::to_string).collect(),
+        expected: expected.into_iter().collect(),
+        sources,
+    };
+    set.digest = parts::digest(&set);
+    Ok((set, notes))
+}
+
+/// The packages of all sources that a machine of dnf sees, and the streams of those that are hidden from it.
+fn pool(
+    repositories: &[Repository],
+    architectures: &Architectures,
+    files: &BTreeSet<String>,
+) -> Result<(Pool, BTreeMap<String, String>), Cause> {
+    let mut pool = Pool::new();
+    let mut modules = Modules::default();
+    for (number, repository) in repositories.iter().enumerate() {
+        let of = |error: YumError, index: &PackedIndex| {
+            Cause::from(error).of(&format!("{} {}", repository.source.url, index.path))
+        };
+        let index = &repository.primary;
+        let read = |reader: &mut dyn Read| {
+            read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
+        };
+        unpacked(index, read).map_err(|error| of(error, index))?;
+        if let Some(index) = &repository.modules {
+            let mut text = String::new();
+            let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
+            unpacked(index, read).and_then(|()| modules.read(&text)).map_err(|error| of(error, index))?;
+        }
+    }
+    let hidden = modules.hide(&mut pool);
+    for (number, repository) in repositories.iter().enumerate() {
+        if let Some(index) = &repository.files {
+            let read = |reader: &mut dyn Read| {
+                read_filelists(BufReader::new(reader), number as u16, files, &mut pool)
+            };
+            let at = format!("{} {}", repository.source.url, index.path);
+            unpacked(index, read).map_err(|error| Cause::from(error).of(&at))?;
+        }
+    }
+    Ok((pool, hidden))
+}
+
+/// Shows what `index` unpacks to to `read`, and checks it.
+fn unpacked(
+    index: &PackedIndex,
+    read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
+) -> Result<(), YumError> {
+    let reader = decompressed(&index.bytes[..], index.compression, index.most)?;
+    let Some(wanted) = &index.open_digest else { return read(&mut BufReader::new(reader)) };
+    let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
+    read(&mut hashed)?;
+    io::copy(&mut hashed, &mut io::sink())?;
+    match hashed.hasher.finish() == *wanted {
+        true => Ok(()),
+        false => {
+            let why = "it unpacks to something else than repomd.xml says";
+            Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
+        }
+    }
+}
+
+/// A reader that hashes what it hands on.
+struct Hashed<R> {
+    reader: R,
+    hasher: Hasher,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
+/// A chosen package, as the lock names it.
+fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause> {
+    let [name, version, arch, path] = [pool.name(id), pool.evr(id), pool.arch(id), pool.path(id)];
+    let package = pool.package(id);
+    let digest = package.digest().ok_or_else(|| {
+        Cause::from(format!("{} has no SHA-256 in its index, so it cannot be checked", pool.nevra(id)))
+    })?;
+    let is_word =
+        |text: &&str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if !is_plain_path(path) || ![name, version, arch].iter().all(is_word) || package.size() == 0 {
+        let path = path.escape_default();
+        let why = format!(
+            "its index names {} as '{path}' of {} bytes, which is refused",
+            pool.nevra(id).escape_default(),
+            package.size()
+        );
+        return Err(why.into());
+    }
+    Ok(LockedPackage {
+        digest: digest.clone(),
+        size: package.size(),
+        name: name.into(),
+        version: version.into(),
+        arch: arch.into(),
+        path: path.into(),
+        url: file_url(url, path),
+    })
+}
+
+/// The chain of reasons as one sentence, with the streams of modules that would have what is missing.
+fn refused(refusal: Refusal, hidden: &BTreeMap<String, String>, bases: &[Base], base: &Base) -> String {
+    let mut reasons = refusal.reasons.join("; ");
+    for (name, streams) in hidden {
+        if reasons.contains(&format!("'{name}'")) || reasons.contains(&format!("requires {name}")) {
+            reasons += &format!(
+                "; {name} is of the module {streams}, which no machine sees unless it enables that stream, and \
+                 landfall does not"
+            );
+        }
+    }
+    if bases.len() > 1 { format!("where the machine has {}: {reasons}", shown(base)) } else { reasons }
+}
+
+fn shown(base: &Base) -> String {
+    match base {
+        Base::Rpms(_) => "what its list of packages says".into(),
+        base => format!("the base `{base}`"),
+    }
+}
+
+/// What is expected of the machines, and where several kinds of them would choose differently.
+fn notes(
+    wish: &WantedPackages,
+    bases: &[Base],
+    expected: &BTreeSet<String>,
+    chosen: &BTreeMap<(usize, String), Chosen>,
+) -> Vec<String> {
+    let few = |all: Vec<String>| {
+        let more = all.len().saturating_sub(10);
+        let few = all.into_iter().take(10).collect::<Vec<_>>().join(", ");
+        if more > 0 { format!("{few} and {more} more") } else { few }
+    };
+    let mut notes = Vec::new();
+    if !expected.is_empty() {
+        notes.push(format!(
+            "{}: no source has {}; the machines must have it (with `base` or more `sources` it is carried)",
+            wish.name,
+            few(expected.iter().cloned().collect())
+        ));
+    }
+    for (number, base) in bases.iter().enumerate() {
+        let own = chosen
+            .values()
+            .filter(|chosen| chosen.bases.contains(&number) && chosen.bases.len() < bases.len());
+        let own: Vec<String> =
+            own.map(|chosen| format!("{} {}", chosen.package.name, chosen.package.version)).collect();
+        if !own.is_empty() {
+            notes.push(format!("{}: only a machine that has {} takes {}", wish.name, shown(base), few(own)));
+        }
+    }
+    notes
+}

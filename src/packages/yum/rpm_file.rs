@@ -1,0 +1,224 @@
+//! The file of a package: who signed it.
+//!
+//! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to 8 bytes,
+//! the header proper, and the payload. A signature of the header covers the digest of the payload that stands in it.
+
+use crate::model::{Algorithm, Hasher, Limits};
+use crate::sign::{OpenPgpError, OpenPgpKeys};
+use std::io::{self, Read};
+
+const LEAD: usize = 96;
+const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
+const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
+/// Bytes before the index of a header: the magic, how many entries, how many bytes of data.
+const HEADER_START: usize = 16;
+
+/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has any number of them as base64.
+const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
+const OPENPGP: u32 = 278;
+/// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
+const PAYLOAD_DIGEST: u32 = 5092;
+const PAYLOAD_DIGEST_KIND: u32 = 5093;
+
+/// Why the signature of a package does not count.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PackageSignatureError {
+    /// It cannot be read to its end.
+    #[error("it cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// It is something else.
+    #[error("it is no RPM package, or a damaged one")]
+    NoPackage,
+    /// Nobody signed it.
+    #[error("it is not signed")]
+    NotSigned,
+    /// The signature does not cover its content.
+    #[error(
+        "its signed header has no digest of its content by SHA-256 or better; the package is too old to be checked"
+    )]
+    NoPayloadDigest,
+    /// The content was changed.
+    #[error("its content is not what its signed header says")]
+    Payload,
+    /// The signature is none of the keys'.
+    #[error(transparent)]
+    Signature(#[from] OpenPgpError),
+}
+
+/// The fingerprint of the key in `keys` that signed the package which `package` gives, header and payload.
+///
+/// # Errors
+/// When none of them did, or something else than what was signed stands there.
+pub(crate) fn verify_package(
+    mut package: impl Read,
+    keys: &OpenPgpKeys,
+    limits: &Limits,
+) -> Result<String, PackageSignatureError> {
+    let mut lead = [0; LEAD];
+    package.read_exact(&mut lead).map_err(short)?;
+    if lead[..4] != LEAD_MAGIC {
+        return Err(PackageSignatureError::NoPackage);
+    }
+    let signatures = Header::read(&mut package, limits)?;
+    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
+    package.read_exact(&mut [0; 8][..padding]).map_err(short)?;
+    let header = Header::read(&mut package, limits)?;
+    let mut found = SIGNATURES_OF_HEADER
+        .iter()
+        .filter_map(|tag| signatures.binary(*tag))
+        .map(<[u8]>::to_vec)
+        .collect::<Vec<_>>();
+    found.extend(signatures.texts(OPENPGP).iter().filter_map(|text| {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.decode(text).ok()
+    }));
+    let mut outcome = Err(PackageSignatureError::NotSigned);
+    for signature in found {
+        match keys.verify_detached(&signature, header.bytes.as_slice()) {
+            Ok(name) => {
+                outcome = Ok(name);
+                break;
+            }
+            Err(error) => outcome = Err(error.into()),
+        }
+    }
+    let name = outcome?;
+    header.check_payload(package)?;
+    Ok(name)
+}
+
+/// A header of a package, with its magic.
+struct Header {
+    bytes: Vec<u8>,
+    entries: usize,
+}
+
+impl Header {
+    fn read(reader: &mut impl Read, limits: &Limits) -> Result<Header, PackageSignatureError> {
+        let mut start = [0; HEADER_START];
+        reader.read_exact(&mut start).map_err(short)?;
+        let [entries, data] = [&start[8..12], &start[12..16]].map(number);
+        let size = entries as u64 * 16 + data as u64;
+        if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
+            return Err(PackageSignatureError::NoPackage);
+        }
+        let mut bytes = start.to_vec();
+        reader.take(size).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != HEADER_START as u64 + size {
+            return Err(PackageSignatureError::NoPackage);
+        }
+        Ok(Header { bytes, entries })
+    }
+
+    /// The data of `tag` from where it begins, and how many values it has.
+    fn data(&self, tag: u32) -> Option<(&[u8], usize)> {
+        let index = &self.bytes[HEADER_START..HEADER_START + self.entries * 16];
+        let entry = index.chunks_exact(16).find(|entry| number(&entry[..4]) == tag as usize)?;
+        let [offset, count] = [&entry[8..12], &entry[12..16]].map(number);
+        Some((self.bytes.get(HEADER_START + self.entries * 16 + offset..)?, count))
+    }
+
+    fn binary(&self, tag: u32) -> Option<&[u8]> {
+        let (data, count) = self.data(tag)?;
+        data.get(..count)
+    }
+
+    fn texts(&self, tag: u32) -> Vec<&str> {
+        let Some((data, count)) = self.data(tag) else { return Vec::new() };
+        let texts = data.split(|byte| *byte == 0).take(count);
+        texts.filter_map(|text| std::str::from_utf8(text).ok()).collect()
+    }
+
+    /// Whether the rest of the package is what the header says.
+    fn check_payload(&self, mut payload: impl Read) -> Result<(), PackageSignatureError> {
+        let kind = self.data(PAYLOAD_DIGEST_KIND).and_then(|(data, _)| data.get(..4)).map(number);
+        let mut hasher = Hasher::new(match kind {
+            Some(8) => Algorithm::Sha256,
+            Some(10) => Algorithm::Sha512,
+            _ => return Err(PackageSignatureError::NoPayloadDigest),
+        });
+        let wanted = self.texts(PAYLOAD_DIGEST);
+        let wanted = wanted.first().ok_or(PackageSignatureError::NoPayloadDigest)?;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match payload.read(&mut buffer)? {
+                0 => break,
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+        match hasher.finish().hex() == *wanted {
+            true => Ok(()),
+            false => Err(PackageSignatureError::Payload),
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+fn short(error: io::Error) -> PackageSignatureError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => PackageSignatureError::NoPackage,
+        _ => PackageSignatureError::Read(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by rpmbuild and rpmsign 4.18: one signed by RSA, one by Ed25519, one not.
+    fn file(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packages/");
+        std::fs::read(format!("{folder}{name}")).unwrap()
+    }
+
+    fn verified(package: &[u8], key: &str) -> Result<String, PackageSignatureError> {
+        verify_package(package, &OpenPgpKeys::parse(&file(key)).unwrap(), &Limits::default())
+    }
+
+    #[test]
+    fn a_signed_package_names_its_key() {
+        for (package, key, other) in
+            [("signed.rpm", "key.asc", "other.asc"), ("signed-ed25519.rpm", "other.asc", "key.asc")]
+        {
+            let keys = OpenPgpKeys::parse(&file(key)).unwrap();
+            assert!(keys.has(&verified(&file(package), key).unwrap()), "{package}");
+            assert!(matches!(verified(&file(package), other), Err(PackageSignatureError::Signature(_))));
+        }
+        assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(PackageSignatureError::NotSigned)));
+    }
+
+    /// Every byte behind the signatures counts; those of the lead and of other signatures are covered by nobody.
+    #[test]
+    fn a_changed_package_is_refused() {
+        let whole = file("signed.rpm");
+        let signatures = Header::read(&mut &whole[LEAD..], &Limits::default()).unwrap().bytes.len();
+        let covered = LEAD + signatures.next_multiple_of(8);
+        for at in (covered..whole.len()).step_by(37).chain([covered, whole.len() - 1]) {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(verified(&changed, "key.asc").is_err(), "byte {at}");
+        }
+        let more = [whole.as_slice(), b"x"].concat();
+        assert!(matches!(verified(&more, "key.asc"), Err(PackageSignatureError::Payload)));
+    }
+
+    #[test]
+    fn what_is_cut_short_or_hostile_is_refused() {
+        let whole = file("signed.rpm");
+        for length in [0, 10, LEAD, LEAD + 8, LEAD + 100, whole.len() - 1] {
+            assert!(verified(&whole[..length], "key.asc").is_err(), "{length} bytes");
+        }
+        let mut large = whole.clone();
+        large[LEAD + 12..LEAD + 16].copy_from_slice(&[0xff; 4]);
+        assert!(matches!(verified(&large, "key.asc"), Err(PackageSignatureError::NoPackage)));
+        // offsets beyond the header
+        let mut beyond = whole;
+        for entry in 0..8 {
+            beyond[LEAD + HEADER_START + entry * 16 + 8] = 0x7f;
+        }
+        assert!(matches!(verified(&beyond, "key.asc"), Err(PackageSignatureError::NotSigned)));
+    }
+}

@@ -1,0 +1,143 @@
+//! What people ask for, as packages: the forms of names that `dnf install` takes.
+
+use crate::packages::yum::pool::{Kind, PackageId, Pool};
+use crate::packages::yum::relation::{Relation, Sense};
+
+/// Packages of which one is to be installed, for each word that was asked for; a word with `*` gives one for each name.
+pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
+    let all: Vec<PackageId> = pool.ids().collect();
+    if let Some(relation) = Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
+        return some(pool.providers(relation));
+    }
+    if word.starts_with('/') {
+        return some(pool.named(word));
+    }
+    let is_glob = word.contains(['*', '?']);
+    // the forms that dnf tries, in its order
+    let forms: [fn(&Pool, PackageId) -> Vec<String>; 5] = [
+        |pool, id| {
+            with_epoch(pool, id)
+                .into_iter()
+                .map(|evr| format!("{}-{evr}.{}", pool.name(id), pool.arch(id)))
+                .collect()
+        },
+        |pool, id| vec![format!("{}.{}", pool.name(id), pool.arch(id))],
+        |pool, id| vec![pool.name(id).to_owned()],
+        |pool, id| with_epoch(pool, id).into_iter().map(|evr| format!("{}-{evr}", pool.name(id))).collect(),
+        |pool, id| {
+            let versions = with_epoch(pool, id).into_iter();
+            versions
+                .filter_map(|evr| Some(format!("{}-{}", pool.name(id), evr.rsplit_once('-')?.0)))
+                .collect()
+        },
+    ];
+    for (number, form) in forms.iter().enumerate() {
+        // the name is what every form begins with, up to its first wildcard
+        let start = word.split(['*', '?']).next().unwrap_or(word);
+        let may_be = |id: &&PackageId| {
+            let name = pool.name(**id);
+            name.starts_with(start) || start.starts_with(name)
+        };
+        let fits = |id: &&PackageId| form(pool, **id).iter().any(|text| matches(word, text));
+        let mut found: Vec<PackageId> = all.iter().filter(may_be).filter(fits).copied().collect();
+        if found.is_empty() {
+            continue;
+        }
+        let is_name_alone = number == 2;
+        if is_name_alone {
+            found = with_replacements(pool, found);
+        }
+        return match is_glob {
+            true => by_name(pool, found),
+            false => vec![found],
+        };
+    }
+    some(pool.named(word))
+}
+
+fn some(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
+    if found.is_empty() { Vec::new() } else { vec![found] }
+}
+
+/// The version of a package as people write it: with its epoch, and without.
+fn with_epoch(pool: &Pool, id: PackageId) -> Vec<String> {
+    let evr = pool.evr(id);
+    match evr.split_once(':') {
+        Some((_, rest)) => vec![evr.to_owned(), rest.to_owned()],
+        None => vec![evr.to_owned(), format!("0:{evr}")],
+    }
+}
+
+/// `found`, and the packages that replace them.
+fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
+    let replaces = |id: &PackageId| {
+        pool.relations(*id, Kind::Obsoletes).any(|relation| {
+            found.iter().any(|other| {
+                pool.name(*other) == relation.name
+                    && Sense::SAME.meets(pool.evr(*other), relation.sense, relation.evr)
+            })
+        })
+    };
+    let more: Vec<PackageId> = pool.ids().filter(replaces).collect();
+    found.extend(more);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn by_name(pool: &Pool, found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
+    let mut names = std::collections::BTreeMap::<&str, Vec<PackageId>>::new();
+    found.into_iter().for_each(|id| names.entry(pool.name(id)).or_default().push(id));
+    names.into_values().collect()
+}
+
+/// Whether `text` is what `pattern` means: `*` for anything, `?` for one character.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t, mut back) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                back = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match back {
+                Some((star, from)) => {
+                    back = Some((star, from + 1));
+                    (p, t) = (star + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// The name of a package that people may have meant by `word`.
+pub(super) fn nearest(pool: &Pool, word: &str) -> Option<String> {
+    let names = pool.ids().map(|id| pool.name(id)).filter(|name| name.len().abs_diff(word.len()) < 3);
+    let scored = names.map(|name| (strsim::damerau_levenshtein(name, word), name));
+    scored.filter(|(score, _)| *score <= 2).min().map(|(_, name)| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_are_those_of_dnf() {
+        for (pattern, text, expected) in [
+            ("a*", "abc", true),
+            ("a*c", "abcbc", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("containerd.io-2.2*", "containerd.io-2.2.1-1.el9", true),
+            ("containerd.io-2.2*", "containerd.io-2.1.1-1.el9", false),
+            ("*", "", true),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all that is needed is there.
+
+use super::asked::{asked, nearest};
+use super::formula::{Literal, installed, package};
+use super::policy::{Policy, open};
+use super::reasons;
+use super::rules::{Rule, Rules, Why};
+use super::sat::{Contradiction, Sat};
+use crate::packages::yum::architecture::{Architectures, NOARCH};
+use crate::packages::yum::pool::{Kind, PackageId, Pool};
+use crate::packages::yum::relation::{Relation, Sense};
+use std::collections::{BTreeSet, HashMap};
+
+/// What is asked of the packages of a pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    /// The packages of all sources, and those of the base.
+    pub(crate) pool: &'a Pool,
+    /// What the machine takes.
+    pub(crate) architectures: &'a Architectures,
+    /// What to install, in the forms that `dnf install` takes.
+    pub(crate) install: &'a [String],
+    /// Whether to install what is recommended too.
+    pub(crate) weak: bool,
+    /// Whether what no source offers is taken to be on the machine.
+    pub(crate) assume: bool,
+}
+
+/// What is to be installed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Choice {
+    /// The packages that are not in the base, by name.
+    pub(crate) packages: Vec<PackageId>,
+    /// What is taken to be on the machine.
+    pub(crate) expected: BTreeSet<String>,
+    /// Files that are needed, and that no list has: another list of files may.
+    pub(crate) unlisted: BTreeSet<String>,
+}
+
+/// Why nothing can be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The chain of reasons, a sentence each.
+    pub(crate) reasons: Vec<String>,
+    /// As in [`Choice`].
+    pub(crate) unlisted: BTreeSet<String>,
+}
+
+/// The packages to install for `question`.
+///
+/// # Errors
+/// When what is asked for is not there, or cannot be installed together.
+pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
+    let Question { pool, architectures, install, weak, assume } = question;
+    let mut jobs = Vec::new();
+    let mut missing = Vec::new();
+    for word in install {
+        let found = asked(pool, word);
+        if found.is_empty() {
+            missing.push(match nearest(pool, word) {
+                Some(name) => format!("no source offers '{word}'; there is '{name}'"),
+                None => format!("no source offers '{word}'"),
+            });
+        }
+        jobs.extend(found.into_iter().map(|candidates| (word.clone(), candidates)));
+    }
+    if !missing.is_empty() {
+        return Err(Refusal { reasons: missing, unlisted: BTreeSet::new() });
+    }
+    let mut rules = Rules::new(pool, architectures, assume);
+    let kept = kept(&rules);
+    let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
+    let of_base = kept.iter().flat_map(|rule| &rule.literals).map(|literal| package(*literal));
+    rules.reach(candidates.chain(of_base), weak);
+    if weak {
+        reach_supplements(&mut rules);
+    }
+    let names = jobs.iter().flat_map(|(_, candidates)| candidates).map(|id| pool.name(*id));
+    rules.prefer_architectures(&names.collect());
+    rules.sort();
+    let dependencies = rules.rules.len();
+    let job = |(word, candidates): (String, Vec<PackageId>)| Rule {
+        literals: candidates.into_iter().map(installed).collect(),
+        why: Why::Asked(word),
+    };
+    rules.rules.extend(jobs.into_iter().map(job));
+    let jobs = dependencies..rules.rules.len();
+    rules.rules.extend(kept);
+    let (sat, outcome) = Sat::new(pool.len(), rules.rules.iter().map(|rule| rule.literals.as_slice()));
+    let mut chooser = Chooser::new(sat, rules, jobs, dependencies, weak);
+    let unlisted = chooser.rules.unlisted.clone();
+    if let Err(contradiction) = outcome.and_then(|()| chooser.run()) {
+        let core = chooser.sat.core(contradiction);
+        return Err(Refusal { reasons: reasons::told(&chooser.rules, &core), unlisted });
+    }
+    let mut packages: Vec<PackageId> =
+        pool.ids().filter(|id| chooser.sat.value(installed(*id)) > 0).collect();
+    packages.retain(|id| !chooser.rules.is_base(*id));
+    packages.sort_by_key(|id| (pool.name(*id), pool.arch(*id), *id));
+    let expected =
+        packages.iter().filter_map(|id| chooser.rules.assumed.get(id)).flatten().cloned().collect();
+    Ok(Choice { packages, expected, unlisted })
+}
+
+/// For each package of the base: it stays, or something newer takes its place, or something that replaces it.
+fn kept(rules: &Rules<'_>) -> Vec<Rule> {
+    let pool = rules.pool;
+    let mut replacing: HashMap<&str, Vec<(PackageId, Relation<'_>)>> = HashMap::new();
+    for id in pool.ids() {
+        for relation in pool.relations(id, Kind::Obsoletes) {
+            replacing.entry(relation.name).or_default().push((id, relation));
+        }
+    }
+    let rule = |id: PackageId| {
+        let is_newer = |other: &PackageId| {
+            let arch = [pool.arch(id), pool.arch(*other)];
+            let is_same_arch = arch[0] == arch[1] || arch.contains(&NOARCH);
+            *other != id && is_same_arch && pool.compare(*other, id).is_gt()
+        };
+        let newer = pool.by_name(Relation::any(pool.name(id))).into_iter().filter(is_newer);
+        let replaces = |(other, relation): &(PackageId, Relation<'_>)| {
+            let is_meant = Sense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
+            (is_meant && *other != id).then_some(*other)
+        };
+        let replacements = replacing.get(pool.name(id)).into_iter().flatten().filter_map(replaces);
+        let all = std::iter::once(id).chain(newer).chain(replacements);
+        Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
+    };
+    pool.ids().filter(|id| rules.is_base(*id)).map(rule).collect()
+}
+
+/// Reaches the packages that may come because of what is reached, and so on.
+fn reach_supplements(rules: &mut Rules<'_>) {
+    loop {
+        let mut more = Vec::new();
+        for id in rules.pool.ids().filter(|id| !rules.reached[id.0 as usize]).collect::<Vec<_>>() {
+            let relations: Vec<Relation<'_>> = rules.pool.relations(id, Kind::Supplements).collect();
+            let may_come = relations.iter().any(|relation| {
+                let wanted = rules.formula(relation).map_or_else(Vec::new, |formula| formula.packages());
+                wanted.iter().any(|id| rules.reached[id.0 as usize])
+            });
+            if may_come {
+                more.push(id);
+            }
+        }
+        if more.is_empty() {
+            return;
+        }
+        rules.reach(more, true);
+    }
+}
+
+/// A decision between several candidates.
+#[derive(Debug, Clone)]
+struct Branch {
+    /// The level before it.
+    level: usize,
+    /// Those that were taken, the last of them now.
+    taken: Vec<PackageId>,
+    others: Vec<PackageId>,
+}
+
+struct Chooser<'p> {
+    sat: Sat,
+    rules: Rules<'p>,
+    jobs: std::ops::Range<usize>,
+    /// For each package, where its rules begin; they end where those of the package before begin.
+    first_rule: Vec<(u32, u32)>,
+    weak: bool,
+    branches: Vec<Branch>,
+    /// Where the look at the rules goes on.
+    cursor: usize,
+    /// The first rule with several good candidates, which was left for later; gone once it was come to.
+    postponed: Option<usize>,
+    is_late: bool,
+}
+
+impl<'p> Chooser<'p> {
+    fn new(
+        sat: Sat,
+        rules: Rules<'p>,
+        jobs: std::ops::Range<usize>,
+        dependencies: usize,
+        weak: bool,
+    ) -> Chooser<'p> {
+        let mut first_rule = vec![(0, 0); rules.pool.len()];
+        for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
+            let (first, end) = &mut first_rule[package(rule.literals[0]).0 as usize];
+            if *end == 0 {
+                *first = number as u32;
+            }
+            *end = number as u32 + 1;
+        }
+        Chooser {
+            sat,
+            rules,
+            jobs,
+            first_rule,
+            weak,
+            branches: Vec::new(),
+            cursor: 0,
+            postponed: None,
+            is_late: false,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Contradiction> {
+        loop {
+            if self.decide_job()? || self.keep()? {
+                self.start_over();
+            } else if !self.decide_dependency()? {
+                self.start_over();
+                let has_more = self.weak && self.decide_weak()?;
+                if !has_more && !self.decide_better()? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The next look at the dependencies begins with the first.
+    fn start_over(&mut self) {
+        (self.cursor, self.postponed, self.is_late) = (0, None, false);
+    }
+
+    fn policy(&mut self) -> Policy<'_, 'p> {
+        Policy::new(&mut self.rules, self.sat.trail())
+    }
+
+    /// The open candidates of a rule that is not fulfilled.
+    fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
+        open(&self.rules.rules[rule].literals, |literal| self.sat.value(literal))
+    }
+
+    /// Installs the best of `candidates`. Whether no decision had to be taken back.
+    fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
+        self.policy().choose(&mut candidates);
+        let level = self.sat.level();
+        if candidates.len() > 1 {
+            self.branches.push(Branch {
+                level,
+                taken: vec![candidates[0]],
+                others: candidates[1..].to_vec(),
+            });
+        }
+        self.decide(installed(candidates[0]))
+    }
+
+    fn decide(&mut self, literal: Literal) -> Result<bool, Contradiction> {
+        let level = self.sat.level();
+        self.sat.decide(literal)?;
+        let now = self.sat.level();
+        self.branches.retain(|branch| branch.level < now);
+        let is_forward = now > level;
+        if !is_forward {
+            self.start_over();
+        }
+        Ok(is_forward)
+    }
+
+    fn decide_job(&mut self) -> Result<bool, Contradiction> {
+        let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else { return Ok(false) };
+        // what is there already is good enough
+        if candidates.iter().any(|id| self.rules.is_base(*id)) {
+            candidates.retain(|id| self.rules.is_base(*id));
+        }
+        self.install(candidates).map(|_| true)
+    }
+
+    /// Keeps a package of the base, or finds another for it.
+    fn keep(&mut self) -> Result<bool, Contradiction> {
+        let kept = self.jobs.end..self.rules.rules.len();
+        for rule in kept {
+            let own = self.rules.rules[rule].literals[0];
+            match self.sat.value(own) {
+                0 => return self.decide(own).map(|_| true),
+                1.. => {}
+                _ => {
+                    if let Some(candidates) = self.open(rule) {
+                        return self.install(candidates).map(|_| true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Decides one dependency that is open: those with one good candidate first. Whether there was one.
+    fn decide_dependency(&mut self) -> Result<bool, Contradiction> {
+        let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
+        let mut ranges: Vec<(u32, u32)> =
+            trail.map(|literal| self.first_rule[package(*literal).0 as usize]).collect();
+        ranges.sort_unstable();
+        let rules = ranges.into_iter().flat_map(|(start, end)| start as usize..end as usize);
+        let mut unmet: Vec<(usize, Vec<PackageId>)> =
+            rules.filter_map(|rule| Some((rule, self.open(rule)?))).collect();
+        if unmet.is_empty() {
+            return Ok(false);
+        }
+        let next = unmet.partition_point(|(rule, _)| *rule < self.cursor) % unmet.len();
+        unmet.rotate_left(next);
+        if !self.is_late {
+            for (rule, candidates) in &unmet {
+                let mut candidates = candidates.clone();
+                self.policy().prune(&mut candidates);
+                if candidates.len() == 1 {
+                    self.cursor = rule + 1;
+                    return self.install(candidates).map(|_| true);
+                }
+                self.postponed.get_or_insert(*rule);
+            }
+            self.is_late = true;
+            let from = self.postponed.take().unwrap_or(0);
+            unmet.sort_by_key(|(rule, _)| (*rule < from, *rule));
+        }
+        let (rule, candidates) = unmet.swap_remove(0);
+        self.cursor = rule + 1;
+        self.install(candidates).map(|_| true)
+    }
+
+    /// Installs what is recommended and what supplements. Whether there was anything to decide.
+    fn decide_weak(&mut self) -> Result<bool, Contradiction> {
+        let is_open = |sat: &Sat, id: &PackageId| sat.value(installed(*id)) == 0;
+        let order: Vec<PackageId> = self
+            .sat
+            .trail()
+            .iter()
+            .filter(|literal| **literal > 0)
+            .map(|literal| package(*literal))
+            .collect();
+        let mut by_number = order.clone();
+        by_number.sort_unstable();
+        let mut recommended: Vec<PackageId> = Vec::new();
+        by_number.retain(|id| !self.rules.is_base(*id));
+        for id in by_number {
+            for candidates in self.recommended(id) {
+                recommended.extend(candidates);
+            }
+        }
+        let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
+        let mut supplementing: Vec<PackageId> =
+            pool.ids().filter(|id| reached[id.0 as usize] && is_open(&self.sat, id)).collect();
+        let mut policy = self.policy();
+        supplementing.retain(|id| {
+            policy.is_beside(*id, Kind::Supplements)
+                // where it is asked for by the base alone, the base has done without it
+                && !pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| policy.has(other))
+        });
+        recommended.retain(|id| is_open(&self.sat, id));
+        let mut all: Vec<PackageId> = Vec::new();
+        for id in recommended.iter().chain(&supplementing) {
+            if !all.contains(id) {
+                all.push(*id);
+            }
+        }
+        if all.len() <= 1 {
+            let Some(only) = all.first() else { return Ok(false) };
+            return self.decide(installed(*only)).map(|_| true);
+        }
+        self.policy().prune_to_best(&mut all);
+        supplementing.retain(|id| all.contains(id));
+        for id in supplementing {
+            if is_open(&self.sat, &id) && !self.decide(installed(id))? {
+                return Ok(true);
+            }
+        }
+        for id in order.into_iter().filter(|id| !self.rules.is_base(*id)).collect::<Vec<_>>() {
+            let count = self.rules.pool.relations(id, Kind::Recommends).count();
+            for number in 0..count {
+                let mut candidates = self.recommended(id).swap_remove(number);
+                candidates.retain(|id| all.contains(id));
+                if !candidates.is_empty() && !self.install(candidates)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// For each package that `id` recommends, the open candidates; none where one is installed.
+    fn recommended(&mut self, id: PackageId) -> Vec<Vec<PackageId>> {
+        let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, Kind::Recommends).collect();
+        let mut policy = Policy::new(&mut self.rules, self.sat.trail());
+        let all: Vec<Vec<PackageId>> =
+            relations.into_iter().map(|relation| policy.candidates_of(relation)).collect();
+        let left =
+            |candidates: Vec<PackageId>| match candidates.iter().any(|id| self.sat.value(installed(*id)) > 0)
+            {
+                true => Vec::new(),
+                false => candidates.into_iter().filter(|id| self.sat.value(installed(*id)) == 0).collect(),
+            };
+        all.into_iter().map(left).collect()
+    }
+
+    /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at once instead. Whether there
+    /// was one.
+    fn decide_better(&mut self) -> Result<bool, Contradiction> {
+        let mut take = None;
+        for number in (0..self.branches.len()).rev() {
+            let branch = self.branches[number].clone();
+            let came_later = |id: &PackageId| self.sat.value(installed(*id)) > branch.level as i32;
+            if let Some(other) = branch.others.iter().position(came_later) {
+                take = Some((number, other));
+                continue;
+            }
+            let now = branch
+                .taken
+                .iter()
+                .copied()
+                .find(|id| self.sat.value(installed(*id)) == branch.level as i32 + 1);
+            let mut policy = self.policy();
+            let wished = branch.others.iter().position(|id| policy.is_wished(*id));
+            if let (Some(other), Some(now)) = (wished, now)
+                && !policy.is_wished(now)
+            {
+                take = Some((number, other));
+            }
+        }
+        let Some((number, other)) = take else { return Ok(false) };
+        let mut branch = self.branches[number].clone();
+        self.branches.truncate(number);
+        self.sat.back_to(branch.level);
+        let id = branch.others.remove(other);
+        branch.taken.push(id);
+        self.branches.push(branch);
+        self.start_over();
+        self.decide(installed(id)).map(|_| true)
+    }
+}

@@ -1,0 +1,13 @@
+//! The choice of packages by dnf's rules: [`choose`] answers a [`Question`] with a [`Choice`], or with a chain of reasons.
+
+mod asked;
+mod choose;
+mod formula;
+mod policy;
+mod reasons;
+mod rules;
+mod sat;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use choose::{Choice, Question, Refusal, choose};

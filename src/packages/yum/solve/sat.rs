@@ -1,0 +1,317 @@
+//! Decisions about packages under clauses: unit propagation by two watched literals, and clauses learnt from conflicts.
+//!
+//! The textbook algorithm (conflict-driven clause learning, first unique implication point). What to decide next is not its
+//! business: [`policy`](super::policy) decides as dnf's solver does.
+
+use super::formula::Literal;
+
+/// The number of a clause.
+pub(super) type ClauseId = u32;
+
+/// What is decided, and why.
+#[derive(Debug)]
+pub(super) struct Sat {
+    /// All literals of all clauses.
+    literals: Vec<Literal>,
+    /// Where each clause begins; the last is the end.
+    starts: Vec<u32>,
+    /// For each literal, the clauses that watch it.
+    watches: Vec<Vec<ClauseId>>,
+    /// Positive at the level where the package is installed, negative where it is not, 0 where it is open.
+    decided: Vec<i32>,
+    /// The clause that forced each package, where one did.
+    because: Vec<Option<ClauseId>>,
+    trail: Vec<Literal>,
+    /// How long the trail is where each level above 1 begins.
+    level_starts: Vec<usize>,
+    propagated: usize,
+    /// For each learnt clause, those that it follows from; the first of them is `first_learnt`.
+    learnt_from: Vec<Vec<ClauseId>>,
+    first_learnt: ClauseId,
+}
+
+/// The clauses cannot all hold; one of them shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Contradiction(pub(super) ClauseId);
+
+fn index(literal: Literal) -> usize {
+    literal.unsigned_abs() as usize * 2 + usize::from(literal < 0)
+}
+
+impl Sat {
+    /// `clauses` over `packages` packages, with all that follows from them alone.
+    ///
+    /// # Errors
+    /// When they cannot all hold.
+    pub(super) fn new<'c>(
+        packages: usize,
+        clauses: impl Iterator<Item = &'c [Literal]>,
+    ) -> (Sat, Result<(), Contradiction>) {
+        let mut sat = Sat {
+            literals: Vec::new(),
+            starts: vec![0],
+            watches: vec![Vec::new(); packages * 2 + 2],
+            decided: vec![0; packages + 1],
+            because: vec![None; packages + 1],
+            trail: Vec::new(),
+            level_starts: Vec::new(),
+            propagated: 0,
+            learnt_from: Vec::new(),
+            first_learnt: 0,
+        };
+        let mut units = Vec::new();
+        for clause in clauses {
+            let id = sat.add(clause);
+            if clause.len() < 2 {
+                units.push(id);
+            }
+        }
+        sat.first_learnt = sat.starts.len() as ClauseId - 1;
+        for id in units {
+            let Some(literal) = sat.clause(id).first().copied() else { return (sat, Err(Contradiction(id))) };
+            match sat.value(literal) {
+                value if value < 0 => return (sat, Err(Contradiction(id))),
+                0 => sat.set(literal, Some(id)),
+                _ => {}
+            }
+        }
+        let outcome = sat.propagate().map_or(Ok(()), |id| Err(Contradiction(id)));
+        (sat, outcome)
+    }
+
+    fn add(&mut self, clause: &[Literal]) -> ClauseId {
+        let id = self.starts.len() as ClauseId - 1;
+        self.literals.extend_from_slice(clause);
+        self.starts.push(self.literals.len() as u32);
+        if let [first, second, ..] = clause {
+            self.watches[index(*first)].push(id);
+            self.watches[index(*second)].push(id);
+        }
+        id
+    }
+
+    /// The literals of a clause. Their order changes.
+    pub(super) fn clause(&self, id: ClauseId) -> &[Literal] {
+        &self.literals[self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize]
+    }
+
+    /// The level now; 1 is what follows from the clauses alone.
+    pub(super) fn level(&self) -> usize {
+        self.level_starts.len() + 1
+    }
+
+    /// Positive where the literal holds, negative where it does not, by the level at which that was decided; 0 where it is open.
+    pub(super) fn value(&self, literal: Literal) -> i32 {
+        let decided = self.decided[literal.unsigned_abs() as usize];
+        if literal > 0 { decided } else { -decided }
+    }
+
+    /// What is decided, in the order in which it was.
+    pub(super) fn trail(&self) -> &[Literal] {
+        &self.trail
+    }
+
+    fn set(&mut self, literal: Literal, because: Option<ClauseId>) {
+        let level = self.level() as i32;
+        self.decided[literal.unsigned_abs() as usize] = if literal > 0 { level } else { -level };
+        self.because[literal.unsigned_abs() as usize] = because;
+        self.trail.push(literal);
+    }
+
+    /// Decides `literal`, which is open, at a level of its own, with all that follows. Where that leads into a conflict, what
+    /// it teaches is noted, and decisions are taken back.
+    ///
+    /// # Errors
+    /// When the clauses cannot all hold, whatever is decided.
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<(), Contradiction> {
+        self.level_starts.push(self.trail.len());
+        self.set(literal, None);
+        while let Some(conflict) = self.propagate() {
+            if self.level() == 1 {
+                return Err(Contradiction(conflict));
+            }
+            self.learn(conflict);
+        }
+        Ok(())
+    }
+
+    /// Takes back all decisions above `level`.
+    pub(super) fn back_to(&mut self, level: usize) {
+        let Some(keep) = self.level_starts.get(level - 1).copied() else { return };
+        self.level_starts.truncate(level - 1);
+        for literal in self.trail.drain(keep..) {
+            self.decided[literal.unsigned_abs() as usize] = 0;
+            self.because[literal.unsigned_abs() as usize] = None;
+        }
+        self.propagated = self.propagated.min(keep);
+    }
+
+    /// Sets all that follows; the clause that cannot hold any more, where there is one.
+    fn propagate(&mut self) -> Option<ClauseId> {
+        while let Some(literal) = self.trail.get(self.propagated).copied() {
+            self.propagated += 1;
+            let lost = -literal;
+            let mut watching = std::mem::take(&mut self.watches[index(lost)]);
+            let mut kept = 0;
+            let mut conflict = None;
+            for at in 0..watching.len() {
+                let id = watching[at];
+                watching[kept] = id;
+                kept += 1;
+                let start = self.starts[id as usize] as usize;
+                let end = self.starts[id as usize + 1] as usize;
+                if conflict.is_some() {
+                    continue;
+                }
+                if self.literals[start] == lost {
+                    self.literals.swap(start, start + 1);
+                }
+                let first = self.literals[start];
+                if self.value(first) > 0 {
+                    continue;
+                }
+                match (start + 2..end).find(|at| self.value(self.literals[*at]) >= 0) {
+                    Some(other) => {
+                        self.literals.swap(start + 1, other);
+                        self.watches[index(self.literals[start + 1])].push(id);
+                        kept -= 1;
+                    }
+                    None if self.value(first) < 0 => conflict = Some(id),
+                    None => self.set(first, Some(id)),
+                }
+            }
+            watching.truncate(kept);
+            self.watches[index(lost)] = watching;
+            if conflict.is_some() {
+                return conflict;
+            }
+        }
+        None
+    }
+
+    /// Learns a clause from `conflict`, goes back to where it forces something, and sets that.
+    fn learn(&mut self, conflict: ClauseId) {
+        let level = self.level() as i32;
+        let mut seen = vec![false; self.decided.len()];
+        let mut learnt = Vec::new();
+        let mut from = vec![conflict];
+        let mut open = 0;
+        let mut at = self.trail.len();
+        let mut clause = conflict;
+        let forced = loop {
+            for position in self.starts[clause as usize]..self.starts[clause as usize + 1] {
+                let literal = self.literals[position as usize];
+                let package = literal.unsigned_abs() as usize;
+                if std::mem::replace(&mut seen[package], true) {
+                    continue;
+                }
+                let decided = self.decided[package].abs();
+                if decided == level {
+                    open += 1;
+                } else {
+                    // what holds at level 1 needs no mention, but its reasons belong to the explanation
+                    learnt.push(literal);
+                }
+            }
+            loop {
+                at -= 1;
+                if seen[self.trail[at].unsigned_abs() as usize] {
+                    break;
+                }
+            }
+            open -= 1;
+            let literal = self.trail[at];
+            match self.because[literal.unsigned_abs() as usize].filter(|_| open > 0) {
+                Some(because) => {
+                    from.push(because);
+                    clause = because;
+                }
+                None => break -literal,
+            }
+        };
+        let back = learnt.iter().map(|literal| self.value(*literal).abs()).max().unwrap_or(1).max(1) as usize;
+        // the second watch must be a literal of the level to which it goes back
+        if let Some(highest) = learnt.iter().position(|literal| self.value(*literal).abs() == back as i32) {
+            learnt.swap(0, highest);
+        }
+        learnt.insert(0, forced);
+        self.back_to(back);
+        let id = self.add(&learnt);
+        self.learnt_from.push(from);
+        self.set(forced, Some(id));
+    }
+
+    /// The given clauses from which `contradiction` follows.
+    pub(super) fn core(&self, contradiction: Contradiction) -> Vec<ClauseId> {
+        let mut seen_clauses = std::collections::BTreeSet::from([contradiction.0]);
+        let mut queue = vec![contradiction.0];
+        let mut core = Vec::new();
+        while let Some(id) = queue.pop() {
+            let mut next: Vec<ClauseId> = Vec::new();
+            match id.checked_sub(self.first_learnt) {
+                Some(learnt) => next.extend(&self.learnt_from[learnt as usize]),
+                None => core.push(id),
+            }
+            let because = |literal: &Literal| {
+                let package = literal.unsigned_abs() as usize;
+                self.because[package].filter(|_| self.decided[package].abs() == 1)
+            };
+            next.extend(self.clause(id).iter().filter_map(because));
+            queue.extend(next.into_iter().filter(|id| seen_clauses.insert(*id)));
+        }
+        core.sort_unstable();
+        core
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whether `clauses` hold for some set of 8 packages.
+    fn can_hold(clauses: &[Vec<Literal>]) -> bool {
+        (0_u32..256).any(|set| {
+            let holds = |literal: &Literal| (set >> (literal.unsigned_abs() - 1) & 1 == 1) == (*literal > 0);
+            clauses.iter().all(|clause| clause.iter().any(holds))
+        })
+    }
+
+    /// Decides every package, wanted or not by `wishes`.
+    fn solved(clauses: &[Vec<Literal>], wishes: u8) -> Result<Vec<bool>, Vec<ClauseId>> {
+        let (mut sat, mut outcome) = Sat::new(8, clauses.iter().map(Vec::as_slice));
+        while outcome.is_ok() {
+            let Some(open) = (1..=8).find(|package| sat.value(*package) == 0) else { break };
+            outcome = sat.decide(if wishes >> (open - 1) & 1 == 1 { open } else { -open });
+        }
+        match outcome {
+            Ok(()) => Ok((1..=8).map(|package| sat.value(package) > 0).collect()),
+            Err(contradiction) => Err(sat.core(contradiction)),
+        }
+    }
+
+    proptest! {
+        /// Beside all 256 sets: a solution holds, and where there is none the named clauses show it.
+        #[test]
+        fn solutions_hold_and_contradictions_are_real(
+            clauses in prop::collection::vec(
+                prop::collection::btree_set((1..=8_i32, any::<bool>()), 1..4), 1..40,
+            ),
+            wishes: u8,
+        ) {
+            let literal = |(package, holds): (Literal, bool)| if holds { package } else { -package };
+            let clauses: Vec<Vec<Literal>> =
+                clauses.into_iter().map(|clause| clause.into_iter().map(literal).collect()).collect();
+            match solved(&clauses, wishes) {
+                Ok(installed) => {
+                    let holds = |literal: &Literal| installed[literal.unsigned_abs() as usize - 1] == (*literal > 0);
+                    prop_assert!(clauses.iter().all(|clause| clause.iter().any(holds)));
+                }
+                Err(core) => {
+                    let core: Vec<Vec<Literal>> = core.iter().map(|id| clauses[*id as usize].clone()).collect();
+                    prop_assert!(!can_hold(&core), "{core:?}");
+                }
+            }
+        }
+    }
+}

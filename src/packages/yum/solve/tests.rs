@@ -1,0 +1,195 @@
+//! The choice over made packages. That it is dnf's is shown by the tests with dnf itself; these say the point of each rule.
+
+use super::choose::{Choice, Question, Refusal, choose};
+use crate::packages::yum::architecture::Architectures;
+use crate::packages::yum::base::read_base;
+use crate::packages::yum::pool::Pool;
+
+/// A pool of what `sources` and `base` list, in the form of a list of what is installed.
+fn pool(sources: &str, base: &str) -> Pool {
+    let mut pool = Pool::new();
+    read_base(sources, &mut pool).unwrap();
+    pool.offer_all();
+    read_base(base, &mut pool).unwrap();
+    pool.index();
+    pool
+}
+
+struct Answer {
+    pool: Pool,
+    outcome: Result<Choice, Refusal>,
+}
+
+impl Answer {
+    fn names(&self) -> Vec<String> {
+        let choice = self.outcome.as_ref().unwrap_or_else(|refusal| panic!("{:#?}", refusal.reasons));
+        choice.packages.iter().map(|id| format!("{}-{}", self.pool.name(*id), self.pool.evr(*id))).collect()
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        self.outcome.as_ref().unwrap_err().reasons.clone()
+    }
+}
+
+fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) -> Answer {
+    // `a 1 requires b; conflicts c` is shorter than a line for each
+    let long = |short: &str| {
+        let lines = short.lines().map(str::trim).filter(|line| !line.is_empty());
+        let package = |line: &str| {
+            let (head, relations) = line.split_once(':').unwrap_or((line, ""));
+            let (name, version) = head.split_once(' ').unwrap_or((head, "1"));
+            let relations = relations.split(';').map(str::trim).filter(|one| !one.is_empty());
+            let relations: Vec<&str> = relations.collect();
+            let (version, arch) = version.split_once(' ').unwrap_or((version, "noarch"));
+            format!("package {name} 0:{version}-1 {arch}\n{}\n", relations.join("\n"))
+        };
+        lines.map(package).collect::<String>()
+    };
+    let pool = pool(&long(sources), &long(base));
+    let install: Vec<String> = install.iter().map(|word| (*word).to_owned()).collect();
+    let architectures = Architectures::of("x86_64");
+    let question = Question { pool: &pool, architectures: &architectures, install: &install, weak, assume };
+    let outcome = choose(question);
+    Answer { pool, outcome }
+}
+
+fn chosen(sources: &str, install: &[&str]) -> Vec<String> {
+    ask(sources, "", install, true, false).names()
+}
+
+#[test]
+fn the_newest_that_fits_with_all_it_needs() {
+    let sources =
+        "a 1: requires b\n a 2: requires b >= 2; requires c\n b 1\n b 2: requires libd.so\n b 3\n c 1\n
+        d 1: provides libd.so\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-2-1", "b-3-1", "c-1-1"]);
+    assert_eq!(chosen(sources, &["a-1"]), ["a-1-1", "b-3-1"]);
+    assert_eq!(chosen(sources, &["a", "b = 2"]), ["a-2-1", "b-2-1", "c-1-1", "d-1-1"]);
+    assert_eq!(chosen(sources, &["libd.so"]), ["d-1-1"]);
+    assert_eq!(chosen(sources, &["?"]).len(), 4);
+}
+
+#[test]
+fn an_older_one_where_the_newest_cannot_be() {
+    let sources = "a 2: requires gone\n a 1\n b 1: conflicts c\n c 1\n d 2: requires c\n d 1\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1"]);
+    assert_eq!(chosen(sources, &["b", "d"]), ["b-1-1", "d-1-1"]);
+}
+
+#[test]
+fn rich_dependencies() {
+    let sources = "a: requires (b if c)\n b\n c\n d: requires (b if gone else e)\n e\n f: requires (x = 1 with y)\n
+        g 1: provides x = 1; provides y\n h: provides x = 1\n i: requires (b and c)\n j: requires (b unless c)\n
+        k: requires (x without y)\n l: conflicts (b and c)\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1"]);
+    assert_eq!(chosen(sources, &["a", "c"]), ["a-1-1", "b-1-1", "c-1-1"]);
+    assert_eq!(chosen(sources, &["d"]), ["d-1-1", "e-1-1"]);
+    assert_eq!(chosen(sources, &["f"]), ["f-1-1", "g-1-1"]);
+    assert_eq!(chosen(sources, &["i"]), ["b-1-1", "c-1-1", "i-1-1"]);
+    assert_eq!(chosen(sources, &["j"]), ["b-1-1", "j-1-1"]);
+    assert_eq!(chosen(sources, &["k"]), ["h-1-1", "k-1-1"]);
+    assert_eq!(chosen(sources, &["l", "b"]), ["b-1-1", "l-1-1"]);
+    assert!(ask(sources, "", &["l", "b", "c"], true, false).outcome.is_err());
+    assert!(ask(sources, "", &["j", "c"], true, false).outcome.is_err());
+}
+
+#[test]
+fn weak_dependencies_come_where_they_can_and_are_wanted() {
+    let sources =
+        "a: recommends b; recommends c\n b: requires gone\n c\n d: supplements a\n e: supplements (a and x)\n
+        f: conflicts g; recommends g\n g\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "c-1-1", "d-1-1"]);
+    assert_eq!(ask(sources, "", &["a"], false, false).names(), ["a-1-1"]);
+    assert_eq!(chosen(sources, &["f"]), ["f-1-1"]);
+}
+
+#[test]
+fn of_several_providers_the_policy_takes_one() {
+    let sources = "web: requires httpd\n apache: provides httpd = 2\n nginx: provides httpd = 3\n";
+    assert_eq!(chosen(sources, &["web"]), ["nginx-1-1", "web-1-1"], "the one with the newer version");
+    let sources = "web: requires httpd\n zed: provides httpd\n nginx: provides httpd\n";
+    assert_eq!(chosen(sources, &["web"]), ["nginx-1-1", "web-1-1"], "the first by name");
+    assert_eq!(chosen(sources, &["web", "zed"]), ["web-1-1", "zed-1-1"], "one that is asked for");
+    let sources = "web: requires httpd; suggests zed\n zed: provides httpd\n nginx: provides httpd\n";
+    assert_eq!(chosen(sources, &["web"]), ["web-1-1", "zed-1-1"], "one that is suggested");
+    let sources = "web: requires httpd; requires later\n anna: provides httpd\n zed: provides httpd\n
+        later: requires more\n more: requires zed\n";
+    assert_eq!(
+        chosen(sources, &["web"]),
+        ["later-1-1", "more-1-1", "web-1-1", "zed-1-1"],
+        "one that is needed anyway"
+    );
+}
+
+#[test]
+fn what_is_replaced_gives_way() {
+    let sources = "old 1\n new 1: obsoletes old < 2; provides old = 2\n user: requires old\n";
+    assert_eq!(chosen(sources, &["old"]), ["new-1-1"]);
+    assert_eq!(chosen(sources, &["user"]), ["new-1-1", "user-1-1"]);
+}
+
+#[test]
+fn the_native_architecture_goes_first() {
+    let sources = "a 1 i686\n a 1 x86_64\n b 1: requires lib32\n c 1 i686: provides lib32\n c 1 x86_64\n";
+    let answer = ask(sources, "", &["a"], true, false);
+    assert_eq!(answer.names().len(), 1);
+    let choice = answer.outcome.as_ref().unwrap();
+    assert_eq!(answer.pool.arch(choice.packages[0]), "x86_64");
+    assert_eq!(chosen(sources, &["b"]), ["b-1-1", "c-1-1", "c-1-1"], "both, of one version");
+}
+
+#[test]
+fn what_a_base_has_is_not_chosen_again() {
+    let sources = "a: requires b; requires c\n b 2\n c 2\n d: requires b = 2\n e: conflicts b = 1\n";
+    let base = "b 1: requires broken\n";
+    assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1", "c-2-1"]);
+    assert_eq!(
+        ask(sources, base, &["d"], true, false).names(),
+        ["b-2-1", "d-1-1"],
+        "an update where it must be"
+    );
+    assert_eq!(ask(sources, base, &["e"], true, false).names(), ["b-2-1", "e-1-1"]);
+    assert_eq!(ask("e: conflicts b\n", base, &["e"], true, false).reasons().len(), 3);
+    assert_eq!(ask(sources, base, &["b"], true, false).names(), Vec::<String>::new(), "it is there");
+}
+
+#[test]
+fn without_a_base_what_nobody_offers_is_expected() {
+    let sources =
+        "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
+    let answer = ask(sources, "", &["a"], true, true);
+    assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
+    let choice = answer.outcome.as_ref().unwrap();
+    assert_eq!(choice.expected.iter().collect::<Vec<_>>(), ["/bin/sh", "libc.so.6"]);
+    assert_eq!(choice.unlisted.iter().collect::<Vec<_>>(), ["/bin/sh"]);
+    let refused = ask(sources, "", &["c"], true, true).reasons();
+    assert_eq!(refused[1], "c-1-1.noarch requires b >= 5; the sources have only b-1-1.noarch");
+}
+
+#[test]
+fn a_refusal_is_a_chain_of_reasons() {
+    let sources = "a: requires b\n b: requires c\n c: conflicts d\n e: requires d\n d\n other 1\n other 2\n";
+    assert_eq!(
+        ask(sources, "", &["other", "a", "e"], true, false).reasons(),
+        [
+            "'a' is asked for, which is a-1-1.noarch",
+            "a-1-1.noarch requires b, which is b-1-1.noarch",
+            "b-1-1.noarch requires c, which is c-1-1.noarch",
+            "'e' is asked for, which is e-1-1.noarch",
+            "e-1-1.noarch requires d, which is d-1-1.noarch",
+            "c-1-1.noarch conflicts with d, which is d-1-1.noarch",
+        ]
+    );
+    assert_eq!(
+        ask(sources, "", &["other = 1", "other = 2"], true, false).reasons()[2],
+        "other-1-1.noarch and other-2-1.noarch cannot stand beside each other"
+    );
+    assert_eq!(
+        ask(sources, "", &["otter"], true, false).reasons(),
+        ["no source offers 'otter'; there is 'other'"]
+    );
+    assert_eq!(
+        ask("a: requires no\n", "", &["a"], true, false).reasons()[1],
+        "a-1-1.noarch requires no, which no source offers"
+    );
+}

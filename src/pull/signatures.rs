@@ -1,0 +1,26 @@
+//! Packages that are signed one by one: those of a pull whose signature is not right make their item fail.
+
+use crate::content::BlobRead;
+use crate::item::LockedItem;
+use crate::lockfile::Lock;
+use crate::report::{Item, Kind, Status};
+use std::sync::Arc;
+
+/// Checks the signatures of what `lock` names among `blobs`, which have come, and tells `items`.
+pub(crate) async fn check_packages(lock: &Lock, blobs: Arc<dyn BlobRead>, items: &mut [Item]) {
+    for set in &lock.packages {
+        let is_own = |item: &&mut Item| item.kind == Kind::Package && item.name == set.name;
+        let Some(item) = items.iter_mut().find(is_own).filter(|item| item.status != Status::Failed) else {
+            continue;
+        };
+        let (set, blobs) = (set.clone(), blobs.clone());
+        let checking = tokio::task::spawn_blocking(move || set.contradictions(&*blobs));
+        let faults = checking.await.unwrap_or_else(|error| vec![error.to_string()]);
+        if let Some(first) = faults.first() {
+            let more = faults.len() - 1;
+            let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+            item.status = Status::Failed;
+            item.reason = Some(format!("{first}{more}"));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `yum`: repositories of dnf that take the locked packages from the site's file server.
+
+use crate::item::{PackageSet, PackageSource};
+use crate::model::Digest;
+use crate::render::error::RenderError;
+use crate::render::file::RenderedFile;
+use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::request::Request;
+use crate::render::settings::Setting;
+use std::collections::BTreeMap;
+
+pub(super) struct Yum;
+
+const OTHERS: Setting = Setting {
+    key: "others",
+    value_name: "WHAT",
+    help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our own",
+    default: Some("keep"),
+    choices: &["keep", "off"],
+};
+
+static SPEC: Spec = Spec {
+    name: "yum",
+    about: "Repositories of yum and dnf for the locked packages, with their keys",
+    details: "The packages come from the site's file server (`files`), which `landfall serve` is below /files or /yum. Signatures are \
+              checked by the keys in the lock.",
+    inputs: &[],
+    settings: &[OTHERS],
+    consumer: None,
+    reads_lock: true,
+    writes: Writes::Files {
+        not_into: Some("a repository is a file of its own, and no YAML; write it with -o DIR"),
+    },
+};
+
+/// Where keys stand on a machine.
+const KEYS: &str = "etc/pki/rpm-gpg";
+
+impl Platform for Yum {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+        let sets: Vec<&PackageSet> =
+            request.lock.packages.iter().filter(|set| set.name.starts_with("yum:")).collect();
+        if sets.is_empty() {
+            let notes = vec!["the lock has no packages of yum, so there is no repository to write".into()];
+            return Ok(Rendered { notes, ..Rendered::default() });
+        }
+        let files = request.file_server().ok_or_else(|| {
+            RenderError::Site("the site has no `files`, from which machines take packages; add it".into())
+        })?;
+        let is_alone = request.settings.get(OTHERS.key) == Some("off");
+        let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+        let mut repositories: BTreeMap<String, &PackageSource> = BTreeMap::new();
+        for source in sets.iter().flat_map(|set| &set.sources) {
+            repositories.insert(id(source), source);
+        }
+        let mut rendered: BTreeMap<String, String> = BTreeMap::new();
+        for (id, source) in repositories {
+            let key = format!("{KEYS}/{id}.asc");
+            rendered.insert(format!("{folder}/{id}.repo"), repository(&id, source, files, &key));
+            rendered.insert(key, source.key.clone());
+        }
+        let has_weak = sets.iter().all(|set| set.recommends);
+        if is_alone {
+            rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak));
+        }
+        let mut notes = Vec::new();
+        if !has_weak && !is_alone {
+            notes.push(
+                "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
+            );
+        }
+        // nothing may stand before a key
+        let file = |(path, text): (String, String)| RenderedFile {
+            comments: !path.ends_with(".asc"),
+            ..RenderedFile::new(path, text)
+        };
+        let files = rendered.into_iter().map(file).collect();
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+    }
+}
+
+/// `landfall-HOST-…`, the same for the same URL.
+fn id(source: &PackageSource) -> String {
+    let host = source.url.split("://").nth(1).unwrap_or(&source.url).split('/').next().unwrap_or_default();
+    let host = host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+    format!("landfall-{host}-{}", Digest::sha256(source.url.as_bytes()).short(8))
+}
+
+fn repository(id: &str, source: &PackageSource, files: &str, key: &str) -> String {
+    let below = source.url.split_once("://").map_or(source.url.as_str(), |(_, below)| below);
+    let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+    format!(
+        "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\
+         repo_gpgcheck={signed}\ngpgkey=file:///{key}\nskip_if_unavailable=0\n",
+        url = source.url,
+        signed = u8::from(is_signed),
+    )
+}
+
+/// A dnf.conf that knows the repositories in `folder` alone.
+fn configuration(folder: &str, has_weak: bool) -> String {
+    let weak = if has_weak { "True" } else { "False" };
+    format!(
+        "[main]\nreposdir=/{folder}\ngpgcheck=1\ninstall_weak_deps={weak}\n\
+         installonly_limit=3\nclean_requirements_on_remove=True\nskip_if_unavailable=False\n"
+    )
+}

@@ -1,0 +1,150 @@
+//! Repositories of RPM packages made from a short notation, as metadata alone: nothing in them can be installed.
+//!
+//! A line is a package: `name version[-release] [arch]: provides x = 1; requires y; file /bin/z`. What is left out of
+//! a version is release 1, of an architecture `noarch`.
+
+use flate2::{Compression, write::GzEncoder};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+/// A package of the notation.
+struct Line<'a> {
+    name: &'a str,
+    epoch: &'a str,
+    version: &'a str,
+    release: &'a str,
+    arch: &'a str,
+    relations: Vec<(&'a str, &'a str)>,
+}
+
+fn lines(packages: &str) -> impl Iterator<Item = Line<'_>> {
+    packages.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| {
+        let (head, relations) = line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""));
+        let mut words = head.split(' ');
+        let name = words.next().expect("a name");
+        let evr = words.next().unwrap_or("1");
+        let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
+        let (version, release) = evr.split_once('-').unwrap_or((evr, "1"));
+        let relations = relations.split(';').map(str::trim).filter_map(|one| one.split_once(' '));
+        Line {
+            name,
+            epoch,
+            version,
+            release,
+            arch: words.next().unwrap_or("noarch"),
+            relations: relations.collect(),
+        }
+    })
+}
+
+/// The digest of `bytes`, in hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn entry(relation: &str) -> String {
+    let words: Vec<&str> = relation.split(' ').collect();
+    let [name, sense, evr] = words[..] else {
+        return format!("<rpm:entry name=\"{}\"/>", escaped(relation));
+    };
+    let flag = match sense {
+        "<" => "LT",
+        "<=" => "LE",
+        "=" => "EQ",
+        ">=" => "GE",
+        ">" => "GT",
+        _ => return format!("<rpm:entry name=\"{}\"/>", escaped(relation)),
+    };
+    let (epoch, evr) = evr.split_once(':').unwrap_or(("0", evr));
+    let (version, release) = evr
+        .split_once('-')
+        .map_or((evr, String::new()), |(version, release)| (version, format!(" rel=\"{release}\"")));
+    format!("<rpm:entry name=\"{name}\" flags=\"{flag}\" epoch=\"{epoch}\" ver=\"{version}\"{release}/>")
+}
+
+/// The primary index of `packages`.
+pub fn primary(packages: &str) -> String {
+    let all: Vec<Line<'_>> = lines(packages).collect();
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata xmlns=\"http://linux.duke.edu/metadata/common\" \
+         xmlns:rpm=\"http://linux.duke.edu/metadata/rpm\" packages=\"{}\">\n",
+        all.len()
+    );
+    for line in all {
+        let Line { name, epoch, version, release, arch, relations } = line;
+        let file = format!("{name}-{version}-{release}.{arch}.rpm");
+        let digest = sha256(file.as_bytes());
+        let _ = write!(
+            text,
+            "<package type=\"rpm\"><name>{name}</name><arch>{arch}</arch><version epoch=\"{epoch}\" ver=\"{version}\" \
+             rel=\"{release}\"/><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum><summary>s</summary>\
+             <description>d</description><packager/><url/><time file=\"1\" build=\"1\"/><size package=\"100\" \
+             installed=\"1\" archive=\"1\"/><location href=\"Packages/{file}\"/><format><rpm:license>MIT</rpm:license>\
+             <rpm:sourcerpm>{name}.src.rpm</rpm:sourcerpm>"
+        );
+        let own = format!("{name} = {epoch}:{version}-{release}");
+        for kind in [
+            "provides",
+            "requires",
+            "conflicts",
+            "obsoletes",
+            "suggests",
+            "enhances",
+            "recommends",
+            "supplements",
+        ] {
+            let of_kind = relations.iter().filter(|(word, _)| *word == kind).map(|(_, relation)| *relation);
+            let own = (kind == "provides").then_some(own.as_str());
+            let entries: String = own.into_iter().chain(of_kind).map(entry).collect();
+            if !entries.is_empty() {
+                let _ = write!(text, "<rpm:{kind}>{entries}</rpm:{kind}>");
+            }
+        }
+        for (_, file) in relations.iter().filter(|(word, _)| *word == "file") {
+            let _ = write!(text, "<file>{file}</file>");
+        }
+        text.push_str("</format></package>\n");
+    }
+    text + "</metadata>\n"
+}
+
+/// Writes the metadata of `packages` below `folder`.
+pub fn write(folder: &Path, packages: &str) {
+    write_primary(folder, &primary(packages));
+}
+
+/// Writes the metadata of a repository with this primary index below `folder`.
+pub fn write_primary(folder: &Path, text: &str) {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    write_indexes(folder, &[("primary", "primary.xml.gz", gzip.finish().unwrap(), text)]);
+}
+
+/// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of them.
+pub fn write_indexes(folder: &Path, indexes: &[(&str, &str, Vec<u8>, &str)]) {
+    let repodata = folder.join("repodata");
+    std::fs::create_dir_all(&repodata).unwrap();
+    let mut repomd =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\
+                      <revision>1</revision>"
+            .to_owned();
+    for (kind, name, packed, text) in indexes {
+        std::fs::write(repodata.join(name), packed).unwrap();
+        let [digest, open] = [&packed[..], text.as_bytes()].map(sha256);
+        let _ = write!(
+            repomd,
+            "<data type=\"{kind}\"><checksum type=\"sha256\">{digest}</checksum><open-checksum type=\"sha256\">{open}\
+             </open-checksum><location href=\"repodata/{name}\"/><timestamp>1</timestamp><size>{}</size>\
+             <open-size>{}</open-size></data>",
+            packed.len(),
+            text.len()
+        );
+    }
+    std::fs::write(repodata.join("repomd.xml"), repomd + "</repomd>\n").unwrap();
+}

@@ -1,0 +1,534 @@
+//! Packages of yum: from a signed repository to a lock, a bundle, a registry, a server and a folder, and from there to dnf.
+
+use crate::support::apt::locked;
+use crate::support::charts::{Signer, told};
+use crate::support::http::request;
+use crate::support::netns::{Network, REGISTRY};
+use crate::support::peers::{file_server, own_registry};
+use crate::support::yum::{YumUpstream, dnf, planned};
+use crate::support::{Place, landfall_serve, need, rpm_repository, run};
+use serde_json::Value;
+use std::sync::Mutex;
+use std::thread;
+
+/// An application with weak, rich and file dependencies, what they need, and much else.
+fn upstream() -> Option<YumUpstream> {
+    let up = YumUpstream::new()?;
+    up.build(&[
+        (
+            "app",
+            "2",
+            "Requires: libapp.so.1()(64bit) >= 1.2\nRequires: /usr/share/data/table\nRequires: /usr/bin/tool\n\
+             Requires: (plugin if lang)\nRequires: (mta-a or mta-b)\nRecommends: extra\nRecommends: missing\n",
+            &["/usr/share/app/app"],
+        ),
+        ("app", "1", "", &["/usr/share/app/app"]),
+        ("libapp", "1.2", "Provides: libapp.so.1()(64bit) = 1.2\n", &["/usr/share/libapp/lib"]),
+        ("data", "1", "", &["/usr/share/data/table"]),
+        ("tool", "1", "Requires: lang\n", &["/usr/bin/tool"]),
+        ("lang", "1", "", &["/usr/share/lang/lang"]),
+        ("plugin", "1", "", &["/usr/share/plugin/plugin"]),
+        ("mta-a", "1", "Requires: gone\n", &["/usr/share/mta/a"]),
+        ("mta-b", "1", "", &["/usr/share/mta/b"]),
+        ("extra", "1", "Epoch: 3\n", &["/usr/share/extra/extra"]),
+        ("addon", "1", "Supplements: (app and lang)\n", &["/usr/share/addon/addon"]),
+        ("other", "1", "Requires: app\n", &["/usr/share/other/other"]),
+    ]);
+    up.index("gz");
+    Some(up)
+}
+
+const ALL: [&str; 9] = [
+    "addon 1-1",
+    "app 2-1",
+    "data 1-1",
+    "extra 3:1-1",
+    "lang 1-1",
+    "libapp 1.2-1",
+    "mta-b 1-1",
+    "plugin 1-1",
+    "tool 1-1",
+];
+
+#[test]
+fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.wants("install: [app], base: none");
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert_eq!(locked(&lock), ALL, "{lock}");
+    assert!(lock.contains(&format!("- name: yum:{}\n", up.url())), "{lock}");
+    assert!(lock.contains("repodata/repomd.xml.asc") && lock.contains("filelists.xml.gz"), "{lock}");
+
+    // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
+    let before = up.server.requests("\"");
+    up.lock(0, &[]);
+    assert_eq!(up.server.requests("\""), before);
+    let refreshed = up.lock(0, &["--refresh"]);
+    assert_eq!((refreshed["totals"]["present"].as_u64(), place.read("landfall.lock")), (Some(1), lock));
+
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b"]);
+    place.ok(&["verify", "b", "--lock", "landfall.lock"]);
+
+    // the registry holds them, and a server offers them from there
+    let there = own_registry();
+    place.ok(&["push", "b", "--to", &there.address]);
+    let host = up.server.address.clone();
+    let bytes = place.read_bytes("up/r/Packages/app-2-1.noarch.rpm");
+    for arguments in [vec!["b"], vec!["--from", there.address.as_str()]] {
+        let server = landfall_serve(place, &arguments);
+        let get = |at: &str| request("GET", &server.address, at, &[], b"");
+        assert_eq!(get(&format!("/yum/{host}/r/Packages/app-2-1.noarch.rpm")).body, bytes);
+        assert_eq!(get(&format!("/yum/{host}/r/Packages/other-1-1.noarch.rpm")).status, 404);
+        let own = request("GET", &server.address, "/r/repodata/repomd.xml", &[("Host", &host)], b"");
+        assert_eq!(own.body, place.read_bytes("up/r/repodata/repomd.xml"));
+    }
+
+    // a folder, for a web server that is there already
+    place.ok(&["export", "yum", "--bundle", "b", "-o", "out"]);
+    let folder = format!("file://{}", place.path(format!("out/{host}/r")).display());
+    let mut from_folder = dnf(place, "folder", &folder, "gpgcheck=0\n");
+    let plan = from_folder.args(["--assumeno", "install", "app"]).output().unwrap();
+    assert_eq!(planned(&plan.stdout).len(), ALL.len(), "{plan:?}");
+
+    // dnf itself, where nothing but the server can be reached, with all signatures checked
+    let Some(network) = Network::new() else { return };
+    let mut serve = place.command();
+    serve.args(["serve", "b", "--listen", REGISTRY]);
+    let _server = network.serve("registry", &serve, REGISTRY);
+    // by the repository that landfall writes
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
+    );
+    place.ok(&["render", "yum", "--site", "site.yaml", "-o", "etc-of-node", "--set", "others=off"]);
+    let conf = place.read("etc-of-node/etc/dnf/dnf.conf");
+    assert!(
+        conf.contains("reposdir=/etc/landfall/yum.repos.d\n") && conf.contains("install_weak_deps=True\n"),
+        "{conf}"
+    );
+    let repositories = place.path("etc-of-node/etc/landfall/yum.repos.d");
+    let file = std::fs::read_dir(&repositories).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("gpgcheck=1\nrepo_gpgcheck=1\n"), "{text}");
+    let keys = format!("gpgkey=file://{}/etc/", place.path("etc-of-node").display());
+    std::fs::write(&file, text.replace("gpgkey=file:///etc/", &keys)).unwrap();
+    let mut install = dnf(place, "node", "file:///nowhere", "enabled=0\n");
+    install.arg(format!("--setopt=reposdir={}", repositories.display())).args([
+        "--assumeyes",
+        "install",
+        "app",
+    ]);
+    run(&mut network.on("node", &install));
+    for file in
+        ["app/app", "libapp/lib", "data/table", "mta/b", "extra/extra", "addon/addon", "plugin/plugin"]
+    {
+        assert!(place.path(format!("node/root/usr/share/{file}")).exists(), "{file}");
+    }
+}
+
+/// Every case is asked of dnf and of landfall.
+#[test]
+fn the_choice_is_that_of_dnf() {
+    if !need(&["dnf", "gpg"]) {
+        return;
+    }
+    let place = Place::new();
+    let signer = Signer::new(&place, "packages");
+    place.write("key.asc", signer.public());
+    std::fs::create_dir_all(place.path("up")).unwrap();
+    let server = file_server(&place.path("up"));
+    let text = include_str!("../data/packages/yum-cases.txt");
+    let cases: Vec<(Vec<&str>, &str)> = text
+        .split("\n= ")
+        .skip(1)
+        .map(|case| case.split_once('\n').unwrap())
+        .map(|(head, packages)| (head.split(" | ").collect(), packages))
+        .collect();
+    assert!(cases.len() >= 40, "{} cases", cases.len());
+    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
+    for (number, (head, packages)) in cases.iter().enumerate() {
+        rpm_repository::write(&place.path(format!("up/{number}")), packages);
+        let words: Vec<String> = head[1].split(' ').map(|word| format!("'{word}'")).collect();
+        manifest += &format!(
+            "- yum: {{name: case-{number}, url: '{}/{number}', key: key.asc, install: [{}], base: none, weak: {}}}\n",
+            server.url(),
+            words.join(", "),
+            !head.contains(&"no-weak")
+        );
+    }
+    place.write("m.yaml", manifest);
+    let report = place.json(3, &["lock", "-f", "m.yaml"]);
+    let lock = place.read("landfall.lock");
+    let refused = |number: usize| {
+        let items = report["items"].as_array().unwrap();
+        let is_own = |item: &&Value| item["name"] == format!("yum:case-{number}");
+        items.iter().find(is_own).is_some_and(|item| item["reason"].is_string())
+    };
+    let chosen = |number: usize| {
+        let start = lock.find(&format!("- name: yum:case-{number}\n"))?;
+        let item = &lock[start + 1..];
+        let item = item.find("\n- name: ").map_or(item, |end| &item[..end]);
+        let lines = item.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches('"'));
+        let words = lines.map(|line| line.split(' ').collect::<Vec<_>>());
+        let packages = words.filter(|words| words.len() == 6 && words[0].starts_with("sha"));
+        let mut all: Vec<String> = packages.map(|words| [words[2], words[4], words[3]].join(" ")).collect();
+        all.sort();
+        Some(all)
+    };
+    let differences = Mutex::new(Vec::new());
+    let next = Mutex::new(0..cases.len());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some(number) = next.lock().unwrap().next() else { return };
+                    let (head, _) = &cases[number];
+                    let folder = format!("file://{}", place.path(format!("up/{number}")).display());
+                    let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
+                    ask.arg(format!("--setopt=install_weak_deps={}", !head.contains(&"no-weak")));
+                    let output =
+                        ask.args(["--assumeno", "install"]).args(head[1].split(' ')).output().unwrap();
+                    let theirs = planned(&output.stdout);
+                    let ours = chosen(number).unwrap_or_default();
+                    if ours != theirs || refused(number) != theirs.is_empty() {
+                        differences
+                            .lock()
+                            .unwrap()
+                            .push(format!("{}: landfall {ours:?}, dnf {theirs:?}", head[0]));
+                    }
+                }
+            });
+        }
+    });
+    let differences = differences.into_inner().unwrap();
+    assert!(
+        differences.is_empty(),
+        "{} of {} differ:\n{}",
+        differences.len(),
+        cases.len(),
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn what_machines_have_decides_what_is_carried() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    // by the list of a real database, in the form that the page names
+    let page = include_str!("../../docs/packages.md");
+    let query = page.split("rpm -qa --qf '").nth(1).unwrap().split('\'').next().unwrap();
+    up.wants("install: [lang, tool], base: none");
+    let mut install = dnf(place, "node", &format!("{}/", up.url()), "gpgcheck=0\n");
+    run(install.args(["--assumeyes", "install", "tool", "libapp"]));
+    let mut list = place.clean("rpm");
+    list.arg("--root").arg(place.path("node/root")).args(["-qa", "--qf", query]);
+    let rpms = run(&mut list);
+    place.write("node.rpms", &rpms);
+    assert!(String::from_utf8_lossy(&rpms).contains("provides libapp.so.1()(64bit) = 1.2"));
+    up.wants("install: [app], weak: false, base: {rpms: node.rpms}");
+    up.lock(0, &[]);
+    assert_eq!(locked(&place.read("landfall.lock")), ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"]);
+
+    // a plain list, and two kinds of machines
+    place.write("plain.rpms", "tool-1-1.noarch\nlang-1-1.noarch\nlibapp-1.2-1.noarch\n");
+    up.wants("install: [app], weak: false, base: [{rpms: plain.rpms}, none]");
+    let report = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "two.lock"]).output().unwrap();
+    assert!(report.status.success(), "{report:?}");
+    let said = String::from_utf8_lossy(&report.stderr).into_owned();
+    assert!(
+        said.contains("only a machine that has the base `none` takes lang 1-1, libapp 1.2-1, tool 1-1"),
+        "{said}"
+    );
+    assert_eq!(locked(&place.read("two.lock")).len(), 7);
+
+    // without a base, what nobody offers is expected
+    up.build(&[(
+        "vendor",
+        "1",
+        "Requires: libc.so.6()(64bit)\nRequires: gone-file\n",
+        &["/usr/share/vendor/v"],
+    )]);
+    up.index("xz");
+    up.wants("install: [vendor]");
+    up.lock(0, &["--lock", "vendor.lock"]);
+    let lock = place.read("vendor.lock");
+    assert!(
+        lock.contains("  expected:\n  - gone-file\n  - \"libc.so.6()(64bit)\"\n")
+            || lock.contains("  expected:\n  - gone-file\n  - libc.so.6()(64bit)\n"),
+        "{lock}"
+    );
+    // and with one it is refused, with the chain
+    up.wants("install: [vendor], base: none");
+    let why = told(&up.lock(1, &["--lock", "none.lock"]));
+    assert!(why.contains("vendor-1-1.noarch requires gone-file, which no source offers"), "{why}");
+}
+
+/// A repository with one fault: what is refused, and with which words.
+#[test]
+fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let root = place.path("up/r");
+    let other = Signer::new(place, "other");
+    let good = "a: requires b\nb";
+    let read = |name: &str| place.read(&format!("up/r/repodata/{name}"));
+    let swap = |name: &str, from: &str, to: &str| {
+        let text = read(name);
+        assert!(text.contains(from), "{from} in {text}");
+        place.write(&format!("up/r/repodata/{name}"), text.replace(from, to));
+    };
+    let primary = |from: &str, to: &str| {
+        let text = rpm_repository::primary(good);
+        assert!(text.contains(from), "{from} in {text}");
+        rpm_repository::write_primary(&root, &text.replace(from, to));
+    };
+    let packed = || place.read_bytes("up/r/repodata/primary.xml.gz");
+    let digest = |bytes: &[u8]| rpm_repository::sha256(bytes);
+    type Fault<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a str);
+    let faults: Vec<Fault<'_>> = vec![
+        (
+            "repomd.xml changed after it was signed",
+            Box::new(|| swap("repomd.xml", "<revision>1", "<revision>2")),
+            false,
+            "no valid signature",
+        ),
+        (
+            "signed by another key",
+            Box::new(|| {
+                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))))
+            }),
+            false,
+            "no valid signature",
+        ),
+        (
+            "no signature",
+            Box::new(|| drop(place.write("up/r/repodata/repomd.xml.asc", "hello"))),
+            false,
+            "signature of OpenPGP",
+        ),
+        (
+            "a swapped primary index",
+            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", vec![7; packed().len()]))),
+            true,
+            "its bytes are sha256:",
+        ),
+        (
+            "a truncated primary index",
+            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", &packed()[..packed().len() / 2]))),
+            true,
+            "its bytes are sha256:",
+        ),
+        (
+            "a primary index that goes on",
+            Box::new(|| {
+                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()))
+            }),
+            true,
+            "bytes",
+        ),
+        (
+            "a bomb",
+            Box::new(|| {
+                let size = rpm_repository::primary(good).len();
+                rpm_repository::write_primary(&root, &(rpm_repository::primary(good) + &" ".repeat(8 << 20)));
+                let real = size + (8 << 20);
+                swap("repomd.xml", &format!("<open-size>{real}<"), &format!("<open-size>{size}<"));
+            }),
+            true,
+            "unpacks to more than",
+        ),
+        (
+            "an absurd size",
+            Box::new(|| {
+                let open = rpm_repository::primary(good).len();
+                swap("repomd.xml", &format!("<open-size>{open}<"), "<open-size>99999999999999<");
+            }),
+            true,
+            "more than",
+        ),
+        (
+            "another open-checksum",
+            Box::new(|| {
+                let open = digest(rpm_repository::primary(good).as_bytes());
+                swap("repomd.xml", &open, &"0".repeat(64));
+            }),
+            true,
+            "something else than repomd.xml says",
+        ),
+        (
+            "SHA-1 alone",
+            Box::new(|| swap("repomd.xml", "<checksum type=\"sha256\"", "<checksum type=\"sha1\"")),
+            true,
+            "only sha256 and sha512 are believed",
+        ),
+        (
+            "an index outside",
+            Box::new(|| swap("repomd.xml", "href=\"repodata/primary", "href=\"../../primary")),
+            true,
+            "no path inside the repository",
+        ),
+        (
+            "a form that is not read",
+            Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
+            true,
+            "landfall does not read",
+        ),
+        ("a package outside", Box::new(|| primary("Packages/b-1", "../../b-1")), true, "which is refused"),
+        ("an absolute package", Box::new(|| primary("Packages/b-1", "/etc/b-1")), true, "which is refused"),
+        (
+            "a package elsewhere",
+            Box::new(|| {
+                primary(
+                    "<location href=\"Packages/b-1",
+                    "<location xml:base=\"https://x.example\" href=\"b-1",
+                )
+            }),
+            true,
+            "which is refused",
+        ),
+        (
+            "a package by SHA-1",
+            Box::new(|| {
+                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">")
+            }),
+            true,
+            "cannot be checked",
+        ),
+        (
+            "a package of no bytes",
+            Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
+            true,
+            "which is refused",
+        ),
+        (
+            "an index cut in its middle",
+            Box::new(|| rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])),
+            true,
+            "primary index",
+        ),
+        (
+            "another document",
+            Box::new(|| drop(place.write("up/r/repodata/repomd.xml", "<html><body>log in</body></html>"))),
+            true,
+            "repomd.xml",
+        ),
+    ];
+    for (number, (name, fault, sign, words)) in faults.iter().enumerate() {
+        rpm_repository::write(&root, good);
+        up.sign();
+        up.wants("install: [a], base: none");
+        fault();
+        if *sign {
+            up.sign();
+        }
+        let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
+        let why = told(&up.lock(1, &["--lock", &lock, "--store", &store]));
+        assert!(why.contains(words), "{name}: {why}");
+        let text = if place.path(&lock).exists() { place.read(&lock) } else { String::new() };
+        assert!(!text.contains("sources:"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_package_that_is_not_what_was_signed_is_refused() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.wants("install: [libapp], base: none");
+    up.lock(0, &[]);
+    // another file in its place
+    let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
+    let good = place.read_bytes(path);
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    place.write(path, &bad);
+    let why = told(&place.json(1, &["pull"]));
+    assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
+
+    // a repository that offers it under its own digest, signed by somebody else
+    place.write(path, good);
+    let other = Signer::new(place, "other");
+    other.sign_packages(&[place.path(path)]);
+    up.index("gz");
+    up.lock(0, &["--refresh"]);
+    for _ in 0..2 {
+        let why = told(&place.json(1, &["pull"]));
+        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    }
+    place.ok(&["pack", "-o", "b"]);
+    let report = place.landfall().args(["verify", "b", "--lock", "landfall.lock"]).output().unwrap();
+    let said = String::from_utf8_lossy(&[report.stdout, report.stderr].concat()).into_owned();
+    assert!(
+        !report.status.success() && said.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_metalink_says_which_repomd_is_the_right_one() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    rpm_repository::write(&place.path("up/r"), "a");
+    let metalink = |digest: &str| {
+        format!(
+            "<metalink xmlns=\"http://www.metalinker.org/\"><files><file name=\"repomd.xml\"><verification>\
+             <hash type=\"sha256\">{digest}</hash></verification><resources>\
+             <url preference=\"100\">https://mirror.example.com/r/repodata/repomd.xml</url></resources></file></files></metalink>"
+        )
+    };
+    let digest = rpm_repository::sha256(&place.read_bytes("up/r/repodata/repomd.xml"));
+    place.write("up/metalink", metalink(&digest));
+    up.wants(&format!("metalink: '{}/metalink', install: [a], base: none", up.server.url()));
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert!(!lock.contains("mirror.example.com") && !lock.contains("/metalink"), "{lock}");
+    place.write("up/metalink", metalink(&"0".repeat(64)));
+    let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
+    assert!(why.contains("none of its digests is that of repomd.xml"), "{why}");
+}
+
+#[test]
+fn streams_of_modules_are_seen_as_dnf_sees_them() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let packages = "app 1: requires lib\napp 2\napp 3\nlib 1\nlib 9\nonly 2\nplain";
+    let stream = |stream: &str, artifacts: &str| {
+        format!(
+            "---\ndocument: modulemd\nversion: 2\ndata:\n  name: app\n  stream: \"{stream}\"\n  version: 1\n  context: c{stream}\n  \
+             arch: x86_64\n  summary: s\n  description: d\n  license: {{module: [MIT]}}\n  artifacts:\n    rpms: [{artifacts}]\n...\n"
+        )
+    };
+    let modules = [
+        stream("1", "app-0:1-1.noarch, lib-0:1-1.noarch"),
+        stream("2", "app-0:2-1.noarch, only-0:2-1.noarch"),
+        "---\ndocument: modulemd-defaults\nversion: 1\ndata:\n  module: app\n  stream: \"1\"\n...\n"
+            .to_owned(),
+    ]
+    .concat();
+    let primary = rpm_repository::primary(packages);
+    let packed = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
+    let indexes = [
+        ("primary", "primary.xml.zst", packed(&primary), primary.as_str()),
+        ("modules", "modules.yaml.zst", packed(&modules), modules.as_str()),
+    ];
+    rpm_repository::write_indexes(&place.path("up/r"), &indexes);
+    up.wants("install: [app, plain], base: none");
+    up.lock(0, &[]);
+    assert_eq!(locked(&place.read("landfall.lock")), ["app 1-1", "lib 1-1", "plain 1-1"]);
+    let folder = format!("file://{}", place.path("up/r").display());
+    let mut ask = dnf(place, "dnf", &folder, "gpgcheck=0\nmodule_hotfixes=0\n");
+    let output = ask
+        .args(["--setopt=module_platform_id=platform:el9", "--assumeno", "install", "app", "plain"])
+        .output()
+        .unwrap();
+    let theirs = planned(&output.stdout);
+    assert_eq!(theirs, ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"], "{output:?}");
+    for (word, reason) in [("only", "only is of the module app:2"), ("'@app:2'", "the stream of a module")] {
+        up.wants(&format!("install: [{word}], base: none"));
+        let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!output.status.success() && said.contains(reason), "{word}: {said}");
+    }
+}
