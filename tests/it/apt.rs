@@ -356,6 +356,7 @@ fn a_node_is_tried_in_thought_before_the_trip() {
         ("base-files", "12", ""),
         ("libapp2", "1:1.2+b1", ""),
         ("mta-b", "1", "Provides: mailer\n"),
+        ("tool", "3", "Multi-Arch: allowed\n"),
     ];
     place.write("node", status(&full));
     up.lock(0, &["--lock", "small.lock"]);
