@@ -117,7 +117,7 @@ fn images_answer_to_all_their_names() {
     carried.pack(&[]);
     carried.place.write("site.yaml", SITE);
     let server = landfall_serve(&carried.place, &["bundle.tar.zst", "--site", "site.yaml"]);
-    let holds = format!("serving on http://{} (4 images, 2 files, 0 charts)", server.address);
+    let holds = format!("serving on http://{} (4 images, 2 files, 0 charts, 0 packages)", server.address);
     assert!(server.log().contains(&holds), "{}", server.log());
     let (of_index, of_other) = (index["digest"].as_str(), other["digest"].as_str());
     let digest = |target: &str| {
@@ -276,7 +276,7 @@ fn ranges_over_every_edge_are_right_one_after_the_other_on_one_connection() {
         curl.args(["-sSf", "-o", "part5", &url]);
         assert_eq!(run(&mut curl), b"1 0 0 0 0 ", "{more:?}");
         for (number, (from, to)) in ranges.into_iter().chain([(0, 2_499_999)]).enumerate() {
-            let part = std::fs::read(carried.place.path(&format!("part{number}"))).unwrap();
+            let part = std::fs::read(carried.place.path(format!("part{number}"))).unwrap();
             assert!(part == kubelet[from..=to], "{more:?}: {from}-{to}");
         }
         drop(server);

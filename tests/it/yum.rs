@@ -268,7 +268,7 @@ fn what_machines_have_decides_what_is_carried() {
 
 /// A repository with one fault: what is refused, and with which words.
 #[test]
-fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
+fn hostile_repositories_are_refused_and_not_locked() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     let root = place.path("up/r");
@@ -298,7 +298,7 @@ fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
         (
             "signed by another key",
             Box::new(|| {
-                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))))
+                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))));
             }),
             false,
             "no valid signature",
@@ -324,7 +324,7 @@ fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
         (
             "a primary index that goes on",
             Box::new(|| {
-                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()))
+                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()));
             }),
             true,
             "bytes",
@@ -384,7 +384,7 @@ fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
                 primary(
                     "<location href=\"Packages/b-1",
                     "<location xml:base=\"https://x.example\" href=\"b-1",
-                )
+                );
             }),
             true,
             "which is refused",
@@ -392,7 +392,7 @@ fn hostile_repositories_are_refused_and_nothing_of_them_is_kept() {
         (
             "a package by SHA-1",
             Box::new(|| {
-                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">")
+                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">");
             }),
             true,
             "cannot be checked",

@@ -6,10 +6,11 @@ mod imports;
 use imports::{Imports, imports};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
-fn ours() -> Imports {
-    imports(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
-}
+/// Those of landfall, read once.
+static OURS: LazyLock<Imports> =
+    LazyLock::new(|| imports(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")));
 
 /// The lines of the order in `docs/architecture.md`: each folder, and the number of its line.
 fn order() -> BTreeMap<String, usize> {
@@ -86,20 +87,20 @@ fn circles(imports: &Imports) -> Vec<String> {
 
 #[test]
 fn imports_between_folders_follow_the_order_of_the_architecture() {
-    let (imports, order) = (ours(), order());
+    let (imports, order) = (&*OURS, order());
     let folders: BTreeSet<&str> =
         imports.keys().flat_map(|(a, b)| [folder(a), folder(b)]).flatten().collect();
     let unlisted: Vec<_> = folders.iter().filter(|name| !order.contains_key(**name)).collect();
     assert!(unlisted.is_empty(), "docs/architecture.md gives no place to {unlisted:?}");
     let gone: Vec<_> = order.keys().filter(|name| !folders.contains(name.as_str())).collect();
     assert!(gone.is_empty(), "docs/architecture.md gives a place to {gone:?}, and there is no such folder");
-    let back = arrows_back(&imports, &order);
+    let back = arrows_back(imports, &order);
     assert!(back.is_empty(), "{} imports run back:\n{}", back.len(), back.join("\n"));
 }
 
 #[test]
 fn no_two_files_import_each_other() {
-    let circles = circles(&ours());
+    let circles = circles(&OURS);
     assert!(circles.is_empty(), "{} circles:\n\n  {}", circles.len(), circles.join("\n\n  "));
 }
 

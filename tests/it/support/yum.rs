@@ -1,4 +1,4 @@
-//! Repositories of yum made on the spot: packages by rpmbuild and rpmsign, indexes by createrepo_c. And a dnf with folders of
+//! Repositories of yum made on the spot: packages by rpmbuild and rpmsign, indexes by `createrepo_c`. And a dnf with folders of
 //! its own.
 
 use super::charts::Signer;
