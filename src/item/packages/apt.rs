@@ -5,7 +5,6 @@ use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
 use super::wish::{Base, WantedPackages};
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Digest;
 use crate::packages::apt::{Choice, Offer, Settings, Universe, Version, choose, suite_packages};
 use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
@@ -75,22 +74,10 @@ fn lock(wish: &WantedPackages, suites: Vec<Suite>) -> Result<(PackageSet, Vec<St
         }
         Ok(())
     })?;
-    for (suite, mut packages) in suites.iter().zip(packages) {
-        packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+    for (suite, packages) in suites.iter().zip(packages) {
         sources.push(PackageSource { packages, ..suite.source.clone() });
     }
-    let mut set = PackageSet {
-        name: wish.name.clone(),
-        digest: Digest::sha256(b""),
-        architectures: wish.architectures.clone(),
-        install,
-        recommends: wish.recommends,
-        base: wish.bases.iter().map(ToString::to_string).collect(),
-        expected: expected.into_iter().collect(),
-        sources,
-    };
-    set.digest = parts::digest(&set);
-    Ok((set, notes))
+    Ok((parts::set(wish, expected, sources), notes))
 }
 
 /// Makes the universe one in which `base` is installed.

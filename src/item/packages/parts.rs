@@ -1,7 +1,8 @@
 //! A set of packages taken apart: one artifact with a layer for each index, package and key. Its manifest follows from the
 //! lock alone.
 
-use super::locked::PackageSet;
+use super::locked::{PackageSet, PackageSource};
+use super::wish::WantedPackages;
 use crate::content::{Entry, Origin, Part};
 use crate::model::{Descriptor, Digest, MediaType, media_type};
 use crate::report::Kind;
@@ -32,6 +33,29 @@ pub(super) fn entry(set: &PackageSet) -> Entry {
         parts,
         referrers: Vec::new(),
     }
+}
+
+/// What is locked for `wish`: the packages of `sources` are sorted here.
+pub(super) fn set(
+    wish: &WantedPackages,
+    expected: BTreeSet<String>,
+    mut sources: Vec<PackageSource>,
+) -> PackageSet {
+    for source in &mut sources {
+        source.packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+    }
+    let mut set = PackageSet {
+        name: wish.name.clone(),
+        digest: Digest::sha256(b""),
+        architectures: wish.architectures.clone(),
+        install: wish.install.iter().cloned().collect(),
+        recommends: wish.recommends,
+        base: wish.bases.iter().map(ToString::to_string).collect(),
+        expected: expected.into_iter().collect(),
+        sources,
+    };
+    set.digest = digest(&set);
+    set
 }
 
 /// The digest that a set has, whatever it says of it.

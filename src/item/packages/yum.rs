@@ -5,7 +5,7 @@ use super::parts;
 use super::wish::{Base, WantedPackages};
 use super::yum_source::{PackedIndex, Repository, repository};
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::{Digest, Hasher};
+use crate::model::Hasher;
 use crate::packages::yum::{
     Architectures, Choice, Modules, PackageId, Pool, Question, Refusal, YumError, choose, read_base,
     read_filelists, read_primary,
@@ -111,21 +111,7 @@ fn lock(
     for Chosen { package, source, .. } in chosen.into_values() {
         sources[source].packages.push(package);
     }
-    for source in &mut sources {
-        source.packages.sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
-    }
-    let mut set = PackageSet {
-        name: wish.name.clone(),
-        digest: Digest::sha256(b""),
-        architectures: wish.architectures.clone(),
-        install,
-        recommends: wish.recommends,
-        base: wish.bases.iter().map(ToString::to_string).collect(),
-        expected: expected.into_iter().collect(),
-        sources,
-    };
-    set.digest = parts::digest(&set);
-    Ok((set, notes))
+    Ok((parts::set(wish, expected, sources), notes))
 }
 
 /// The packages of all sources that a machine of dnf sees, and the streams of those that are hidden from it.
