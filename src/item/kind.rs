@@ -129,6 +129,13 @@ pub struct FileForm<'a> {
     pub members: &'a [String],
 }
 
+impl<'a> FileForm<'a> {
+    /// A file at the URL `name` alone, with no mode and no members.
+    pub(crate) fn plain(kind: Kind, name: &'a str, digest: &'a Digest, size: u64) -> FileForm<'a> {
+        FileForm { kind, name, urls: vec![name.into()], digest, size, mode: None, members: &[] }
+    }
+}
+
 /// One kind of item, as the lock and the manifest hold it.
 pub trait ItemKind: LockedItem + Clone + Sized {
     /// The word for the kind.

@@ -110,16 +110,7 @@ impl LockedItem for Note {
     }
 
     fn files(&self) -> Vec<FileForm<'_>> {
-        let (name, digest, size) = (self.url.as_str(), &self.digest, self.size);
-        vec![FileForm {
-            kind: Note::KIND,
-            name,
-            urls: vec![name.into()],
-            digest,
-            size,
-            mode: None,
-            members: &[],
-        }]
+        vec![FileForm::plain(Note::KIND, &self.url, &self.digest, self.size)]
     }
 }
 

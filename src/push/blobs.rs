@@ -24,7 +24,8 @@ impl Uploader {
         blobs.dedup_by_key(|part| &part.descriptor.digest);
         for part in blobs {
             let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
-            tasks.spawn(async move { uploader.blob(&part, &repository).await });
+            let item = entry.name.clone();
+            tasks.spawn(async move { uploader.blob(&item, &part, &repository).await });
         }
         while let Some(done) = tasks.join_next().await {
             let local = |message: String| TransferError::new(Side::Destination, ErrorKind::Local, message);
@@ -33,9 +34,9 @@ impl Uploader {
         Ok(())
     }
 
-    /// Brings one blob to `repository`: mounted where the registry has it in another repository, else sent
+    /// Brings one blob of `item` to `repository`: mounted where the registry has it in another repository, else sent
     /// unless it is there. It is sent by one at a time, mounted by any number.
-    async fn blob(&self, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
+    async fn blob(&self, item: &str, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {
         let known = self.known(&part.descriptor.digest);
         // the turn comes before the slot: whoever waits for another's upload holds no slot
         let mut turn = known.lock().await;
@@ -46,7 +47,7 @@ impl Uploader {
         let is_copy = from.is_some();
         if let Some(other) = from.as_deref().filter(|_| !self.refuses_mounts.load(Ordering::Relaxed)) {
             drop(turn);
-            if self.mounted(part, repository, other).await? {
+            if self.mounted(item, part, repository, other).await? {
                 known.lock().await.push(Place::sure(repository));
                 return Ok(());
             }
@@ -62,20 +63,31 @@ impl Uploader {
             progress.more(part.descriptor.size);
         }
         let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
-        transfer.bring(part).await?;
+        // who gets the slot next must know of a quota
+        transfer.bring(part).await.inspect_err(|error| self.note_quota(error, repository, item))?;
         turn.push(Place::sure(repository));
         Ok(())
     }
 
     /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their turn, as
     /// they may end in uploads.
-    async fn mounted(&self, part: &Part, repository: &str, other: &str) -> Result<bool, TransferError> {
+    async fn mounted(
+        &self,
+        item: &str,
+        part: &Part,
+        repository: &str,
+        other: &str,
+    ) -> Result<bool, TransferError> {
         // a mount takes no time
         let _slot = self.slots.acquire(u64::MAX).await;
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),
-            Err(error) if is_quota(error.kind, &error.codes) => Err(TransferError::destination(error)),
+            Err(error) if is_quota(error.kind, &error.codes) => {
+                let error = TransferError::destination(error);
+                self.note_quota(&error, repository, item);
+                Err(error)
+            }
             Ok(false) | Err(_) => {
                 self.refuses_mounts.store(true, Ordering::Relaxed);
                 Ok(false)

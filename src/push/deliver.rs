@@ -3,7 +3,6 @@
 use super::uploader::Uploader;
 use crate::content::{Entry, Origin, Part, TransferError};
 use crate::model::{Digest, media_type};
-use crate::registry::is_quota;
 use crate::report::Side;
 use futures_util::StreamExt;
 use std::sync::Arc;
@@ -20,13 +19,7 @@ impl Uploader {
         if delivered.as_ref().is_err_and(|error| error.side == Side::Source) {
             self.note_damage(&entry.name);
         }
-        if let Err(error) = &delivered
-            && error.side == Side::Destination
-            && is_quota(error.why.kind, &error.why.codes)
-        {
-            self.note_full(repository, &entry.name);
-        }
-        delivered
+        delivered.inspect_err(|error| self.note_quota(error, repository, &entry.name))
     }
 
     async fn deliver_parts(

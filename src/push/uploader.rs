@@ -7,7 +7,7 @@ use crate::config::IndexPolicy;
 use crate::content::{Entry, Source, TransferError};
 use crate::http::ErrorKind;
 use crate::model::{Digest, Limits};
-use crate::registry::Session;
+use crate::registry::{Session, is_quota};
 use crate::report::{Progress, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -158,9 +158,11 @@ impl Uploader {
         Err(TransferError::new(Side::Destination, ErrorKind::Invalid, message))
     }
 
-    /// The registry has no room for more in the project of `repository`, as it said of the item `name`.
-    pub(super) fn note_full(&self, repository: &str, name: &str) {
-        locked(&self.full).entry(project(repository).to_owned()).or_insert_with(|| name.to_owned());
+    /// Notes that the registry has no room for more in the project of `repository`, where it said so of `item`.
+    pub(super) fn note_quota(&self, error: &TransferError, repository: &str, item: &str) {
+        if error.side == Side::Destination && is_quota(error.why.kind, &error.why.codes) {
+            locked(&self.full).entry(project(repository).to_owned()).or_insert_with(|| item.to_owned());
+        }
     }
 
     /// A quota refusal is final for its project: what is whole there stays, and nothing more is tried.

@@ -45,7 +45,7 @@ mod writable;
 
 pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
-pub(crate) use export::{ExportError, export_apt, export_charts, export_files, export_yum};
+pub(crate) use export::{ExportError, export_charts, export_files, export_packages};
 pub(crate) use from::{FromError, find};
 pub(crate) use observe::{AccessLog, LogTarget};
 pub(crate) use options::{Change, Guide, Guides, Options, Served, ServedBundle, Serving, Since};

@@ -3,6 +3,7 @@
 use crate::cli::shared::exported_from::ExportedFrom;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::doctor::rehearse;
+use crate::item::PackageSet;
 use crate::model::Limits;
 use crate::report::{Kind, Report, Status, escape};
 use clap::Args;
@@ -36,8 +37,12 @@ impl Packages {
             return Err(Failure::usage(message));
         }
         let (lock, blobs) = self.carried.open(context, |entry| entry.kind == Kind::Package)?;
+        let is_apt = |set: &&PackageSet| set.name.starts_with("apt:");
+        if !lock.packages.iter().any(|set| is_apt(&set)) {
+            return Err(Failure::usage("the lock names no packages of apt, and a status file is of dpkg"));
+        }
         let (mut report, mut text, mut replaced) = (Report::default(), String::new(), Vec::new());
-        for set in lock.packages.iter().filter(|set| set.name.starts_with("apt:")) {
+        for set in lock.packages.iter().filter(is_apt) {
             let done = rehearse(set, &*blobs, &status, &Limits::default())
                 .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", set.name)))?;
             let count = |wanted| done.items.iter().filter(|item| item.status == wanted).count();
@@ -58,9 +63,6 @@ impl Packages {
             }
             report.items.extend(done.items);
             replaced.extend(done.replaced);
-        }
-        if lock.packages.is_empty() {
-            return Err(Failure::usage("the lock names no packages"));
         }
         report.extra.insert("replaced".into(), json!(replaced));
         let is_good = report.items.iter().all(|item| item.status == Status::Present);

@@ -3,7 +3,7 @@
 use crate::cli::shared::exported_files::FolderExport;
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::report::Kind;
-use crate::serve::{export_apt, export_yum};
+use crate::serve::export_packages;
 use clap::Args;
 
 /// Write the repositories of apt as a folder HOST/PATH, which any web server offers to machines
@@ -15,7 +15,11 @@ pub(crate) struct Apt {
 
 impl Apt {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.export.run(context, |kind| kind == Kind::Package, export_apt)
+        self.export.run(
+            context,
+            |kind| kind == Kind::Package,
+            |lock, blobs, dir, dry, progress| export_packages("apt:", lock, blobs, dir, dry, progress),
+        )
     }
 }
 
@@ -28,6 +32,10 @@ pub(crate) struct Yum {
 
 impl Yum {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.export.run(context, |kind| kind == Kind::Package, export_yum)
+        self.export.run(
+            context,
+            |kind| kind == Kind::Package,
+            |lock, blobs, dir, dry, progress| export_packages("yum:", lock, blobs, dir, dry, progress),
+        )
     }
 }

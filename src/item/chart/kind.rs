@@ -87,18 +87,10 @@ impl LockedItem for Chart {
     /// An archive and its provenance stand at URLs.
     fn files(&self) -> Vec<FileForm<'_>> {
         let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else { return Vec::new() };
-        let form = |kind, name, digest, size| FileForm {
-            kind,
-            name,
-            urls: vec![name.into()],
-            digest,
-            size,
-            mode: None,
-            members: &[],
-        };
-        let own = form(Kind::Chart, url, &self.digest, self.size);
+        let own = FileForm::plain(Kind::Chart, url, &self.digest, self.size);
         let beside = self.provenance.iter();
-        let beside = beside.map(|beside| form(Kind::Sidecar, &beside.url, &beside.digest, beside.size));
+        let beside =
+            beside.map(|beside| FileForm::plain(Kind::Sidecar, &beside.url, &beside.digest, beside.size));
         std::iter::once(own).chain(beside).collect()
     }
 

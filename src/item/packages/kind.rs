@@ -82,24 +82,14 @@ impl LockedItem for PackageSet {
     }
 
     fn files(&self) -> Vec<FileForm<'_>> {
-        let form = |kind, name, urls, digest, size| FileForm {
-            kind,
-            name,
-            urls,
-            digest,
-            size,
-            mode: None,
-            members: &[],
-        };
         let files = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(move |index| {
-                let by_hash = source.by_hash_url(index).map(Cow::from);
-                let urls = std::iter::once(Cow::from(&index.url)).chain(by_hash).collect();
-                form(Kind::Sidecar, index.url.as_str(), urls, &index.digest, index.size)
+                let mut file = FileForm::plain(Kind::Sidecar, &index.url, &index.digest, index.size);
+                file.urls.extend(source.by_hash_url(index).map(Cow::from));
+                file
             });
             let packages = source.packages.iter().map(move |package| {
-                let urls = vec![Cow::from(&package.url)];
-                form(Kind::Package, package.url.as_str(), urls, &package.digest, package.size)
+                FileForm::plain(Kind::Package, &package.url, &package.digest, package.size)
             });
             indexes.chain(packages)
         });

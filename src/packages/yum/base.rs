@@ -3,6 +3,7 @@
 
 use super::error::YumError;
 use super::pool::{Kind, NewPackage, Pool, Stored};
+use super::primary::kind_of;
 use super::relation::{Relation, Sense};
 use super::version::Evr;
 
@@ -35,16 +36,8 @@ pub(crate) fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
                 begin(&mut new, pool, name, evr.strip_prefix("0:").unwrap_or(evr), arch);
                 continue;
             }
-            "provides" => Kind::Provides,
-            "requires" => Kind::Requires,
-            "conflicts" => Kind::Conflicts,
-            "obsoletes" => Kind::Obsoletes,
-            "recommends" => Kind::Recommends,
-            "suggests" => Kind::Suggests,
-            "supplements" => Kind::Supplements,
-            "enhances" => Kind::Enhances,
             "file" => Kind::Files,
-            _ => return Err(bad()),
+            word => kind_of(word).ok_or_else(bad)?,
         };
         if new.name.is_none() {
             return Err(bad());

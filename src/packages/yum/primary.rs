@@ -147,7 +147,8 @@ impl Primary<'_> {
     }
 }
 
-fn kind_of(name: &str) -> Option<Kind> {
+/// The kind of relation that RPM calls `name`.
+pub(super) fn kind_of(name: &str) -> Option<Kind> {
     Some(match name {
         "provides" => Kind::Provides,
         "requires" => Kind::Requires,

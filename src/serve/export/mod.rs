@@ -10,4 +10,4 @@ mod write;
 
 pub(crate) use charts::export_charts;
 pub(crate) use error::ExportError;
-pub(crate) use run::{export_apt, export_files, export_yum};
+pub(crate) use run::{export_files, export_packages};

@@ -25,35 +25,11 @@ pub(crate) fn export_files(
     Ok(write_all(export_paths(lock)?, blobs, dir, dry, progress))
 }
 
-/// Writes the repositories of apt alone, as [`export_files`] writes all files.
+/// Writes the repositories of `system`, `apt:` or `yum:`, alone, as [`export_files`] writes all files.
 ///
 /// # Errors
 /// As [`export_files`].
-pub(crate) fn export_apt(
-    lock: &Lock,
-    blobs: &dyn BlobRead,
-    dir: &Path,
-    dry: bool,
-    progress: &dyn Progress,
-) -> Result<Report, ExportError> {
-    export_packages("apt:", lock, blobs, dir, dry, progress)
-}
-
-/// Writes the repositories of yum alone, as [`export_files`] writes all files.
-///
-/// # Errors
-/// As [`export_files`].
-pub(crate) fn export_yum(
-    lock: &Lock,
-    blobs: &dyn BlobRead,
-    dir: &Path,
-    dry: bool,
-    progress: &dyn Progress,
-) -> Result<Report, ExportError> {
-    export_packages("yum:", lock, blobs, dir, dry, progress)
-}
-
-fn export_packages(
+pub(crate) fn export_packages(
     system: &str,
     lock: &Lock,
     blobs: &dyn BlobRead,
