@@ -107,8 +107,8 @@ pub mod internals {
     #[cfg(any(test, fuzzing))]
     pub use crate::bundle::fuzz;
     pub use crate::item::{
-        ChartImage, ChartName, LockedManifest, LockedPackage, OpenReference, PackageIndex, PackageSource,
-        Referrer, Sidecar, Trimmed, file_repository,
+        ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference, PackageIndex,
+        PackageSource, Referrer, Sidecar, Trimmed, file_repository,
     };
     pub use crate::lockfile::{Accepted, Unresolved};
     pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};

@@ -28,4 +28,4 @@ pub(crate) use nearest::nearest;
 pub(crate) use read::read;
 pub(crate) use source_text::{SourceSpan, SourceText};
 pub(crate) use spans::Node;
-pub(crate) use vars::{At, Field, OWN_URL, Vars};
+pub(crate) use vars::{At, Binding, Field, OWN_URL, Vars};

@@ -44,7 +44,8 @@ pub use kind::Pins;
 pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
 #[cfg(test)]
 pub(crate) use note::Note;
-pub use packages::{LockedPackage, PackageIndex, PackageSet, PackageSource};
+pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, PackageSource};
+pub(crate) use packages::{MadeFile, TrimError, trimmed_metadata};
 pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};

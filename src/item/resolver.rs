@@ -43,6 +43,17 @@ impl Cause {
         let [recorded, told] = [self.recorded, self.told].map(|text| format!("{part}: {text}"));
         Cause { recorded, told, ..self }
     }
+
+    /// The same cause; people are told too how it went on. The lock does not record that.
+    pub(crate) fn then(self, next: &impl std::fmt::Display) -> Cause {
+        Cause { told: format!("{}; {next}", self.told), ..self }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told)
+    }
 }
 
 const GONE: &str = "upstream does not have it";
@@ -103,8 +114,8 @@ pub struct Resolver {
     progress: Arc<dyn Progress>,
     /// The tags of each repository, listed once.
     listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
-    /// The indexes of HTTP repositories of charts, fetched once.
-    indexes: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
+    /// What several items need, such as the index of an HTTP repository of charts: fetched once.
+    shared: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
     image_finder: Option<Arc<dyn FindImages>>,
     /// What archives have, which are asked before upstream. Their small content is in `disk`.
     archives: Arc<Named>,
@@ -113,9 +124,9 @@ pub struct Resolver {
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        let (listings, indexes) = (Mutex::default(), Mutex::default());
+        let (listings, shared) = (Mutex::default(), Mutex::default());
         let archives = Arc::default();
-        Resolver { sessions, disk, progress, listings, indexes, image_finder: None, archives }
+        Resolver { sessions, disk, progress, listings, shared, image_finder: None, archives }
     }
 
     /// With what finds the images of charts.
@@ -254,15 +265,19 @@ impl Resolver {
         }
     }
 
-    /// The index of an HTTP repository of charts, asked for once.
-    pub(crate) async fn index(&self, url: &str) -> Result<Bytes, Cause> {
-        let index = {
-            let mut indexes = self.indexes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            indexes.entry(url.to_owned()).or_default().clone()
+    /// The content of a file of at most `most` bytes, asked for once in a run.
+    pub(crate) async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, Error> {
+        let file = {
+            let mut shared = self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            shared.entry(url.to_owned()).or_default().clone()
         };
-        let fetch = || async { self.small_file(url, self.limits().chart_index_bytes, None).await };
-        let index = index.get_or_try_init(fetch).await;
-        index.cloned().map_err(|error| Cause::from(error).of("the index of its repository"))
+        file.get_or_try_init(|| self.small_file(url, most, None)).await.cloned()
+    }
+
+    /// The index of an HTTP repository of charts.
+    pub(crate) async fn index(&self, url: &str) -> Result<Bytes, Cause> {
+        let index = self.shared_file(url, self.limits().chart_index_bytes).await;
+        index.map_err(|error| Cause::from(error).of("the index of its repository"))
     }
 
     /// The content of a small blob, such as a config: checked, and kept for `pull`.

@@ -21,6 +21,8 @@ pub struct Limits {
     pub chart_index_bytes: usize,
     /// Largest index of a package repository that is read, in bytes; also the most that it may unpack to.
     pub package_index_bytes: u64,
+    /// How many mirrors of a package repository are asked where its own URL fails.
+    pub package_mirrors: usize,
     /// How deeply charts may be nested.
     pub chart_depth: usize,
     /// How many items one entry of a manifest may make by its list variables.
@@ -106,6 +108,7 @@ impl Default for Limits {
             archive_files: 10_000,
             chart_index_bytes: 64 << 20,
             package_index_bytes: 512 << 20,
+            package_mirrors: 8,
             chart_depth: 8,
             combinations: 10_000,
             contents_bytes: 256 << 20,

@@ -10,6 +10,7 @@ mod into;
 mod kubernetes;
 mod mirrors;
 mod no_proxy;
+mod packages_key;
 mod pem;
 mod platform;
 mod platforms;

@@ -6,7 +6,7 @@ use super::page::Attached;
 use super::repository::{Repository, by_host};
 use super::{ServedBundle, Since};
 use crate::content::Entry;
-use crate::item::{KINDS, LockedItem};
+use crate::item::{FileForm, KINDS, LockedItem, MadeFile};
 use crate::model::{Digest, Mapping, canonical_host, other_hosts};
 use crate::report::Kind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +96,12 @@ impl Bundles {
             all.add(bundle, mapping);
         }
         all
+    }
+
+    /// Offers metadata that is made here.
+    pub(super) fn add_made(&mut self, made: &[MadeFile]) {
+        let forms: Vec<FileForm<'_>> = made.iter().map(MadeFile::form).collect();
+        self.files.add(&forms, &mut self.notes);
     }
 
     /// Makes `host` (`host:port`) one more name of this server.
@@ -228,8 +234,9 @@ impl Bundles {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Memory, file, image};
+    use super::super::testing::{file, image};
     use super::*;
+    use crate::content::Memory;
     use crate::item::Image;
     use crate::item::file_repository;
     use crate::lockfile::Lock;

@@ -4,6 +4,7 @@ use super::auth::Users;
 use super::observe::AccessLog;
 use crate::config::Site;
 use crate::content::BlobRead;
+use crate::item::MadeFile;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Mapping, Target};
 use crate::report::{Kind, Progress};
@@ -80,6 +81,8 @@ pub(crate) struct Served {
     pub bundles: Vec<ServedBundle>,
     /// All content, in the order in which it is looked for: the bundles, and what deltas take from elsewhere.
     pub content: Vec<Arc<dyn BlobRead>>,
+    /// Metadata of packages that is made here, in place of what the bundles have.
+    pub made: Vec<MadeFile>,
     /// Who may use the API; everybody by default.
     pub users: Option<Users>,
     /// How to point nodes here.

@@ -13,7 +13,7 @@ use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use super::{Options, ServeError, Served, Serving, blob_body, connections, deletion, listen};
 use crate::config;
-use crate::content::{BlobChain, BlobRead};
+use crate::content::{BlobChain, BlobRead, Memory};
 use crate::model::{Mapping, Target};
 use crate::report::Progress;
 use std::io;
@@ -155,7 +155,10 @@ fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, S
     let mut bundles = Bundles::new(&served.bundles, mapping);
     let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
     own.for_each(|(_, host)| bundles.also_called(host.to_owned()));
+    bundles.add_made(&served.made);
     let mut blobs = served.content;
+    let made = served.made.into_iter().map(|file| (file.digest, file.bytes.into()));
+    blobs.push(Arc::new(Memory(made.collect())));
     if let Some(store) = &kept.writable {
         let hidden = hidden(&bundles, store);
         bundles

@@ -1,11 +1,10 @@
 //! What the unit tests of this folder share: content in memory, and locked items made on the spot.
 
 use super::{Options, ServeError, Served, serve};
-use crate::content::{BlobRead, ContentError};
+use crate::content::Memory;
 use crate::item::{File, Image};
 use crate::model::{Descriptor, Digest, Limits, media_type};
 use crate::report::Silent;
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -13,25 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 /// Content in memory.
-#[derive(Default)]
-pub(super) struct Memory(pub(super) BTreeMap<Digest, Vec<u8>>);
-
-impl Memory {
-    pub(super) fn of(contents: &[&[u8]]) -> Memory {
-        Memory(contents.iter().map(|bytes| (Digest::sha256(bytes), bytes.to_vec())).collect())
-    }
-}
-
-impl BlobRead for Memory {
-    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
-    }
-
-    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing { digest: digest.clone() };
-        let bytes = self.0.get(digest).ok_or_else(missing)?;
-        Ok(Box::new(std::io::Cursor::new(bytes[offset as usize..].to_vec())))
-    }
+pub(super) fn memory(contents: &[&[u8]]) -> Memory {
+    Memory(contents.iter().map(|bytes| (Digest::sha256(bytes), bytes.to_vec().into())).collect())
 }
 
 /// A locked image of one manifest, `manifest`.

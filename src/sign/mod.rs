@@ -1,7 +1,7 @@
 //! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too: keys and the agent
 //! ([`Signer`]), signatures ([`Signature`]), and who may sign ([`AllowedSigners`]). Each stage chooses what it signs.
 //! What others sign is checked too: files with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP
-//! ([`OpenPgpKeys`]).
+//! ([`OpenPgpKeys`]); and the metadata of packages is signed anew by OpenPGP ([`OpenPgpSigner`]).
 
 mod agent;
 mod allowed;
@@ -9,6 +9,7 @@ mod detached;
 mod error;
 mod key;
 mod openpgp;
+mod openpgp_signer;
 mod private;
 mod signature;
 mod signer;
@@ -21,5 +22,6 @@ pub(crate) use detached::FileKey;
 pub(crate) use error::Error;
 pub use key::PublicKey;
 pub(crate) use openpgp::{OpenPgpError, OpenPgpKeys};
+pub(crate) use openpgp_signer::OpenPgpSigner;
 pub(crate) use signature::Signature;
 pub use signer::Signer;

@@ -6,14 +6,14 @@ use pgp::composed::{
     SignedPublicSubKey,
 };
 use pgp::crypto::hash::HashAlgorithm;
-use pgp::packet::Signature;
+use pgp::packet::{PublicKey, Signature};
 use pgp::types::{KeyDetails, VerifyingKey};
 use std::fmt;
 use std::io::Read;
 
 /// Public keys, any of which may have signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenPgpKeys(Vec<SignedPublicKey>);
+pub struct OpenPgpKeys(pub(super) Vec<SignedPublicKey>);
 
 /// Why a signature of OpenPGP does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +24,17 @@ pub(crate) enum OpenPgpError {
     /// The file holds a private key.
     #[error("it holds a private key; name the public one, which `gpg --armor --export NAME` writes")]
     Private,
+    /// The file holds no private key.
+    #[error("it holds no private key of OpenPGP; `gpg --armor --export-secret-keys NAME` writes one")]
+    NoPrivate,
+    /// The private key needs a passphrase.
+    #[error("it is locked; give its passphrase in the environment variable LANDFALL_PACKAGES_PASSPHRASE")]
+    Locked,
+    /// The private key cannot sign what others check.
+    #[error(
+        "it is no key that signs as gpg and dnf check it; `gpg --quick-gen-key NAME ed25519 sign` makes one"
+    )]
+    Unfit,
     /// The text is not signed.
     #[error("it is no text with a signature of OpenPGP")]
     NotSigned,
@@ -97,7 +108,7 @@ impl OpenPgpKeys {
         let (message, _) =
             CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
         for key in &self.0 {
-            let mut subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
+            let mut subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(&key.primary_key, subkey));
             let made = good(&message, &key.primary_key)
                 .or_else(|| subkeys.find_map(|subkey| good(&message, &subkey.key)));
             if let Some(signature) = made {
@@ -125,14 +136,16 @@ impl OpenPgpKeys {
             found.collect::<Result<_, _>>().map_err(|_| OpenPgpError::NotSigned)?;
         let made = found.iter().map(|one| &one.signature).filter(|one| is_strong(one)).find_map(|one| {
             let of_key = |key: &&SignedPublicKey| {
-                let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(key, subkey));
+                let subkeys = key.public_subkeys.iter().filter(|subkey| may_sign(&key.primary_key, subkey));
                 is_by(one, &key.primary_key) || subkeys.map(|subkey| &subkey.key).any(|key| is_by(one, key))
             };
             Some((one, self.0.iter().find(of_key)?))
         });
         let (made, key) = made.ok_or_else(|| OpenPgpError::Wrong(self.to_string()))?;
-        let subkey =
-            key.public_subkeys.iter().find(|subkey| may_sign(key, subkey) && is_by(made, &subkey.key));
+        let subkey = key
+            .public_subkeys
+            .iter()
+            .find(|subkey| may_sign(&key.primary_key, subkey) && is_by(made, &subkey.key));
         let verified = match subkey {
             Some(subkey) => made.verify(&subkey.key, content),
             None => made.verify(&key.primary_key, content),
@@ -185,12 +198,12 @@ fn believed(key: &SignedPublicKey, signature: &Signature) -> Result<String, Open
 }
 
 /// Whether `subkey` belongs to `key`, is for signing, and is not revoked.
-fn may_sign(key: &SignedPublicKey, subkey: &SignedPublicSubKey) -> bool {
+pub(super) fn may_sign(key: &PublicKey, subkey: &SignedPublicSubKey) -> bool {
     use pgp::packet::SignatureType;
     let revoked = Some(SignatureType::SubkeyRevocation);
     !subkey.signatures.iter().any(|signature| signature.typ() == revoked)
         && subkey.signatures.iter().any(|signature| signature.key_flags().sign())
-        && subkey.verify_bindings(&key.primary_key).is_ok()
+        && subkey.verify_bindings(key).is_ok()
 }
 
 /// Whether the newest self-signature of `key` ends before `signature` was made.

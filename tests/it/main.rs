@@ -63,6 +63,7 @@ mod straight;
 mod structure;
 mod support;
 mod terminal;
+mod trimmed;
 mod update;
 mod volumes;
 mod wire;

@@ -9,6 +9,7 @@ use crate::content::{WriteError, write_whole};
 use crate::document::Diagnostic;
 use crate::egress::EgressError;
 use crate::image_archive::ArchiveError;
+use crate::item::TrimError;
 use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
@@ -236,6 +237,12 @@ impl From<SiteError> for Failure {
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<TrimError> for Failure {
+    fn from(error: TrimError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string()).on(Side::Source)
     }
 }
 

@@ -27,9 +27,6 @@ pub(crate) struct FolderExport {
     dry_run: bool,
 }
 
-/// Writes what a lock names into a folder, or says what it would write.
-pub(crate) type Export = fn(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>;
-
 impl FolderExport {
     /// Runs `export` on what there is of the kinds that are `wanted`.
     ///
@@ -39,9 +36,40 @@ impl FolderExport {
         self,
         context: &Context,
         wanted: fn(Kind) -> bool,
-        export: Export,
+        export: impl FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>
+        + Send
+        + 'static,
     ) -> Result<Outcome, Failure> {
-        let (lock, blobs) = self.carried.open(context, |entry| wanted(entry.kind))?;
+        let (lock, blobs) = self.open(context, wanted)?;
+        self.write(context, wanted, lock, blobs, export)
+    }
+
+    /// The lock, and the content of what is of the kinds that are `wanted`.
+    ///
+    /// # Errors
+    /// When the lock or the bundle cannot be read.
+    pub(crate) fn open(
+        &self,
+        context: &Context,
+        wanted: fn(Kind) -> bool,
+    ) -> Result<(Lock, Arc<dyn BlobRead>), Failure> {
+        self.carried.open(context, |entry| wanted(entry.kind))
+    }
+
+    /// Runs `export`, which writes what `lock` names into a folder, or says what it would write.
+    ///
+    /// # Errors
+    /// When the export cannot begin.
+    pub(crate) fn write(
+        self,
+        context: &Context,
+        wanted: fn(Kind) -> bool,
+        lock: Lock,
+        blobs: Arc<dyn BlobRead>,
+        export: impl FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<Report, ExportError>
+        + Send
+        + 'static,
+    ) -> Result<Outcome, Failure> {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || -> Result<Outcome, Failure> {

@@ -1,6 +1,7 @@
 //! `landfall export apt` and `landfall export yum`.
 
 use crate::cli::shared::exported_files::FolderExport;
+use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::report::Kind;
 use crate::serve::export_packages;
@@ -10,32 +11,50 @@ use clap::Args;
 #[derive(Args)]
 pub(crate) struct Apt {
     #[command(flatten)]
-    export: FolderExport,
-}
-
-impl Apt {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.export.run(
-            context,
-            |kind| kind == Kind::Package,
-            |lock, blobs, dir, dry, progress| export_packages("apt:", lock, blobs, dir, dry, progress),
-        )
-    }
+    packages: Packages,
 }
 
 /// Write the repositories of yum and dnf as a folder HOST/PATH, which any web server offers to machines
 #[derive(Args)]
 pub(crate) struct Yum {
     #[command(flatten)]
+    packages: Packages,
+}
+
+#[derive(Args)]
+struct Packages {
+    #[command(flatten)]
     export: FolderExport,
+    #[command(flatten)]
+    key: PackagesKey,
+}
+
+impl Apt {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        self.packages.run(context, "apt:")
+    }
 }
 
 impl Yum {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.export.run(
-            context,
-            |kind| kind == Kind::Package,
-            |lock, blobs, dir, dry, progress| export_packages("yum:", lock, blobs, dir, dry, progress),
-        )
+        self.packages.run(context, "yum:")
+    }
+}
+
+impl Packages {
+    /// Writes the repositories of `system`, `apt:` or `yum:`.
+    fn run(self, context: &Context, system: &'static str) -> Result<Outcome, Failure> {
+        let is_package = |kind| kind == Kind::Package;
+        let (lock, blobs) = self.export.open(context, is_package)?;
+        let sets = lock.packages.iter().filter(|set| set.name.starts_with(system));
+        let made = self.key.made(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
+            Failure::usage(
+                "the lock has packages with `index: trimmed`, whose metadata the site signs: name its OpenPGP key with \
+                 --packages-key FILE",
+            )
+        })?;
+        self.export.write(context, is_package, lock, blobs, move |lock, blobs, dir, dry, progress| {
+            export_packages(system, lock, &made, blobs, dir, dry, progress)
+        })
     }
 }

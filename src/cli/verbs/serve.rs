@@ -4,6 +4,7 @@ use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, refused, store, unreadable};
 use crate::cli::shared::node_guides;
 use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::patience;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
@@ -91,6 +92,8 @@ pub(crate) struct Serve {
     /// Write a line for each request to the end of this file; - is stderr
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
+    #[command(flatten)]
+    packages: PackagesKey,
     #[command(flatten)]
     bounds: Bounds,
 }
@@ -237,10 +240,19 @@ impl Serve {
             all = found;
         }
         tell_news(&mut all, &bundles, &given);
+        let sets = all.iter().flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
+        let made = self.packages.made(sets, context)?.unwrap_or_else(|| {
+            context.progress.note(
+                "warning: packages with `index: trimmed` are offered without metadata, so that no machine finds them: name the \
+                 site's OpenPGP key with --packages-key FILE",
+            );
+            Vec::new()
+        });
         Ok(Served {
             guides: Some(node_guides::of(context, &all, target)),
             bundles: all,
             content,
+            made,
             users: self.users()?,
             tls: self.tls_cert.iter().cloned().zip(self.tls_key.iter().cloned()).collect(),
         })

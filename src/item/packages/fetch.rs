@@ -46,15 +46,7 @@ pub(super) async fn suite(
     let release = Release::parse(&signed.name, &signed.text)?;
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
-    if let (Some(date), Some(after)) = (&date, after)
-        && date.as_str() < after
-    {
-        let why = format!(
-            "{} is of {date}, older than the lock's of {after}: somebody replays it, or the mirror is behind",
-            signed.name
-        );
-        return Err(why.into());
-    }
+    check_age(&signed.name, date.as_deref(), after)?;
     if !wanted.suite.ends_with('/') && !release.is_called(&wanted.suite) {
         let called = release.codename.as_ref().or(release.suite.as_ref()).map_or("otherwise", String::as_str);
         resolver.note_once(&format!("{} {} calls itself {called}", wanted.url, wanted.suite));
@@ -75,7 +67,7 @@ pub(super) async fn suite(
     for listed in indexes(wanted, &folder, architectures, &release, resolver.limits().package_index_bytes)? {
         let index = listed.index;
         if let Some((compression, most)) = listed.read {
-            let bytes = fetch(resolver, &source, &index).await?;
+            let bytes = fetch(resolver, &source, &index, &[]).await?;
             let name = index.path.clone();
             let unpacking = tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most));
             let text = unpacking.await.map_err(|error| Cause::local(error.to_string()))??;
@@ -85,6 +77,17 @@ pub(super) async fn suite(
     }
     source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Suite { source, release, texts })
+}
+
+/// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.
+pub(super) fn check_age(name: &str, date: Option<&str>, after: Option<&str>) -> Result<(), Cause> {
+    match (date, after) {
+        (Some(date), Some(after)) if date < after => Err(format!(
+            "{name} is of {date}, older than the lock's of {after}: somebody replays it, or the mirror is behind"
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// A release whose signature is good.
@@ -198,11 +201,13 @@ fn below(folder: &str, path: &str) -> String {
     if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// The content of an index that must have its digest: from the store, or by its digest at the source, or by its name.
+/// The content of an index that must have its digest: from the store, by its digest at the source, by its name there, or at
+/// one of `mirrors`.
 pub(super) async fn fetch(
     resolver: &Resolver,
     source: &PackageSource,
     index: &PackageIndex,
+    mirrors: &[String],
 ) -> Result<Bytes, Cause> {
     let PackageIndex { digest, size, path, url } = index;
     let most = resolver.limits().package_index_bytes;
@@ -225,7 +230,13 @@ pub(super) async fn fetch(
     if by_hash.is_some() && matches!(&found, Err(error) if error.kind == ErrorKind::NotFound) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
-    let bytes = found.map_err(|error| Cause::from(error).of(path))?;
+    let mut found = found.map_err(|error| Cause::from(error).of(path));
+    for mirror in mirrors {
+        let Err(cause) = found else { break };
+        let next = resolver.small_file(&file_url(mirror, path), *size as usize, Some(digest)).await;
+        found = next.map_err(|error| cause.then(&error));
+    }
+    let bytes = found?;
     resolver.keep(descriptor, bytes.clone()).await;
     Ok(bytes)
 }

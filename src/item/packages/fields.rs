@@ -2,6 +2,7 @@
 
 use crate::document::SourceSpan;
 use crate::item::entry_reader::{Checked, EntryReader};
+use crate::item::file::is_file_url;
 use crate::sign::OpenPgpKeys;
 use std::path::Path;
 use url::Url;
@@ -9,22 +10,43 @@ use url::Url;
 /// `text` as the URL of a repository, without a slash at its end.
 pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    without_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
         return refuse("this is no URL of a repository", "write it as https://host/path");
     };
-    if !url.username().is_empty() || url.password().is_some() {
-        let help =
-            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
-        return refuse(
-            "a URL must not hold a user name or password: manifest and lock are for everybody",
-            help,
-        );
-    }
+    without_account(&url, at)?;
     if url.query().is_some() || url.fragment().is_some() {
         return refuse("the URL of a repository has no `?` and no `#`", "take it out");
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// Refuses variables that only the package manager of a machine knows.
+pub(super) fn without_variables(text: &str, at: &SourceSpan) -> Checked<()> {
+    let Some((_, rest)) = text.split_once('$') else { return Ok(()) };
+    let name: String = rest.trim_start_matches('(').chars().take_while(char::is_ascii_alphanumeric).collect();
+    let help = format!("write its value, or `${{{name}}}` with `vars: {{{name}: …}}` in this file");
+    let message = format!("`${name}` is a variable of the machines, which landfall does not know");
+    Err(at.narrowed(&format!("${name}")).fault(message, Some(help)))
+}
+
+/// `text` as the URL of a list of mirrors.
+pub(super) fn list_url(text: &str, at: &SourceSpan) -> Checked<String> {
+    without_variables(text, at)?;
+    let url = Url::parse(text).ok().filter(|_| is_file_url(text));
+    let url = url.ok_or_else(|| at.fault("this is no URL", Some("write it as https://host/path".into())))?;
+    without_account(&url, at)?;
+    Ok(text.to_owned())
+}
+
+fn without_account(url: &Url, at: &SourceSpan) -> Checked<()> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(());
+    }
+    let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+    let message = "a URL must not hold a user name or password: manifest and lock are for everybody";
+    Err(at.fault(message, Some(help.into())))
 }
 
 pub(super) fn is_word(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! A set of packages as an item: what everybody else asks of it, and how it is locked.
 
 use super::locked::{self, PackageSet};
-use super::wish::WantedPackages;
+use super::wish::{OfferedIndex, WantedPackages};
 use super::written::{self, PackageEntry};
 use super::{apt, parts, yum, yum_signatures};
 use crate::content::{BlobRead, Entry};
@@ -81,9 +81,11 @@ impl LockedItem for PackageSet {
         parts::repository(&self.name)
     }
 
+    /// Its indexes too, unless others are made for what it offers.
     fn files(&self) -> Vec<FileForm<'_>> {
+        let is_signed = self.index == OfferedIndex::Signed;
         let files = self.sources.iter().flat_map(|source| {
-            let indexes = source.indexes.iter().map(move |index| {
+            let indexes = source.indexes.iter().filter(move |_| is_signed).map(move |index| {
                 let mut file = FileForm::plain(Kind::Sidecar, &index.url, &index.digest, index.size);
                 file.urls.extend(source.by_hash_url(index).map(Cow::from));
                 file
@@ -97,7 +99,11 @@ impl LockedItem for PackageSet {
     }
 
     fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest == *digest || self.files().iter().any(|file| file.digest == digest)
+        let mut digests = self.sources.iter().flat_map(|source| {
+            let indexes = source.indexes.iter().map(|index| &index.digest);
+            indexes.chain(source.packages.iter().map(|package| &package.digest))
+        });
+        self.digest == *digest || digests.any(|held| held == digest)
     }
 
     fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
@@ -164,11 +170,16 @@ impl ItemKind for PackageSet {
     ) -> Found<PackageSet> {
         let old_same = old.filter(|old| is_what(old, wish));
         if let (Some(old), Pins::Keep | Pins::Referrers) = (old_same, pins) {
-            return Found::Kept(old.clone());
+            // who offers it how is nothing that upstream says
+            return match old.index == wish.index {
+                true => Found::Kept(old.clone()),
+                false => Found::New(PackageSet { index: wish.index, ..old.clone() }),
+            };
         }
+        let earlier = old.filter(|_| pins != Pins::Recall);
         let found = match wish.name.starts_with("yum:") {
-            true => yum::resolve(resolver, wish).await,
-            false => apt::resolve(resolver, wish, old.filter(|_| pins != Pins::Recall)).await,
+            true => yum::resolve(resolver, wish, earlier).await,
+            false => apt::resolve(resolver, wish, earlier).await,
         };
         match found {
             Ok(set) if old == Some(&set) => Found::Kept(set),

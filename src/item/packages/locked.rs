@@ -1,5 +1,6 @@
 //! Packages as the lock has them, and their text there.
 
+use super::wish::OfferedIndex;
 use crate::item::text::quoted;
 use crate::model::Digest;
 use crate::packages::file_url;
@@ -21,6 +22,9 @@ pub struct PackageSet {
     /// Whether what is recommended is taken too.
     #[serde(default)]
     pub recommends: bool,
+    /// Under whose metadata they are offered.
+    #[serde(default)]
+    pub index: OfferedIndex,
     /// What the machines have.
     #[serde(default)]
     pub base: Vec<String>,
@@ -29,6 +33,18 @@ pub struct PackageSet {
     pub expected: Vec<String>,
     /// Where it comes from.
     pub sources: Vec<PackageSource>,
+}
+
+impl PackageSet {
+    /// Whether it is of Debian's kind.
+    pub(crate) fn is_apt(&self) -> bool {
+        self.name.starts_with("apt:")
+    }
+
+    /// Whether it is of RPM's kind.
+    pub(crate) fn is_yum(&self) -> bool {
+        self.name.starts_with("yum:")
+    }
 }
 
 /// A suite of a repository, and what is carried of it.
@@ -203,6 +219,9 @@ pub(super) fn write(set: &PackageSet, out: &mut dyn Write) -> fmt::Result {
     list(out, "  ", "install", set.install.iter().map(|one| quoted(one)))?;
     if set.recommends {
         writeln!(out, "  recommends: true")?;
+    }
+    if set.index != OfferedIndex::default() {
+        writeln!(out, "  index: {}", set.index)?;
     }
     list(out, "  ", "base", set.base.iter().map(|one| quoted(one)))?;
     list(out, "  ", "expected", set.expected.iter().map(|one| quoted(one)))?;

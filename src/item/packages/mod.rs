@@ -7,11 +7,15 @@ mod fields;
 mod kind;
 mod locked;
 mod parts;
+mod trimmed;
 mod wish;
 mod written;
 mod written_yum;
 mod yum;
+mod yum_mirrors;
 mod yum_signatures;
 mod yum_source;
 
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};
+pub(crate) use trimmed::{MadeFile, TrimError, trimmed_metadata};
+pub use wish::OfferedIndex;

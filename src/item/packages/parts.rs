@@ -50,6 +50,7 @@ pub(super) fn set(
         architectures: wish.architectures.clone(),
         install: wish.install.iter().cloned().collect(),
         recommends: wish.recommends,
+        index: wish.index,
         base: wish.bases.iter().map(ToString::to_string).collect(),
         expected: expected.into_iter().collect(),
         sources,
@@ -90,7 +91,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             parts.push(Part { descriptor, origin });
         }
     };
-    let package_type = if set.name.starts_with("yum:") { RPM } else { DEB };
+    let package_type = if set.is_yum() { RPM } else { DEB };
     for source in &set.sources {
         let key = source.key.as_bytes();
         add(

@@ -4,6 +4,8 @@ use crate::document::Location;
 use crate::item::join::Contradiction;
 use crate::model::Digest;
 use crate::sign::OpenPgpKeys;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub struct WantedPackages {
     pub install: BTreeSet<String>,
     /// Whether what is recommended is installed too.
     pub recommends: bool,
+    /// Under whose metadata they are offered.
+    pub index: OfferedIndex,
     /// What the machines have; several where there are several kinds of them. Without one nobody says.
     pub bases: Vec<Base>,
     /// Where it is written.
@@ -38,8 +42,37 @@ pub struct WantedSource {
     pub components: Vec<String>,
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
-    /// A metalink, which has the digest that the list of its indexes must have.
-    pub metalink: Option<String>,
+    /// What names its mirrors.
+    pub mirrors: Option<WantedMirrors>,
+}
+
+/// What names the mirrors of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WantedMirrors {
+    /// The URL of a metalink, which also has the digest that the list of the indexes must have.
+    Metalink(String),
+    /// The URL of a plain list.
+    List(String),
+}
+
+/// Under whose metadata packages are offered at the far side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OfferedIndex {
+    /// What the repositories signed, unchanged: machines see all their packages.
+    #[default]
+    Signed,
+    /// Metadata of what is carried alone, which the site signs.
+    Trimmed,
+}
+
+impl fmt::Display for OfferedIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OfferedIndex::Signed => "signed",
+            OfferedIndex::Trimmed => "trimmed",
+        })
+    }
 }
 
 /// What a machine has before anything is installed.
@@ -93,6 +126,9 @@ impl WantedPackages {
                     &other.recommends,
                     bool::to_string,
                 )
+            })
+            .and_then(|()| {
+                Contradiction::unless_equal("index", &self.index, &other.index, OfferedIndex::to_string)
             })
             .map_err(with_help)?;
         self.install.extend(other.install.iter().cloned());

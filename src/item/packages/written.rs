@@ -1,7 +1,7 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
 use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
-use super::wish::{Base, WantedPackages, WantedSource};
+use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource};
 use super::written_yum::{YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
@@ -51,6 +51,10 @@ pub struct AptEntry {
     /// Whether what is recommended is installed too.
     #[serde(default)]
     pub recommends: bool,
+    /// Under whose metadata machines see them: `signed`, what the repository signed, or `trimmed`, what is carried alone, signed by
+    /// the site.
+    #[serde(default)]
+    pub index: OfferedIndex,
     /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
     /// offers is expected to be there.
     #[serde(default)]
@@ -196,7 +200,7 @@ fn read_apt(
                     suite,
                     components: components.clone(),
                     keys: keys.clone(),
-                    metalink: None,
+                    mirrors: None,
                 });
             }
         }
@@ -222,10 +226,16 @@ fn read_apt(
             Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,
             None => default_name(&sources[0]),
         };
-        let bases = bases.clone();
-        let recommends = entry.recommends;
-        let wanted =
-            WantedPackages { name, sources, architectures, install, recommends, bases, at: at.location() };
+        let wanted = WantedPackages {
+            name,
+            sources,
+            architectures,
+            install,
+            recommends: entry.recommends,
+            index: entry.index,
+            bases: bases.clone(),
+            at: at.location(),
+        };
         all.push((wanted, at.clone()));
     }
     Ok(all)

@@ -1,8 +1,8 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
-use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
-use super::wish::{Base, WantedPackages, WantedSource};
-use crate::document::{Field, Node, SourceSpan};
+use super::fields::{beside, is_word, keys, list_url, name_of, own_architecture, repository};
+use super::wish::{Base, OfferedIndex, WantedMirrors, WantedPackages, WantedSource};
+use crate::document::{Binding, Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::packages::yum::{Architectures, Pool, read_base};
 use schemars::JsonSchema;
@@ -22,10 +22,13 @@ pub struct YumEntry {
     /// A file with the public keys of OpenPGP of which one must have signed the packages, and `repomd.xml` where it is signed.
     #[serde(default)]
     pub key: Option<String>,
-    /// A metalink, which says what digest `repomd.xml` has. Its mirrors are not asked.
+    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
-    /// All repositories of the machine, in place of `url`, `key` and `metalink`.
+    /// The URL of a list of mirrors, which are asked where `url` fails.
+    #[serde(default)]
+    pub mirrorlist: Option<String>,
+    /// All repositories of the machine, in place of `url`, `key`, `metalink` and `mirrorlist`.
     #[serde(default)]
     pub sources: Vec<YumSourceEntry>,
     /// The architecture of the machine, as RPM or images call it; that of `platforms` where left out.
@@ -37,6 +40,10 @@ pub struct YumEntry {
     /// Whether weak dependencies are installed too, as dnf does by itself.
     #[serde(default = "yes")]
     pub weak: bool,
+    /// Under whose metadata machines see them: `signed`, what the repository has, or `trimmed`, what is carried alone, signed by the
+    /// site.
+    #[serde(default)]
+    pub index: OfferedIndex,
     /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out, what no source offers is
     /// expected to be there.
     #[serde(default)]
@@ -51,9 +58,12 @@ pub struct YumSourceEntry {
     pub url: String,
     /// A file with the public keys of OpenPGP of which one must have signed its packages.
     pub key: String,
-    /// A metalink, which says what digest `repomd.xml` has.
+    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
+    /// The URL of a list of mirrors, which are asked where `url` fails.
+    #[serde(default)]
+    pub mirrorlist: Option<String>,
 }
 
 /// What machines have.
@@ -101,6 +111,7 @@ struct Place<'e> {
     url: &'e str,
     key: &'e str,
     metalink: Option<&'e str>,
+    mirrorlist: Option<&'e str>,
     node: &'e Node,
 }
 
@@ -122,7 +133,9 @@ pub(super) fn read_yum(
     for place in &places {
         fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
         fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
-        fields.extend(place.metalink.map(|text| Field::new(text, reader.here(place.node.get("metalink")))));
+        for (key, text) in [("metalink", place.metalink), ("mirrorlist", place.mirrorlist)] {
+            fields.extend(text.map(|text| Field::new(text, reader.here(place.node.get(key)))));
+        }
     }
     fields.extend(entry.install.iter().enumerate().map(|(index, text)| Field::new(text, install_at(index))));
     fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
@@ -139,7 +152,7 @@ pub(super) fn read_yum(
                 suite: String::new(),
                 components: Vec::new(),
                 keys: keys(&binding.fill(place.key), &key_at, reader)?,
-                metalink: place.metalink.map(|text| binding.fill(text)),
+                mirrors: mirrors(place, &binding, reader)?,
             });
         }
         let mut architectures: Vec<String> =
@@ -172,12 +185,34 @@ pub(super) fn read_yum(
             Some(name) => name_of("yum", &binding.fill(name), &reader.here(node.get("name")))?,
             None => format!("yum:{}", sources[0].url),
         };
-        let (bases, recommends) = (bases.clone(), entry.weak);
-        let wanted =
-            WantedPackages { name, sources, architectures, install, recommends, bases, at: at.location() };
+        let wanted = WantedPackages {
+            name,
+            sources,
+            architectures,
+            install,
+            recommends: entry.weak,
+            index: entry.index,
+            bases: bases.clone(),
+            at: at.location(),
+        };
         all.push((wanted, at.clone()));
     }
     Ok(all)
+}
+
+/// What names the mirrors of `place`.
+fn mirrors(place: &Place<'_>, binding: &Binding, reader: &EntryReader<'_>) -> Checked<Option<WantedMirrors>> {
+    let at = |key| reader.here(place.node.get(key));
+    let url = |text: &str, key| list_url(&binding.fill(text), &at(key));
+    match (place.metalink, place.mirrorlist) {
+        (None, None) => Ok(None),
+        (Some(text), None) => Ok(Some(WantedMirrors::Metalink(url(text, "metalink")?))),
+        (None, Some(text)) => Ok(Some(WantedMirrors::List(url(text, "mirrorlist")?))),
+        (Some(_), Some(_)) => {
+            let help = Some("keep the metalink, which has digests too".into());
+            Err(at("mirrorlist").fault("a source has either `metalink` or `mirrorlist`", help))
+        }
+    }
 }
 
 /// Why this cannot be installed, whatever the sources have.
@@ -198,18 +233,20 @@ fn places<'e>(entry: &'e YumEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
             return Err(reader.here(node).fault("a source has `url` and `key`", Some(help.into())));
         };
-        return Ok(vec![Place { url, key, metalink: entry.metalink.as_deref(), node }]);
+        let (metalink, mirrorlist) = (entry.metalink.as_deref(), entry.mirrorlist.as_deref());
+        return Ok(vec![Place { url, key, metalink, mirrorlist, node }]);
     }
-    if let (None, None, None) = (&entry.url, &entry.key, &entry.metalink) {
+    if let (None, None, None, None) = (&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist) {
         let all = entry.sources.iter().enumerate().map(|(index, source)| Place {
             url: &source.url,
             key: &source.key,
             metalink: source.metalink.as_deref(),
+            mirrorlist: source.mirrorlist.as_deref(),
             node: node.get("sources").item(index),
         });
         return Ok(all.collect());
     }
-    let message = "beside `sources` there is no `url`, `key` and `metalink`";
+    let message = "beside `sources` there is no `url`, `key`, `metalink` and `mirrorlist`";
     Err(reader.here(node.get("sources")).fault(message, Some("make it one of the sources".into())))
 }
 

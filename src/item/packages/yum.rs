@@ -15,18 +15,23 @@ use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
-/// Locks what `wish` asks for.
-pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Result<PackageSet, Cause> {
-    let found = wish
-        .sources
-        .iter()
-        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
+/// Locks what `wish` asks for. `old` is what the last lock has, which may be for other packages.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+    old: Option<&PackageSet>,
+) -> Result<PackageSet, Cause> {
+    let found = wish.sources.iter().map(async |wanted| {
+        let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
+        repository(resolver, wanted, old).await.map_err(|cause| cause.of(&wanted.url))
+    });
     let mut repositories = try_join_all(found).await?;
     let no_files = BTreeSet::new();
     let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
     if !unlisted.is_empty() {
-        for (repository, wanted) in repositories.iter_mut().zip(&wish.sources) {
-            repository.fetch_files(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url))?;
+        for repository in &mut repositories {
+            let fetched = repository.fetch_files(resolver).await;
+            fetched.map_err(|cause| cause.of(&repository.source.url))?;
         }
         (outcome, _) = decided(wish, &repositories, unlisted).await?;
     }

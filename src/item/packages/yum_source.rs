@@ -1,12 +1,13 @@
 //! Fetches the metadata of a repository of yum and checks it: `repomd.xml` by its signature, each index by `repomd.xml`.
 
-use super::fetch::{fetch, kept};
+use super::fetch::{check_age, fetch, kept};
 use super::locked::{PackageIndex, PackageSource};
 use super::wish::WantedSource;
+use super::yum_mirrors::{Places, places};
 use crate::http::ErrorKind;
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::Digest;
-use crate::packages::yum::{Index, Repomd, YumError, read_mirrors};
+use crate::packages::yum::{Index, Repomd, YumError};
 use crate::packages::{Compression, file_url};
 use bytes::Bytes;
 
@@ -19,6 +20,7 @@ pub(super) struct Repository {
     /// What the lock says of it, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
+    mirrors: Vec<String>,
     /// The indexes that were read, packed.
     pub(super) primary: PackedIndex,
     pub(super) modules: Option<PackedIndex>,
@@ -43,31 +45,25 @@ impl From<YumError> for Cause {
     }
 }
 
-/// Fetches the metadata of `wanted`, without the list of all files.
-pub(super) async fn repository(resolver: &Resolver, wanted: &WantedSource) -> Result<Repository, Cause> {
-    let most = resolver.limits().document_bytes;
-    let url = file_url(&wanted.url, REPOMD);
-    let bytes = resolver.small_file(&url, most, None).await?;
-    if let Some(metalink) = &wanted.metalink {
-        check_metalink(resolver, metalink, &bytes).await.map_err(|cause| cause.of("the metalink"))?;
-    }
+/// Fetches the metadata of `wanted`, without the list of all files. It must not be older than `old`, which an earlier lock has.
+pub(super) async fn repository(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    old: Option<&PackageSource>,
+) -> Result<Repository, Cause> {
+    let places = places(resolver, wanted).await?;
+    let SignedList { bytes, signature, repomd } = signed_list(resolver, wanted, &places, old).await?;
     let mut indexes = Vec::new();
-    match resolver.small_file(&file_url(&wanted.url, SIGNATURE), most, None).await {
-        Ok(signature) => {
-            let signed = wanted.keys.verify_detached(&signature, &bytes[..]);
-            signed.map_err(|error| Cause::from(format!("{SIGNATURE}: {error}")))?;
-            indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await);
-        }
-        Err(error) if error.kind == ErrorKind::NotFound => resolver.note_once(&format!(
+    match signature {
+        Some(signature) => indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await),
+        None => resolver.note_once(&format!(
             "{} does not sign its metadata; its packages are checked by `landfall pull`",
             wanted.url
         )),
-        Err(error) => return Err(Cause::from(error).of(SIGNATURE)),
     }
-    let repomd = Repomd::parse(&bytes).map_err(|error| Cause::from(error).of(REPOMD))?;
     indexes.push(kept(resolver, wanted, REPOMD.into(), bytes).await);
     for index in repomd.indexes.iter().filter(|index| is_carried(&index.kind)) {
-        indexes.push(listed(wanted, index)?);
+        indexes.push(listed(&wanted.url, index)?);
     }
     indexes.sort_by(|a, b| a.path.cmp(&b.path));
     indexes.dedup();
@@ -76,27 +72,91 @@ pub(super) async fn repository(resolver: &Resolver, wanted: &WantedSource) -> Re
         suite: String::new(),
         components: Vec::new(),
         by_hash: false,
-        date: None,
+        date: repomd.date.map(|date| date.to_string()),
         valid_until: None,
         signed_by: wanted.keys.to_string(),
         key: wanted.keys.certificates().ok_or("its keys cannot be written")?,
         indexes,
         packages: Vec::new(),
     };
-    let primary = packed(resolver, wanted, &source, &repomd, "primary").await?;
-    let primary = primary.ok_or("its repomd.xml names no primary index")?;
-    let modules = packed(resolver, wanted, &source, &repomd, "modules").await?;
-    Ok(Repository { source, repomd, primary, modules, files: None })
+    let mirrors = places.urls[1..].to_vec();
+    let read = async |kind| packed(resolver, &source, &repomd, &mirrors, kind).await;
+    let primary = read("primary").await?.ok_or("its repomd.xml names no primary index")?;
+    let modules = read("modules").await?;
+    Ok(Repository { source, repomd, mirrors, primary, modules, files: None })
+}
+
+/// A `repomd.xml` that may be believed.
+struct SignedList {
+    bytes: Bytes,
+    signature: Option<Bytes>,
+    repomd: Repomd,
+}
+
+/// `repomd.xml` of the first of `places` that has a good one.
+async fn signed_list(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    places: &Places,
+    old: Option<&PackageSource>,
+) -> Result<SignedList, Cause> {
+    let (own, mirrors) = places.urls.split_first().ok_or("it has no URL")?;
+    let mut found = list_at(resolver, wanted, own, places, old).await;
+    for mirror in mirrors {
+        let Err(cause) = found else { break };
+        let next = list_at(resolver, wanted, mirror, places, old).await.and_then(|list| {
+            // what its own URL says is believed without a signature; a mirror is anybody
+            match list.signature.is_some() || places.repomd.is_some() {
+                true => Ok(list),
+                false => Err("it is not signed, and no metalink has its digest".into()),
+            }
+        });
+        found = next.map_err(|next| cause.then(&next.of(mirror)));
+    }
+    found
+}
+
+/// `repomd.xml` below `url`, checked: by its digest in a metalink, its signature, and its age.
+async fn list_at(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    url: &str,
+    places: &Places,
+    old: Option<&PackageSource>,
+) -> Result<SignedList, Cause> {
+    let most = resolver.limits().document_bytes;
+    let bytes = resolver.small_file(&file_url(url, REPOMD), most, None).await?;
+    if let Some(digests) = &places.repomd
+        && !digests.iter().any(|digest| digest.matches(&bytes))
+    {
+        let why = "none of its digests is that of repomd.xml: the mirror is behind, or was changed";
+        return Err(Cause::from(why).of("the metalink"));
+    }
+    let signature = match resolver.small_file(&file_url(url, SIGNATURE), most, None).await {
+        Ok(signature) => {
+            let signed = wanted.keys.verify_detached(&signature, &bytes[..]);
+            signed.map_err(|error| Cause::from(format!("{SIGNATURE}: {error}")))?;
+            Some(signature)
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => None,
+        Err(error) => return Err(Cause::from(error).of(SIGNATURE)),
+    };
+    let repomd = Repomd::parse(&bytes).map_err(|error| Cause::from(error).of(REPOMD))?;
+    let date = repomd.date.map(|date| date.to_string());
+    check_age(REPOMD, date.as_deref(), old.and_then(|old| old.date.as_deref()))?;
+    // its age says nothing where the signature was taken away
+    let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
+    if was_signed && signature.is_none() && places.repomd.is_none() {
+        let why = "it has no signature any more, and had one when it was locked; take the item out of the lock to accept that";
+        return Err(Cause::from(why).of(REPOMD));
+    }
+    Ok(SignedList { bytes, signature, repomd })
 }
 
 impl Repository {
     /// Fetches the list of all files too.
-    pub(super) async fn fetch_files(
-        &mut self,
-        resolver: &Resolver,
-        wanted: &WantedSource,
-    ) -> Result<(), Cause> {
-        self.files = packed(resolver, wanted, &self.source, &self.repomd, "filelists").await?;
+    pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), Cause> {
+        self.files = packed(resolver, &self.source, &self.repomd, &self.mirrors, "filelists").await?;
         Ok(())
     }
 }
@@ -107,18 +167,18 @@ fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
-fn listed(wanted: &WantedSource, index: &Index) -> Result<PackageIndex, Cause> {
+fn listed(url: &str, index: &Index) -> Result<PackageIndex, Cause> {
     let path = index.path.clone();
     let size = index.size.ok_or_else(|| format!("its repomd.xml gives {path} no size"))?;
-    Ok(PackageIndex { digest: index.digest.clone(), size, url: file_url(&wanted.url, &path), path })
+    Ok(PackageIndex { digest: index.digest.clone(), size, url: file_url(url, &path), path })
 }
 
 /// The index of this kind as it is packed, where the repository has one.
 async fn packed(
     resolver: &Resolver,
-    wanted: &WantedSource,
     source: &PackageSource,
     repomd: &Repomd,
+    mirrors: &[String],
     kind: &str,
 ) -> Result<Option<PackedIndex>, Cause> {
     let Some(index) = repomd.index(kind) else { return Ok(None) };
@@ -130,18 +190,7 @@ async fn packed(
         return Err(format!("{path} unpacks to {size} bytes, more than {limit}").into());
     }
     let most = index.open_size.unwrap_or(limit);
-    let bytes = fetch(resolver, source, &listed(wanted, index)?).await?;
+    let bytes = fetch(resolver, source, &listed(&source.url, index)?, mirrors).await?;
     let open_digest = index.open_digest.clone();
     Ok(Some(PackedIndex { bytes, compression, most, open_digest, path }))
-}
-
-async fn check_metalink(resolver: &Resolver, url: &str, repomd: &[u8]) -> Result<(), Cause> {
-    let bytes = resolver.small_file(url, resolver.limits().document_bytes, None).await?;
-    let mirrors = read_mirrors(&bytes)?;
-    match mirrors.repomd.iter().any(|digest| digest.matches(repomd)) {
-        true => Ok(()),
-        false => {
-            Err("none of its digests is that of repomd.xml: the mirror is behind, or was changed".into())
-        }
-    }
 }

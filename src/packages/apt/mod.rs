@@ -11,6 +11,7 @@ mod relation;
 mod release;
 mod request;
 mod solutions;
+mod trimmed;
 mod universe;
 mod version;
 
@@ -18,4 +19,5 @@ pub(crate) use base::suite_packages;
 pub(crate) use choose::{Choice, Settings, choose};
 pub(crate) use release::Release;
 pub(crate) use request::is_request;
+pub(crate) use trimmed::{TrimmedSuite, plain_path};
 pub(crate) use universe::{Offer, Universe, Version};

@@ -20,6 +20,11 @@ pub(crate) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
 }
 
 impl<'t> Paragraph<'t> {
+    /// It as it stands, with the end of its last line.
+    pub(crate) fn to_text(self) -> String {
+        format!("{}\n", self.0.trim_end_matches('\n'))
+    }
+
     /// The fields in their order: names, and values without the blanks around them. A value has the lines after the first
     /// one as they stand.
     pub(crate) fn fields(self) -> impl Iterator<Item = (&'t str, &'t str)> {

@@ -16,7 +16,7 @@ pub(crate) struct Mirrors {
     pub(crate) repomd: Vec<Digest>,
 }
 
-/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out.
+/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out, and those with variables of dnf.
 ///
 /// # Errors
 /// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be believed.
@@ -33,13 +33,15 @@ pub(crate) fn read_mirrors(bytes: &[u8]) -> Result<Mirrors, YumError> {
         }
     };
     match mirrors.urls.is_empty() {
-        true => Err(YumError::malformed("list of mirrors", "it names no URL of http or https")),
+        true => {
+            Err(YumError::malformed("list of mirrors", "it names no URL of http or https without a variable"))
+        }
         false => Ok(mirrors),
     }
 }
 
 fn is_url(text: &str) -> bool {
-    text.starts_with("https://") || text.starts_with("http://")
+    (text.starts_with("https://") || text.starts_with("http://")) && !text.contains('$')
 }
 
 fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_list_has_a_mirror_a_line() {
-        let text = "# region = EU\nrsync://a.example/x\nhttps://b.example/9/os\n\nhttp://c.example/9/os/\n";
+        let text = "# region = EU\nrsync://a.example/x\nhttps://a.example/$releasever/os\nhttps://b.example/9/os\n\nhttp://c.example/9/os/\n";
         let mirrors = read_mirrors(text.as_bytes()).unwrap();
         assert_eq!(mirrors.urls, ["https://b.example/9/os/", "http://c.example/9/os/"]);
         assert!(mirrors.repomd.is_empty());

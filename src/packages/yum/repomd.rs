@@ -5,12 +5,15 @@ use super::primary::digest;
 use super::xml::{Step, walk};
 use crate::model::Digest;
 use crate::packages::is_plain_path;
+use jiff::Timestamp;
 
 const WHAT: &str = "repomd.xml of a repository";
 
 /// What a `repomd.xml` lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repomd {
+    /// When it was made: the newest time of an index, which is what clients compare; else its revision, where that is a time.
+    pub(crate) date: Option<Timestamp>,
     /// Its indexes, in its order.
     pub(crate) indexes: Vec<Index>,
 }
@@ -42,6 +45,7 @@ impl Repomd {
         let mut one = Draft::default();
         let mut checksum = String::new();
         let mut is_repomd = false;
+        let (mut newest, mut revision) = (None, None);
         walk(bytes, WHAT, &mut |step| {
             match step {
                 Step::Start(element) => match element.name() {
@@ -59,6 +63,8 @@ impl Repomd {
                 Step::End(name, text) => match name {
                     "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
                     "open-checksum" => one.open_digest = digest(&checksum, text),
+                    "revision" => revision = time(text),
+                    "timestamp" => newest = newest.max(time(text)),
                     "size" => one.size = Some(number(text)?),
                     "open-size" => one.open_size = Some(number(text)?),
                     "data" => indexes.push(std::mem::take(&mut one).index()?),
@@ -68,7 +74,7 @@ impl Repomd {
             Ok(())
         })?;
         match is_repomd {
-            true => Ok(Repomd { indexes }),
+            true => Ok(Repomd { date: newest.or(revision), indexes }),
             false => Err(YumError::malformed(WHAT, "it has no element 'repomd'")),
         }
     }
@@ -104,6 +110,12 @@ impl Draft {
 
 fn number(text: &str) -> Result<u64, YumError> {
     text.parse().map_err(|_| YumError::malformed(WHAT, format!("'{}' is no size", text.escape_default())))
+}
+
+/// A time in seconds, of which some tools write fractions; `None` for other texts, as a revision may be.
+fn time(text: &str) -> Option<Timestamp> {
+    let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
+    Timestamp::from_second(seconds.parse().ok()?).ok()
 }
 
 /// `path`, if it stays inside a repository.
@@ -150,6 +162,25 @@ mod tests {
         assert_eq!(primary.open_digest.as_ref().unwrap().hex(), "b".repeat(64));
         assert_eq!((primary.size, primary.open_size), (Some(123), Some(456)));
         assert!(read.index("filelists").is_none());
+    }
+
+    #[test]
+    fn its_date_is_that_of_its_newest_index() {
+        let date = |from: &str, to: &str| {
+            let text = repomd(&sha256(), "repodata/x.gz").replace(from, to);
+            Repomd::parse(text.as_bytes()).unwrap().date.map(|date| date.to_string())
+        };
+        let timestamp = "<timestamp>1700000000</timestamp>";
+        let of_index = Some("2023-11-14T22:13:20Z".to_owned());
+        assert_eq!(date("<revision>1700000000<", "<revision>9-rc1<"), of_index);
+        assert_eq!(date("<revision>1700000000<", "<revision>1900000000<"), of_index);
+        assert_eq!(
+            date(timestamp, "<timestamp>1700000001.75</timestamp>"),
+            Some("2023-11-14T22:13:21Z".into())
+        );
+        assert_eq!(date(timestamp, ""), of_index, "by its revision");
+        let none = repomd(&sha256(), "x.gz").replace(timestamp, "").replace("1700000000", "2026-11/7");
+        assert_eq!(Repomd::parse(none.as_bytes()).unwrap().date, None);
     }
 
     #[test]

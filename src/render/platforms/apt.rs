@@ -1,8 +1,9 @@
 //! `apt`: sources for machines that install the locked packages, with the keys of the repositories, and nothing else.
 
-use crate::item::{PackageSet, PackageSource};
+use crate::item::{OfferedIndex, PackageSet, PackageSource};
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
+use crate::render::packages_key::{PACKAGES_KEY, packages_key};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
@@ -35,7 +36,7 @@ impl Platform for Apt {
             name: "apt",
             about: "sources of apt for the locked packages, with the keys of their repositories",
             details: "The paths below the folder are those on a machine; of several sets of packages each has a folder.",
-            inputs: &[],
+            inputs: &[PACKAGES_KEY],
             settings: &[URL, OTHERS],
             consumer: None,
             reads_lock: true,
@@ -46,8 +47,7 @@ impl Platform for Apt {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> =
-            request.lock.packages.iter().filter(|set| set.name.starts_with("apt:")).collect();
+        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_apt()).collect();
         if sets.is_empty() {
             let notes = vec!["the lock names no packages of apt, so there is nothing to write".into()];
             return Ok(Rendered { notes, ..Rendered::default() });
@@ -61,9 +61,10 @@ impl Platform for Apt {
             )
         })?;
         let only = request.settings.get(OTHERS.key) != Some("stay");
+        let site_key = packages_key(request, &sets)?;
         let mut files = Vec::new();
         for set in &sets {
-            let own = files_of(set, url, only);
+            let own = files_of(set, url, only, site_key.as_deref());
             let folder = word(&set.name);
             files.extend(own.into_iter().map(|file| if sets.len() > 1 { file.below(&folder) } else { file }));
         }
@@ -71,9 +72,12 @@ impl Platform for Apt {
     }
 }
 
-fn files_of(set: &PackageSet, url: &str, only: bool) -> Vec<RenderedFile> {
-    let keys: BTreeMap<&str, &str> =
-        set.sources.iter().map(|source| (source.signed_by.as_str(), source.key.as_str())).collect();
+fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option<&str>) -> Vec<RenderedFile> {
+    let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
+    let keys: BTreeMap<&str, &str> = match site_key {
+        Some(key) => BTreeMap::from([(SITE, key)]),
+        None => set.sources.iter().map(|source| (source.signed_by.as_str(), source.key.as_str())).collect(),
+    };
     let mut files: Vec<RenderedFile> = keys
         .into_iter()
         .map(|(name, key)| RenderedFile { comments: false, ..RenderedFile::new(key_path(name), key) })
@@ -94,8 +98,11 @@ fn files_of(set: &PackageSet, url: &str, only: bool) -> Vec<RenderedFile> {
     files
 }
 
-fn key_path(fingerprint: &str) -> String {
-    format!("etc/apt/keyrings/landfall-{fingerprint}.asc")
+/// What the site's key is called, in place of a fingerprint.
+const SITE: &str = "site";
+
+fn key_path(name: &str) -> String {
+    format!("etc/apt/keyrings/landfall-{name}.asc")
 }
 
 /// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
@@ -110,10 +117,11 @@ fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
     }
     text += &format!("Architectures: {}\n", set.architectures.join(" "));
     text += &format!("Targets: {targets}\nLanguages: {languages}\nPDiffs: no\n");
-    if valid_until.is_some() {
+    let is_trimmed = set.index == OfferedIndex::Trimmed;
+    if valid_until.is_some() && !is_trimmed {
         text += "Check-Valid-Until: no\n";
     }
-    text + &format!("Signed-By: /{}\n", key_path(signed_by))
+    text + &format!("Signed-By: /{}\n", key_path(if is_trimmed { SITE } else { signed_by }))
 }
 
 /// The name of a set as the name of a folder.

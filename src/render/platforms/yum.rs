@@ -1,9 +1,10 @@
 //! `yum`: repositories of dnf that take the locked packages from the site's file server.
 
-use crate::item::{PackageSet, PackageSource};
+use crate::item::{OfferedIndex, PackageSet, PackageSource};
 use crate::model::Digest;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
+use crate::render::packages_key::{PACKAGES_KEY, packages_key};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
@@ -24,7 +25,7 @@ static SPEC: Spec = Spec {
     about: "Repositories of yum and dnf for the locked packages, with their keys",
     details: "The packages come from the site's file server (`files`), which `landfall serve` is below /files or /yum. Signatures are \
               checked by the keys in the lock.",
-    inputs: &[],
+    inputs: &[PACKAGES_KEY],
     settings: &[OTHERS],
     consumer: None,
     reads_lock: true,
@@ -42,8 +43,7 @@ impl Platform for Yum {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> =
-            request.lock.packages.iter().filter(|set| set.name.starts_with("yum:")).collect();
+        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_yum()).collect();
         if sets.is_empty() {
             let notes = vec!["the lock has no packages of yum, so there is no repository to write".into()];
             return Ok(Rendered { notes, ..Rendered::default() });
@@ -53,15 +53,20 @@ impl Platform for Yum {
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
         let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
-        let mut repositories: BTreeMap<String, &PackageSource> = BTreeMap::new();
-        for source in sets.iter().flat_map(|set| &set.sources) {
-            repositories.insert(id(source), source);
-        }
+        let site_key = packages_key(request, &sets)?;
         let mut rendered: BTreeMap<String, String> = BTreeMap::new();
-        for (id, source) in repositories {
-            let key = format!("{KEYS}/{id}.asc");
-            rendered.insert(format!("{folder}/{id}.repo"), repository(&id, source, files, &key));
-            rendered.insert(key, source.key.clone());
+        for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
+            let id = id(source);
+            let mut keys = vec![format!("{KEYS}/{id}.asc")];
+            rendered.insert(keys[0].clone(), source.key.clone());
+            let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+            let site_key = site_key.as_ref().filter(|_| set.index == OfferedIndex::Trimmed);
+            if let Some(key) = site_key {
+                keys.push(format!("{KEYS}/landfall-site.asc"));
+                rendered.insert(keys[1].clone(), key.clone());
+            }
+            let text = repository(&id, source, files, &keys, is_signed || site_key.is_some());
+            rendered.insert(format!("{folder}/{id}.repo"), text);
         }
         let has_weak = sets.iter().all(|set| set.recommends);
         if is_alone {
@@ -90,13 +95,14 @@ fn id(source: &PackageSource) -> String {
     format!("landfall-{host}-{}", Digest::sha256(source.url.as_bytes()).short(8))
 }
 
-fn repository(id: &str, source: &PackageSource, files: &str, key: &str) -> String {
+fn repository(id: &str, source: &PackageSource, files: &str, keys: &[String], is_signed: bool) -> String {
     let below = source.url.split_once("://").map_or(source.url.as_str(), |(_, below)| below);
-    let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+    let keys: Vec<String> = keys.iter().map(|key| format!("file:///{key}")).collect();
     format!(
         "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\
-         repo_gpgcheck={signed}\ngpgkey=file:///{key}\nskip_if_unavailable=0\n",
+         repo_gpgcheck={signed}\ngpgkey={keys}\nskip_if_unavailable=0\n",
         url = source.url,
+        keys = keys.join(" "),
         signed = u8::from(is_signed),
     )
 }

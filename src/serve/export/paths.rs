@@ -1,8 +1,7 @@
 //! Which files are written, and at which paths; all checked before the first byte is written.
 
 use super::ExportError;
-use crate::item::{FileForm, LockedItem};
-use crate::lockfile::Lock;
+use crate::item::FileForm;
 use crate::model::Digest;
 use crate::serve::file_table::UrlPath;
 use std::collections::BTreeMap;
@@ -18,14 +17,16 @@ pub(super) struct ExportFile<'a> {
     pub(super) paths: Vec<PathBuf>,
 }
 
-/// The files of `lock` with their paths.
+/// `files` with their paths.
 ///
 /// # Errors
 /// When a URL cannot be a path, or two URLs with different content become one path.
-pub(super) fn export_paths(lock: &Lock) -> Result<Vec<ExportFile<'_>>, ExportError> {
+pub(super) fn export_paths<'f>(
+    forms: impl Iterator<Item = FileForm<'f>>,
+) -> Result<Vec<ExportFile<'f>>, ExportError> {
     let mut files = Vec::new();
     let mut taken: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
-    for file in lock.items().flat_map(LockedItem::files) {
+    for file in forms {
         let mut paths = Vec::new();
         for url in &file.urls {
             let path = path_of(url)?;

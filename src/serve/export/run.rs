@@ -4,9 +4,10 @@ use super::ExportError;
 use super::members::unpack;
 use super::paths::{ExportFile, export_paths};
 use super::write::write;
-use crate::content::{BlobRead, ContentError};
+use crate::content::{BlobRead, ContentError, Memory};
+use crate::item::{LockedItem, MadeFile};
 use crate::lockfile::Lock;
-use crate::report::{Item, Kind, Progress, Report, Status};
+use crate::report::{Item, Progress, Report, Status};
 use std::path::Path;
 
 /// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, and its sidecars
@@ -22,24 +23,34 @@ pub(crate) fn export_files(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
-    Ok(write_all(export_paths(lock)?, blobs, dir, dry, progress))
+    let files = export_paths(lock.items().flat_map(LockedItem::files))?;
+    Ok(write_all(files, blobs, dir, dry, progress))
 }
 
-/// Writes the repositories of `system`, `apt:` or `yum:`, alone, as [`export_files`] writes all files.
+/// Writes the repositories of `system`, `apt:` or `yum:`, alone, as [`export_files`] writes all files. `made` is metadata of
+/// them that no bundle has.
 ///
 /// # Errors
 /// As [`export_files`].
 pub(crate) fn export_packages(
     system: &str,
     lock: &Lock,
+    made: &[MadeFile],
     blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<Report, ExportError> {
-    let mut packages = lock.clone();
-    packages.retain(|item| item.kind() == Kind::Package && item.name().starts_with(system));
-    export_files(&packages, blobs, dir, dry, progress)
+    let sets = lock.packages.iter().filter(|set| set.name().starts_with(system));
+    let files = export_paths(sets.flat_map(LockedItem::files).chain(made.iter().map(MadeFile::form)))?;
+    let held = Memory(made.iter().map(|file| (file.digest.clone(), file.bytes.clone().into())).collect());
+    let (own, carried): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| held.0.contains_key(file.file.digest));
+    let mut report = write_all(carried, blobs, dir, dry, progress);
+    let own = write_all(own, &held, dir, dry, progress);
+    report.bytes_transferred += own.bytes_transferred;
+    report.items.extend(own.items);
+    Ok(report)
 }
 
 /// Writes `files`, and reports each.
@@ -85,10 +96,11 @@ pub(super) fn write_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Memory;
     use crate::item::Sidecar;
     use crate::model::Digest;
     use crate::report::Silent;
-    use crate::serve::testing::{Memory, file};
+    use crate::serve::testing::{file, memory as memory_of};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
@@ -102,7 +114,7 @@ mod tests {
     }
 
     fn memory() -> Memory {
-        Memory::of(&[b"kubelet", b"sum", b"front"])
+        memory_of(&[b"kubelet", b"sum", b"front"])
     }
 
     fn statuses(report: &Report) -> Vec<Status> {
@@ -164,7 +176,7 @@ mod tests {
         let archive = tar.into_inner().unwrap().finish().unwrap();
         let mut locked = file("https://h/node.tgz", &archive);
         locked.unpack = vec!["bin/kubelet".into()];
-        let (dir, blobs) = (tempfile::tempdir().unwrap(), Memory::of(&[&archive]));
+        let (dir, blobs) = (tempfile::tempdir().unwrap(), memory_of(&[&archive]));
         let run = |locked: &crate::item::File| {
             let lock = Lock { version: 1, files: vec![locked.clone()], ..Lock::default() };
             export_files(&lock, &blobs, dir.path(), false, &Silent).unwrap()
@@ -196,8 +208,8 @@ mod tests {
     #[test]
     fn what_is_missing_or_damaged_is_said_and_the_rest_is_written() {
         let dir = tempfile::tempdir().unwrap();
-        let mut blobs = Memory::of(&[b"front"]);
-        blobs.0.insert(Digest::sha256(b"kubelet"), b"kubelex".to_vec());
+        let mut blobs = memory_of(&[b"front"]);
+        blobs.0.insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
         let report = export_files(&lock(), &blobs, dir.path(), false, &Silent).unwrap();
         assert_eq!(statuses(&report), [Status::Failed, Status::Missing, Status::Done]);
         assert!(!dir.path().join("mirror.example/kubelet").exists());
