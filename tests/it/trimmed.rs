@@ -32,12 +32,20 @@ fn apt_takes_metadata_of_what_is_carried_signed_by_the_site() {
         ],
     );
     up.suite("stable", "Acquire-By-Hash: yes\nValid-Until: Fri, 01 Jan 2100 00:00:00 UTC\n");
-    up.wants("stable", "app", ", base: none");
+    up.build("flat", &[deb("vendor", "1", "Depends: app\n"), deb("unasked", "1", "")]);
+    up.flat("flat", "Origin: vendor\n");
+    let url = up.url();
+    let wants = |more: &str| {
+        let stable = format!("{{url: '{url}', suite: stable, components: [main], key: key.asc}}");
+        let flat = format!("{{url: '{url}/flat', suite: /, key: key.asc}}");
+        up.manifest(&format!("sources: [{stable}, {flat}], install: [vendor], base: none{more}"));
+    };
+    wants("");
     up.lock(0, &[]);
     let signed = place.read("landfall.lock");
     // how it is offered is nothing that upstream is asked for
     let before = up.server.requests("\"");
-    up.wants("stable", "app", ", base: none, index: trimmed");
+    wants(", index: trimmed");
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
     assert_eq!(lock.replace("  index: trimmed\n", ""), signed);
@@ -62,7 +70,9 @@ fn apt_takes_metadata_of_what_is_carried_signed_by_the_site() {
     assert!(packages.contains("Version: 1:2+b1\n") && !release.contains("Valid-Until"), "{release}");
     let mut all = run(std::process::Command::new("find").arg(place.path("one")).args(["-type", "f"]));
     all.retain(|byte| *byte == b'\n');
-    assert_eq!(all.len(), 2 + 2, "two packages, a release, and an index");
+    assert_eq!(all.len(), 3 + 2 * 2, "three packages, and a release and an index of each suite");
+    let flat = place.read(&format!("one/{host}/r/flat/Packages"));
+    assert!(flat.contains("Package: vendor\n") && !flat.contains("unasked"), "{flat}");
 
     // the server has the same, from the bundle and from a registry
     let there = own_registry();
@@ -87,7 +97,7 @@ fn apt_takes_metadata_of_what_is_carried_signed_by_the_site() {
     let here = sources.replace("Signed-By: /", &format!("Signed-By: {}/", node.display()));
     let apt = Apt::new(place, "apt", &here, "");
     run(&mut apt.get(place, &["update"]));
-    run(&mut apt.get(place, &["install", "--yes", "--download-only", "app"]));
+    run(&mut apt.get(place, &["install", "--yes", "--download-only", "vendor"]));
     let other = apt.get(place, &["install", "--simulate", "other"]).output().unwrap();
     assert!(!other.status.success(), "it is not carried, and apt knows of none");
     // the repository's key is none for it
