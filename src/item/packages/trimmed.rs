@@ -59,8 +59,7 @@ enum Why {
 }
 
 impl MadeFile {
-    fn new(source: &str, path: &str, bytes: impl Into<Vec<u8>>) -> MadeFile {
-        let bytes = bytes.into();
+    fn new(source: &str, path: &str, bytes: Vec<u8>) -> MadeFile {
         MadeFile { url: file_url(source, path), digest: Digest::sha256(&bytes), bytes }
     }
 
@@ -105,12 +104,12 @@ pub(crate) fn trimmed_metadata<'s>(
         };
         let place = format!("{url} {suite}").trim_end().to_owned();
         let files = files.map_err(|why| TrimError { url: place, why })?;
-        made.extend(files.into_iter().map(|(path, text)| MadeFile::new(url, &path, text)));
+        made.extend(files.into_iter().map(|(path, bytes)| MadeFile::new(url, &path, bytes)));
     }
     Ok(made)
 }
 
-type Files = BTreeMap<String, String>;
+type Files = BTreeMap<String, Vec<u8>>;
 
 /// The files of a suite of apt, by their paths below its repository.
 fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Result<Files, Why> {
@@ -140,8 +139,9 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
     let date = suite.date().unwrap_or_else(|| signer.time(Timestamp::UNIX_EPOCH));
     let (release, indexes) = suite.files(date);
     let place = |path: &str| if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") };
-    let mut files: Files = indexes.into_iter().map(|(path, text)| (place(&path), text)).collect();
-    files.insert(place("InRelease"), signer.cleartext(&release, date)?);
+    let mut files: Files =
+        indexes.into_iter().map(|(path, text)| (place(&path), text.into_bytes())).collect();
+    files.insert(place("InRelease"), signer.cleartext(&release, date)?.into_bytes());
     Ok(files)
 }
 
@@ -152,12 +152,18 @@ fn below<'p>(folder: &str, path: &'p str) -> &'p str {
 /// The files of a repository of yum, by their paths below it.
 fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Result<Files, Why> {
     let mut indexes: BTreeMap<&str, TrimmedIndex> = BTreeMap::new();
-    let mut date = Timestamp::UNIX_EPOCH;
+    let (mut date, mut modules) = (Timestamp::UNIX_EPOCH, None);
     for part in parts {
         let list = part.index("repodata/repomd.xml").ok_or(Why::NoIndex("repomd.xml"))?;
         let yum = |source, path: &str| Why::Yum { path: path.to_owned(), source };
         let repomd = Repomd::parse(&part.bytes(list)?).map_err(|error| yum(error, &list.path))?;
-        date = date.max(repomd.date.unwrap_or_default());
+        let own_date = repomd.date.unwrap_or_default();
+        // dnf installs no package of a module whose metadata it does not see
+        if let Some(listed) = repomd.index("modules").filter(|_| modules.is_none() || own_date > date) {
+            let index = part.index(&listed.path).ok_or(Why::NoIndex("modules"))?;
+            modules = Some((listed.clone(), part.bytes(index)?));
+        }
+        date = date.max(own_date);
         let packages = part.source.packages.iter();
         let carried: BTreeMap<String, &str> =
             packages.map(|package| (package.digest.hex(), package.path.as_str())).collect();
@@ -178,9 +184,12 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
         }
     }
     let date = signer.time(date);
-    let (repomd, mut files) = trimmed_repomd(&indexes, date.as_second());
-    files.insert("repodata/repomd.xml.asc".into(), signer.detached(repomd.as_bytes(), date)?);
-    files.insert("repodata/repomd.xml".into(), repomd);
+    let kept = modules.as_ref().map(|(listed, _)| listed);
+    let (repomd, indexes) = trimmed_repomd(&indexes, kept, date.as_second());
+    let mut files: Files = indexes.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+    files.extend(modules.map(|(listed, bytes)| (listed.path, bytes)));
+    files.insert("repodata/repomd.xml.asc".into(), signer.detached(repomd.as_bytes(), date)?.into_bytes());
+    files.insert("repodata/repomd.xml".into(), repomd.into_bytes());
     Ok(files)
 }
 

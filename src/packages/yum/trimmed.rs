@@ -3,6 +3,7 @@
 
 use super::error::YumError;
 use super::primary::digest;
+use super::repomd::Index;
 use crate::model::Digest;
 use quick_xml::events::Event;
 use quick_xml::{Reader, Writer, XmlVersion};
@@ -135,9 +136,11 @@ impl Default for Package {
     }
 }
 
-/// `repomd.xml` of `indexes`, each by its kind, as if made at `seconds`; and the indexes by the paths that it gives them.
+/// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at `seconds`; and the indexes by the
+/// paths that it gives them.
 pub(crate) fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedIndex>,
+    kept: Option<&Index>,
     seconds: i64,
 ) -> (String, BTreeMap<String, String>) {
     let mut text = format!(
@@ -147,16 +150,31 @@ pub(crate) fn trimmed_repomd(
     let mut files = BTreeMap::new();
     for (kind, index) in indexes {
         let index = index.text();
-        let (sum, size) = (Digest::sha256(index.as_bytes()).hex(), index.len());
-        let path = format!("repodata/{sum}-{kind}.xml");
-        text += &format!(
-            "<data type=\"{kind}\">\n<checksum type=\"sha256\">{sum}</checksum>\n\
-             <open-checksum type=\"sha256\">{sum}</open-checksum>\n<location href=\"{path}\"/>\n\
-             <timestamp>{seconds}</timestamp>\n<size>{size}</size>\n<open-size>{size}</open-size>\n</data>\n"
-        );
+        let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
+        let path = format!("repodata/{}-{kind}.xml", digest.hex());
+        let (open_digest, open_size) = (Some(digest.clone()), size);
+        let own = Index { kind: (*kind).into(), path: path.clone(), digest, size, open_digest, open_size };
+        text += &data(&own, seconds);
         files.insert(path, index);
     }
+    text.extend(kept.map(|index| data(index, seconds)));
     (text + "</repomd>\n", files)
+}
+
+/// What `repomd.xml` says of an index.
+fn data(index: &Index, seconds: i64) -> String {
+    let Index { kind, path, digest, size, open_digest, open_size } = index;
+    let sum = |name: &str, digest: &Digest| {
+        format!("<{name} type=\"{}\">{}</{name}>\n", digest.algorithm().as_str(), digest.hex())
+    };
+    let number = |name: &str, size: &u64| format!("<{name}>{size}</{name}>\n");
+    let mut text = format!("<data type=\"{kind}\">\n") + &sum("checksum", digest);
+    text.extend(open_digest.as_ref().map(|digest| sum("open-checksum", digest)));
+    text += &format!("<location href=\"{}\"/>\n", quick_xml::escape::escape(path.as_str()));
+    text += &format!("<timestamp>{seconds}</timestamp>\n");
+    text.extend(size.as_ref().map(|size| number("size", size)));
+    text.extend(open_size.as_ref().map(|size| number("open-size", size)));
+    text + "</data>\n"
 }
 
 #[cfg(test)]
@@ -189,16 +207,29 @@ mod tests {
         let lists = format!("<filelists xmlns=\"x\" packages=\"2\">{}{}</filelists>", list(&a), list(&c));
         let carried =
             BTreeMap::from([(a.clone(), "Packages/a.rpm"), (b.clone(), "Packages/b.rpm"), (c, "other.rpm")]);
+        let modules = Index {
+            kind: "modules".into(),
+            path: "repodata/modules.yaml.gz".into(),
+            digest: Digest::sha256(b"packed"),
+            size: Some(6),
+            open_digest: None,
+            open_size: None,
+        };
         let make = || {
             let [mut index, mut files] = [TrimmedIndex::default(), TrimmedIndex::default()];
             let found = index.add(primary.as_bytes(), "index", &carried).unwrap();
             assert_eq!(found, BTreeSet::from([a.clone(), b.clone()]), "c stands elsewhere");
             let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
             files.add(lists.as_bytes(), "index", &none).unwrap();
-            trimmed_repomd(&BTreeMap::from([("primary", index), ("filelists", files)]), 1_700_000_000)
+            trimmed_repomd(
+                &BTreeMap::from([("primary", index), ("filelists", files)]),
+                Some(&modules),
+                1_700_000_000,
+            )
         };
         let (repomd, files) = make();
         let read = Repomd::parse(repomd.as_bytes()).unwrap();
+        assert_eq!(read.index("modules"), Some(&modules));
         assert_eq!(read.date.unwrap().as_second(), 1_700_000_000);
         let primary = &files[&read.index("primary").unwrap().path];
         assert!(read.index("primary").unwrap().digest.matches(primary.as_bytes()));
