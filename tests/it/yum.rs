@@ -622,6 +622,19 @@ fn streams_of_modules_are_seen_as_dnf_sees_them() {
         .unwrap();
     let theirs = planned(&output.stdout);
     assert_eq!(theirs, ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"], "{output:?}");
+    // where the site signs what is carried alone, streams are known still
+    up.wants("install: [app, plain], base: none, index: trimmed");
+    up.lock(0, &[]);
+    place.write("site.asc", include_bytes!("../data/packages/site-key.asc"));
+    // none of the packages is there
+    place.json(3, &["export", "yum", "-o", "out", "--packages-key", "site.asc"]);
+    let folder = format!("file://{}", place.path(format!("out/{}/r", up.server.address)).display());
+    let mut ask = dnf(place, "trimmed", &folder, "gpgcheck=0\nmodule_hotfixes=0\n");
+    let arguments = ["--setopt=module_platform_id=platform:el9", "--assumeno", "install", "app", "plain"];
+    let output = ask.args(arguments).output().unwrap();
+    assert_eq!(planned(&output.stdout), theirs, "{output:?}");
+    let modules = format!("out/{}/r/repodata/modules.yaml.zst", up.server.address);
+    assert_eq!(place.read_bytes(&modules), place.read_bytes("up/r/repodata/modules.yaml.zst"));
     for (word, reason) in [("only", "only is of the module app:2"), ("'@app:2'", "the stream of a module")] {
         up.wants(&format!("install: [{word}], base: none"));
         let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
