@@ -1,10 +1,47 @@
 //! Fields that entries of apt and of yum have both.
 
-use crate::document::SourceSpan;
+use super::wish::Base;
+use crate::document::{Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::sign::OpenPgpKeys;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::path::Path;
 use url::Url;
+
+/// One, or a list.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMore<T> {
+    /// One.
+    One(T),
+    /// Several.
+    More(Vec<T>),
+}
+
+impl<T> OneOrMore<T> {
+    pub(super) fn all(&self) -> &[T] {
+        match self {
+            OneOrMore::One(one) => std::slice::from_ref(one),
+            OneOrMore::More(more) => more,
+        }
+    }
+}
+
+/// What machines have, as `written` at `node` says; `base` reads one of them.
+pub(super) fn bases_of<T>(
+    written: Option<&OneOrMore<T>>,
+    node: &Node,
+    base: impl Fn(&T, &Node) -> Checked<Base>,
+) -> Checked<Vec<Base>> {
+    match written {
+        None => Ok(Vec::new()),
+        Some(OneOrMore::One(one)) => Ok(vec![base(one, node)?]),
+        Some(OneOrMore::More(all)) => {
+            all.iter().enumerate().map(|(index, one)| base(one, node.item(index))).collect()
+        }
+    }
+}
 
 /// `text` as the URL of a repository, without a slash at its end.
 pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {

@@ -31,6 +31,18 @@ pub struct PackageSet {
     pub sources: Vec<PackageSource>,
 }
 
+impl PackageSet {
+    /// Whether it is of Debian's kind.
+    pub(crate) fn is_apt(&self) -> bool {
+        self.name.starts_with("apt:")
+    }
+
+    /// Whether it is of RPM's kind.
+    pub(crate) fn is_yum(&self) -> bool {
+        self.name.starts_with("yum:")
+    }
+}
+
 /// A suite of a repository, and what is carried of it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenSource")]

@@ -1,6 +1,6 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
-use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
+use super::fields::{OneOrMore, bases_of, beside, is_word, keys, name_of, own_architecture, repository};
 use super::wish::{Base, WantedPackages, WantedSource};
 use super::written_yum::{YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
@@ -33,7 +33,7 @@ pub struct AptEntry {
     pub url: Option<String>,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     #[serde(default)]
-    pub suite: Option<OneOrMore>,
+    pub suite: Option<OneOrMore<String>>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
@@ -54,7 +54,7 @@ pub struct AptEntry {
     /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
     /// offers is expected to be there.
     #[serde(default)]
-    pub base: Option<BasesEntry>,
+    pub base: Option<OneOrMore<BaseEntry>>,
 }
 
 /// A repository.
@@ -64,32 +64,12 @@ pub struct AptSourceEntry {
     /// Its URL.
     pub url: String,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
-    pub suite: OneOrMore,
+    pub suite: OneOrMore<String>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
     /// A file with the public keys of OpenPGP of which one must have signed it.
     pub key: String,
-}
-
-/// A text or several.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum OneOrMore {
-    /// One.
-    One(String),
-    /// Several.
-    More(Vec<String>),
-}
-
-/// What machines have.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum BasesEntry {
-    /// One kind of machine.
-    One(BaseEntry),
-    /// Several: what any of them needs is carried.
-    More(Vec<BaseEntry>),
 }
 
 /// What a machine has.
@@ -120,15 +100,6 @@ pub enum BaseWord {
 pub struct ListedBase {
     /// A copy of its `/var/lib/dpkg/status`.
     pub status: String,
-}
-
-impl OneOrMore {
-    fn all(&self) -> &[String] {
-        match self {
-            OneOrMore::One(one) => std::slice::from_ref(one),
-            OneOrMore::More(more) => more,
-        }
-    }
 }
 
 /// What `entry` asks for, once for each combination of its variables.
@@ -290,15 +261,7 @@ fn default_name(source: &WantedSource) -> String {
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    let at = node.get("base");
-    let entries: Vec<(&BaseEntry, &Node)> = match &entry.base {
-        None => Vec::new(),
-        Some(BasesEntry::One(one)) => vec![(one, at)],
-        Some(BasesEntry::More(all)) => {
-            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
-        }
-    };
-    let base = |(entry, at): (&BaseEntry, &Node)| match entry {
+    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
         BaseEntry::Word(BaseWord::None) => Ok(Base::None),
         BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
         BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
@@ -313,6 +276,5 @@ fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
                 )),
             }
         }
-    };
-    entries.into_iter().map(base).collect()
+    })
 }

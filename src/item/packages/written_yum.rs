@@ -1,6 +1,6 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
-use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
+use super::fields::{OneOrMore, bases_of, beside, is_word, keys, name_of, own_architecture, repository};
 use super::wish::{Base, WantedPackages, WantedSource};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
@@ -40,7 +40,7 @@ pub struct YumEntry {
     /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out, what no source offers is
     /// expected to be there.
     #[serde(default)]
-    pub base: Option<YumBasesEntry>,
+    pub base: Option<OneOrMore<YumBaseEntry>>,
 }
 
 /// A repository.
@@ -54,16 +54,6 @@ pub struct YumSourceEntry {
     /// A metalink, which says what digest `repomd.xml` has.
     #[serde(default)]
     pub metalink: Option<String>,
-}
-
-/// What machines have.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum YumBasesEntry {
-    /// One kind of machine.
-    One(YumBaseEntry),
-    /// Several: what any of them needs is carried.
-    More(Vec<YumBaseEntry>),
 }
 
 /// What a machine has.
@@ -214,15 +204,7 @@ fn places<'e>(entry: &'e YumEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
 }
 
 fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    let at = node.get("base");
-    let entries: Vec<(&YumBaseEntry, &Node)> = match &entry.base {
-        None => Vec::new(),
-        Some(YumBasesEntry::One(one)) => vec![(one, at)],
-        Some(YumBasesEntry::More(all)) => {
-            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
-        }
-    };
-    let base = |(entry, at): (&YumBaseEntry, &Node)| match entry {
+    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
         YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
         YumBaseEntry::Listed(listed) => {
             let at = reader.here(at.get("rpms"));
@@ -235,6 +217,5 @@ fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
             })?;
             Ok(Base::Rpms(text.into()))
         }
-    };
-    entries.into_iter().map(base).collect()
+    })
 }

@@ -3,17 +3,14 @@
 use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
 use super::wish::{Base, WantedPackages};
-use super::yum_source::{PackedIndex, Repository, repository};
+use super::yum_source::{Repository, repository};
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Hasher;
 use crate::packages::yum::{
-    Architectures, Choice, Modules, PackageId, Pool, Question, Refusal, YumError, choose, read_base,
-    read_filelists, read_primary,
+    Architectures, Choice, Metadata, Offered, PackageId, Pool, Question, choose, read_base,
 };
-use crate::packages::{decompressed, file_url, is_plain_path};
+use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader, Read};
 
 /// Locks what `wish` asks for.
 pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Result<PackageSet, Cause> {
@@ -72,14 +69,16 @@ fn lock(
     let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
     let mut chosen: BTreeMap<(usize, String), Chosen> = BTreeMap::new();
     let mut expected = BTreeSet::new();
+    let metadata: Vec<Metadata> = repositories.iter().map(|repository| repository.metadata.clone()).collect();
     for (number, base) in bases.iter().enumerate() {
-        let (mut pool, hidden) = pool(repositories, &architectures, files)?;
+        let mut offered = Offered::read(&metadata, &architectures, files)?;
         if let Base::Rpms(text) = base {
-            read_base(text, &mut pool)?;
+            read_base(text, &mut offered.pool)?;
         }
-        pool.index();
+        offered.pool.index();
+        let pool = &offered.pool;
         let question = Question {
-            pool: &pool,
+            pool,
             architectures: &architectures,
             install: &install,
             weak: wish.recommends,
@@ -88,17 +87,22 @@ fn lock(
         let choice = match choose(question) {
             Ok(choice) => choice,
             Err(refusal) => {
-                unlisted.extend(refusal.unlisted.iter().cloned());
-                return Err(refused(refusal, &hidden, bases, base).into());
+                let told = offered.told(&refusal);
+                unlisted.extend(refusal.unlisted);
+                return Err(match bases.len() {
+                    1 => told,
+                    _ => format!("where the machine has {}: {told}", shown(base)),
+                }
+                .into());
             }
         };
-        let Choice { packages, expected: missing, unlisted: files } = choice;
+        let Choice { packages, expected: missing, unlisted: files, .. } = choice;
         unlisted.extend(files);
         expected.extend(missing);
         for id in packages {
             let Some(source) = pool.package(id).source() else { continue };
             let source = usize::from(source);
-            let package = locked(&pool, id, &repositories[source].source.url)?;
+            let package = locked(pool, id, &repositories[source].source.url)?;
             let key = (source, package.path.clone());
             let chosen =
                 chosen.entry(key).or_insert_with(|| Chosen { package, source, bases: BTreeSet::new() });
@@ -112,75 +116,6 @@ fn lock(
         sources[source].packages.push(package);
     }
     Ok((parts::set(wish, expected, sources), notes))
-}
-
-/// The packages of all sources that a machine of dnf sees, and the streams of those that are hidden from it.
-fn pool(
-    repositories: &[Repository],
-    architectures: &Architectures,
-    files: &BTreeSet<String>,
-) -> Result<(Pool, BTreeMap<String, String>), Cause> {
-    let mut pool = Pool::new();
-    let mut modules = Modules::default();
-    for (number, repository) in repositories.iter().enumerate() {
-        let of = |error: YumError, index: &PackedIndex| {
-            Cause::from(error).of(&format!("{} {}", repository.source.url, index.path))
-        };
-        let index = &repository.primary;
-        let read = |reader: &mut dyn Read| {
-            read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
-        };
-        unpacked(index, read).map_err(|error| of(error, index))?;
-        if let Some(index) = &repository.modules {
-            let mut text = String::new();
-            let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
-            unpacked(index, read).and_then(|()| modules.read(&text)).map_err(|error| of(error, index))?;
-        }
-    }
-    let hidden = modules.hide(&mut pool);
-    for (number, repository) in repositories.iter().enumerate() {
-        if let Some(index) = &repository.files {
-            let read = |reader: &mut dyn Read| {
-                read_filelists(BufReader::new(reader), number as u16, files, &mut pool)
-            };
-            let at = format!("{} {}", repository.source.url, index.path);
-            unpacked(index, read).map_err(|error| Cause::from(error).of(&at))?;
-        }
-    }
-    Ok((pool, hidden))
-}
-
-/// Shows what `index` unpacks to to `read`, and checks it.
-fn unpacked(
-    index: &PackedIndex,
-    read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
-) -> Result<(), YumError> {
-    let reader = decompressed(&index.bytes[..], index.compression, index.most)?;
-    let Some(wanted) = &index.open_digest else { return read(&mut BufReader::new(reader)) };
-    let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
-    read(&mut hashed)?;
-    io::copy(&mut hashed, &mut io::sink())?;
-    match hashed.hasher.finish() == *wanted {
-        true => Ok(()),
-        false => {
-            let why = "it unpacks to something else than repomd.xml says";
-            Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
-        }
-    }
-}
-
-/// A reader that hashes what it hands on.
-struct Hashed<R> {
-    reader: R,
-    hasher: Hasher,
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        Ok(read)
-    }
 }
 
 /// A chosen package, as the lock names it.
@@ -210,20 +145,6 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause>
         path: path.into(),
         url: file_url(url, path),
     })
-}
-
-/// The chain of reasons as one sentence, with the streams of modules that would have what is missing.
-fn refused(refusal: Refusal, hidden: &BTreeMap<String, String>, bases: &[Base], base: &Base) -> String {
-    let mut reasons = refusal.reasons.join("; ");
-    for (name, streams) in hidden {
-        if reasons.contains(&format!("'{name}'")) || reasons.contains(&format!("requires {name}")) {
-            reasons += &format!(
-                "; {name} is of the module {streams}, which no machine sees unless it enables that stream, and \
-                 landfall does not"
-            );
-        }
-    }
-    if bases.len() > 1 { format!("where the machine has {}: {reasons}", shown(base)) } else { reasons }
 }
 
 fn shown(base: &Base) -> String {

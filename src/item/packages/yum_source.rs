@@ -5,40 +5,30 @@ use super::locked::{PackageIndex, PackageSource};
 use super::wish::WantedSource;
 use crate::http::ErrorKind;
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Digest;
-use crate::packages::yum::{Index, Repomd, YumError, read_mirrors};
-use crate::packages::{Compression, file_url};
-use bytes::Bytes;
+use crate::packages::file_url;
+use crate::packages::yum::{Index, Metadata, MetadataError, PackedIndex, Repomd, YumError, read_mirrors};
 
 const REPOMD: &str = "repodata/repomd.xml";
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
-/// The metadata of a repository.
+/// A repository whose metadata is right.
 #[derive(Debug, Clone)]
 pub(super) struct Repository {
     /// What the lock says of it, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
-    /// The indexes that were read, packed.
-    pub(super) primary: PackedIndex,
-    pub(super) modules: Option<PackedIndex>,
-    pub(super) files: Option<PackedIndex>,
-}
-
-/// An index as it came, with its digest checked.
-#[derive(Debug, Clone)]
-pub(super) struct PackedIndex {
-    pub(super) bytes: Bytes,
-    pub(super) compression: Compression,
-    /// The most that it may unpack to, in bytes.
-    pub(super) most: u64,
-    /// The digest of what it unpacks to, where it is known.
-    pub(super) open_digest: Option<Digest>,
-    pub(super) path: String,
+    /// The indexes that were read.
+    pub(super) metadata: Metadata,
 }
 
 impl From<YumError> for Cause {
     fn from(error: YumError) -> Cause {
+        error.to_string().into()
+    }
+}
+
+impl From<MetadataError> for Cause {
+    fn from(error: MetadataError) -> Cause {
         error.to_string().into()
     }
 }
@@ -86,7 +76,8 @@ pub(super) async fn repository(resolver: &Resolver, wanted: &WantedSource) -> Re
     let primary = packed(resolver, wanted, &source, &repomd, "primary").await?;
     let primary = primary.ok_or("its repomd.xml names no primary index")?;
     let modules = packed(resolver, wanted, &source, &repomd, "modules").await?;
-    Ok(Repository { source, repomd, primary, modules, files: None })
+    let metadata = Metadata { url: source.url.clone(), primary, modules, files: None };
+    Ok(Repository { source, repomd, metadata })
 }
 
 impl Repository {
@@ -96,7 +87,7 @@ impl Repository {
         resolver: &Resolver,
         wanted: &WantedSource,
     ) -> Result<(), Cause> {
-        self.files = packed(resolver, wanted, &self.source, &self.repomd, "filelists").await?;
+        self.metadata.files = packed(resolver, wanted, &self.source, &self.repomd, "filelists").await?;
         Ok(())
     }
 }
@@ -122,17 +113,9 @@ async fn packed(
     kind: &str,
 ) -> Result<Option<PackedIndex>, Cause> {
     let Some(index) = repomd.index(kind) else { return Ok(None) };
-    let path = index.path.clone();
-    let compression =
-        Compression::of(&path).ok_or_else(|| Cause::from(YumError::Compression(path.clone())))?;
-    let limit = resolver.limits().package_index_bytes;
-    if let Some(size) = index.open_size.filter(|size| *size > limit) {
-        return Err(format!("{path} unpacks to {size} bytes, more than {limit}").into());
-    }
-    let most = index.open_size.unwrap_or(limit);
-    let bytes = fetch(resolver, source, &listed(wanted, index)?).await?;
-    let open_digest = index.open_digest.clone();
-    Ok(Some(PackedIndex { bytes, compression, most, open_digest, path }))
+    let mut packed = PackedIndex::of(index, resolver.limits().package_index_bytes)?;
+    packed.bytes = fetch(resolver, source, &listed(wanted, index)?).await?;
+    Ok(Some(packed))
 }
 
 async fn check_metalink(resolver: &Resolver, url: &str, repomd: &[u8]) -> Result<(), Cause> {

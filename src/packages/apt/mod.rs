@@ -1,10 +1,13 @@
 //! Debian's repositories: releases, indexes, versions, and the choice that apt makes among packages.
 
 mod base;
+mod candidates;
 mod choose;
 mod conflicts;
+mod fields;
 mod install;
 mod marking;
+mod offer;
 mod paragraph;
 mod reason;
 mod relation;
@@ -16,6 +19,7 @@ mod version;
 
 pub(crate) use base::suite_packages;
 pub(crate) use choose::{Choice, Settings, choose};
+pub(crate) use offer::{Offer, Version};
 pub(crate) use release::Release;
 pub(crate) use request::is_request;
-pub(crate) use universe::{Offer, Universe, Version};
+pub(crate) use universe::Universe;

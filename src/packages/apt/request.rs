@@ -1,6 +1,7 @@
 //! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`, `name/suite`.
 
-use super::universe::{Package, Universe, Version};
+use super::offer::{Package, Version};
+use super::universe::Universe;
 use super::version::fits;
 
 /// A package that is asked for.

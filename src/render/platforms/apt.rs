@@ -46,8 +46,7 @@ impl Platform for Apt {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> =
-            request.lock.packages.iter().filter(|set| set.name.starts_with("apt:")).collect();
+        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_apt()).collect();
         if sets.is_empty() {
             let notes = vec!["the lock names no packages of apt, so there is nothing to write".into()];
             return Ok(Rendered { notes, ..Rendered::default() });
@@ -71,7 +70,8 @@ impl Platform for Apt {
     }
 }
 
-fn files_of(set: &PackageSet, url: &str, only: bool) -> Vec<RenderedFile> {
+/// The files by which machines install `set` from `url`; with `only` from nowhere else.
+pub(super) fn files_of(set: &PackageSet, url: &str, only: bool) -> Vec<RenderedFile> {
     let keys: BTreeMap<&str, &str> =
         set.sources.iter().map(|source| (source.signed_by.as_str(), source.key.as_str())).collect();
     let mut files: Vec<RenderedFile> = keys

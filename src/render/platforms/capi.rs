@@ -2,6 +2,7 @@
 //! account in it.
 
 use super::containerd::hosts;
+use super::machine_packages::{MachinePackages, PACKAGE_SET};
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
 use crate::render::error::RenderError;
@@ -40,7 +41,7 @@ impl Platform for Capi {
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and the Secret of their files",
             details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
             inputs: &[],
-            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS],
+            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),
             reads_lock: true,
             writes: Writes::Files { not_into: None },
@@ -58,6 +59,8 @@ impl Platform for Capi {
         for service in ["containerd", "kubelet"] {
             workers.extend(drop_in(service, Form::GiantSwarm, request)?);
         }
+        let mut notes = Vec::new();
+        workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
         let mut control_plane = workers.clone();
         if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
@@ -99,7 +102,7 @@ impl Platform for Capi {
                 ])),
             ),
         ];
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
     }
 }
 

@@ -42,8 +42,7 @@ impl Platform for Yum {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> =
-            request.lock.packages.iter().filter(|set| set.name.starts_with("yum:")).collect();
+        let sets: Vec<&PackageSet> = request.lock.packages.iter().filter(|set| set.is_yum()).collect();
         if sets.is_empty() {
             let notes = vec!["the lock has no packages of yum, so there is no repository to write".into()];
             return Ok(Rendered { notes, ..Rendered::default() });
@@ -52,35 +51,44 @@ impl Platform for Yum {
             RenderError::Site("the site has no `files`, from which machines take packages; add it".into())
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
-        let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
-        let mut repositories: BTreeMap<String, &PackageSource> = BTreeMap::new();
-        for source in sets.iter().flat_map(|set| &set.sources) {
-            repositories.insert(id(source), source);
-        }
-        let mut rendered: BTreeMap<String, String> = BTreeMap::new();
-        for (id, source) in repositories {
-            let key = format!("{KEYS}/{id}.asc");
-            rendered.insert(format!("{folder}/{id}.repo"), repository(&id, source, files, &key));
-            rendered.insert(key, source.key.clone());
-        }
-        let has_weak = sets.iter().all(|set| set.recommends);
-        if is_alone {
-            rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak));
-        }
+        let has_weak = has_weak(&sets);
         let mut notes = Vec::new();
         if !has_weak && !is_alone {
             notes.push(
                 "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
             );
         }
-        // nothing may stand before a key
-        let file = |(path, text): (String, String)| RenderedFile {
-            comments: !path.ends_with(".asc"),
-            ..RenderedFile::new(path, text)
-        };
-        let files = rendered.into_iter().map(file).collect();
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered { output: Output::Files(files_of(&sets, files, is_alone)), notes, ..Rendered::default() })
     }
+}
+
+/// Whether what is recommended is carried.
+fn has_weak(sets: &[&PackageSet]) -> bool {
+    sets.iter().all(|set| set.recommends)
+}
+
+/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else.
+pub(super) fn files_of(sets: &[&PackageSet], url: &str, is_alone: bool) -> Vec<RenderedFile> {
+    let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+    let mut repositories: BTreeMap<String, &PackageSource> = BTreeMap::new();
+    for source in sets.iter().flat_map(|set| &set.sources) {
+        repositories.insert(id(source), source);
+    }
+    let mut rendered: BTreeMap<String, String> = BTreeMap::new();
+    for (id, source) in repositories {
+        let key = format!("{KEYS}/{id}.asc");
+        rendered.insert(format!("{folder}/{id}.repo"), repository(&id, source, url, &key));
+        rendered.insert(key, source.key.clone());
+    }
+    if is_alone {
+        rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak(sets)));
+    }
+    // nothing may stand before a key
+    let file = |(path, text): (String, String)| RenderedFile {
+        comments: !path.ends_with(".asc"),
+        ..RenderedFile::new(path, text)
+    };
+    rendered.into_iter().map(file).collect()
 }
 
 /// `landfall-HOST-…`, the same for the same URL.
