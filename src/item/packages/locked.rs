@@ -31,6 +31,13 @@ pub struct PackageSet {
     pub sources: Vec<PackageSource>,
 }
 
+impl PackageSet {
+    /// Whether it comes from repositories of yum.
+    pub(crate) fn is_yum(&self) -> bool {
+        self.name.starts_with("yum:")
+    }
+}
+
 /// A suite of a repository, and what is carried of it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenSource")]

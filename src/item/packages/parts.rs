@@ -90,7 +90,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             parts.push(Part { descriptor, origin });
         }
     };
-    let package_type = if set.name.starts_with("yum:") { RPM } else { DEB };
+    let package_type = if set.is_yum() { RPM } else { DEB };
     for source in &set.sources {
         let key = source.key.as_bytes();
         add(

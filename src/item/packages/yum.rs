@@ -15,13 +15,12 @@ use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
-/// Locks what `wish` asks for.
-pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Result<PackageSet, Cause> {
-    let found = wish
-        .sources
-        .iter()
-        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
-    let mut repositories = try_join_all(found).await?;
+/// Locks what `wish` asks for, and what people are told of it.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+) -> Result<(PackageSet, Vec<String>), Cause> {
+    let mut repositories = repositories(resolver, wish).await?;
     let no_files = BTreeSet::new();
     let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
     if !unlisted.is_empty() {
@@ -30,9 +29,28 @@ pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Resul
         }
         (outcome, _) = decided(wish, &repositories, unlisted).await?;
     }
-    let (set, notes) = outcome?;
-    notes.iter().for_each(|note| resolver.progress().note(note));
-    Ok(set)
+    outcome
+}
+
+/// The metadata of all sources.
+async fn repositories(resolver: &Resolver, wish: &WantedPackages) -> Result<Vec<Repository>, Cause> {
+    let found = wish
+        .sources
+        .iter()
+        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
+    try_join_all(found).await
+}
+
+/// The packages of all sources that the machine sees.
+pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Result<Pool, Cause> {
+    let repositories = repositories(resolver, wish).await?;
+    let native = wish.architectures.first().cloned().unwrap_or_default();
+    let reading = tokio::task::spawn_blocking(move || {
+        let (mut pool, _) = pool(&repositories, &Architectures::of(&native), &BTreeSet::new())?;
+        pool.index();
+        Ok(pool)
+    });
+    reading.await.map_err(|error| Cause::local(error.to_string()))?
 }
 
 type Outcome = Result<(PackageSet, Vec<String>), Cause>;

@@ -10,7 +10,7 @@ use std::io::BufReader;
 /// The packages in `blobs` that none of the keys of their source signed; a sentence each. Packages of apt are signed by
 /// their repository alone.
 pub(super) fn signature_faults(set: &PackageSet, blobs: &dyn BlobRead) -> Vec<String> {
-    if !set.name.starts_with("yum:") {
+    if !set.is_yum() {
         return Vec::new();
     }
     let mut faults = Vec::new();

@@ -5,6 +5,7 @@ mod choose;
 mod conflicts;
 mod install;
 mod marking;
+mod offered;
 mod paragraph;
 mod reason;
 mod relation;
@@ -16,6 +17,8 @@ mod version;
 
 pub(crate) use base::suite_packages;
 pub(crate) use choose::{Choice, Settings, choose};
+pub(crate) use offered::{Offered, offered};
 pub(crate) use release::Release;
-pub(crate) use request::is_request;
+pub(crate) use request::{is_request, pinned};
 pub(crate) use universe::{Offer, Universe, Version};
+pub(crate) use version::{compare as compare_versions, fits as version_fits, upstream as upstream_version};
