@@ -243,6 +243,11 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         Vec::new()
     }
 
+    /// The package in `entry` whose version is made of `variable`, which is written `${NAME}`.
+    fn pinned_by(_entry: &Self::Written, _variable: &str) -> Option<PinnedBy> {
+        None
+    }
+
     /// The update policy of `wish`, where it has one of its own.
     fn policy(_wish: &Self::Wish) -> Option<&str> {
         None
@@ -304,6 +309,19 @@ pub struct Moving<'a> {
     pub text: &'a str,
     /// The version, as bytes of `text`.
     pub version: Range<usize>,
+}
+
+/// A package whose version is made of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedBy {
+    /// The key where the item is said to be written.
+    pub item_at: &'static str,
+    /// The package.
+    pub package: String,
+    /// What stands in the version before the variable.
+    pub before: String,
+    /// What stands behind it.
+    pub after: String,
 }
 
 /// A step into a document.

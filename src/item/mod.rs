@@ -41,7 +41,7 @@ pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
 pub(crate) use image::{listed, platforms, tag_of};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;
-pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand, Step};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, Stand, Step};
 #[cfg(test)]
 pub(crate) use note::Note;
 pub(crate) use packages::{

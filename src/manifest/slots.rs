@@ -54,10 +54,21 @@ pub(crate) enum Versions {
     Tags(ImageRef, String, String),
     /// The index of a chart repository, which a chart's own version follows to the letter.
     Chart(ChartVersions),
-    /// The sources of a machine, which have packages of the slot's name.
-    Packages(Box<WantedPackages>),
+    /// The sources of a machine, which have a package.
+    Packages(Box<PackageVersions>),
     /// What a variable names as the source: a text, a JSON document or a chart's index.
     Document(VersionsFrom),
+}
+
+/// The versions of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PackageVersions {
+    /// The machine whose sources have it.
+    pub(crate) machine: WantedPackages,
+    /// Its name, with the architecture where that is written.
+    pub(crate) package: String,
+    /// What stands before and after the version that moves, in that of the package.
+    pub(crate) around: (String, String),
 }
 
 /// The lists of the manifests at `paths` that have a source.
@@ -104,7 +115,7 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
             Some(from) => Ok(Versions::Document(from)),
             None => tagged_by(read, name).ok_or_else(|| {
-                format!("nothing says where versions of `{name}` come from; add `from:`, as no image has it as its tag")
+                format!("nothing says where versions of `{name}` come from; add `from:`, as no image and no package has it as its version")
             }),
         };
         for (index, current) in &texts {
@@ -112,7 +123,11 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             let others = texts.iter().filter(|(at, _)| at != index).map(|(_, text)| text.clone());
             found.push(Slot {
                 name: name.clone(),
-                kind: if matches!(versions, Ok(Versions::Document(_))) { Kind::File } else { Kind::Image },
+                kind: match versions {
+                    Ok(Versions::Document(_)) => Kind::File,
+                    Ok(Versions::Packages(_)) => Kind::Package,
+                    _ => Kind::Image,
+                },
                 file: read.path.clone(),
                 at: key.place(read),
                 policy: policy.clone(),
@@ -160,7 +175,8 @@ macro_rules! of_entries {
             found
         }
 
-        /// The repository of the first item whose tag is made of the variable `name` alone.
+        /// The repository of the first item whose tag is made of the variable `name` alone; else the sources of the first
+        /// package whose version is.
         fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
             let variable = format!("${{{name}}}");
             $(
@@ -179,6 +195,19 @@ macro_rules! of_entries {
                     }
                 }
             )*
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in read.document.$section.iter().enumerate() {
+                    let Some(pinned) = <$kind as ItemKind>::pinned_by(entry, &variable) else { continue };
+                    let node = read.text.root.get(stringify!($section)).item(index).get(pinned.item_at);
+                    let at = SourceSpan::new(&read.text, node.span()).location();
+                    let source = sources::<$kind>(&read.items.$section).remove(&(at.line, at.column));
+                    if let Some(Versions::Packages(of)) = source {
+                        let (package, around) = (pinned.package, (pinned.before, pinned.after));
+                        return Some(Versions::Packages(Box::new(PackageVersions { package, around, ..*of })));
+                    }
+                }
+            )*
             None
         }
     };
@@ -193,7 +222,10 @@ fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), 
     };
     let source = |wish: &K::Wish| {
         let tags = K::tagged(wish).map(|image| Versions::Tags(image.clone(), String::new(), String::new()));
-        let machine = || Some(Versions::Packages(Box::new(K::machine(wish)?.clone())));
+        let machine = || {
+            let (machine, package, around) = (K::machine(wish)?.clone(), String::new(), Default::default());
+            Some(Versions::Packages(Box::new(PackageVersions { machine, package, around })))
+        };
         tags.or_else(|| K::indexed(wish).map(Versions::Chart)).or_else(machine)
     };
     // of several at one place the first counts
@@ -209,6 +241,13 @@ fn of_entry(
 ) -> Option<Slot> {
     let Moving { policy: written, name, text, version, .. } = moving;
     let no_source = || format!("nothing says where versions of `{name}` come from");
+    let versions = match versions {
+        Some(Versions::Packages(of)) => {
+            let package = name.clone();
+            Some(Versions::Packages(Box::new(PackageVersions { package, ..*of })))
+        }
+        versions => versions,
+    };
     Some(Slot {
         versions: versions.ok_or_else(no_source),
         file: read.path.clone(),

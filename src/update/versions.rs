@@ -28,7 +28,7 @@ impl Run<'_> {
         slots.retain(|slot| {
             let other = match &slot.versions {
                 Ok(Versions::Tags(image, ..)) => image.name(),
-                Ok(Versions::Packages(machine)) => machine.name.clone(),
+                Ok(Versions::Packages(of)) => of.machine.name.clone(),
                 _ => slot.name.clone(),
             };
             self.is_asked(&[&slot.name, &other])

@@ -45,9 +45,8 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
     up.build("pool/s-security", &[deb("none", "1", "")]);
     up.suite("s", "");
     up.suite("s-security", "");
-    place.write("up/r/stable.txt", "1.33.4\n");
     let text = format!(
-        "apiVersion: landfall/v1\nkind: Manifest\nvars:\n  kube: {{value: 1.33.4, update: patch, from: \"{url}/stable.txt\"}}\n\
+        "apiVersion: landfall/v1\nkind: Manifest\nvars:\n  kube: {{value: 1.33.4, update: patch}}\n\
          packages:\n- apt:   # 1.0-1 everywhere\n    name: nodes\n    base: none\n    update: minor\n    sources:\n    \
          - {{url: '{url}', suite: [s, s-security], components: [main], key: key.asc}}\n    install: [containerd=1:1.7.24-1,  jq,\n      \
          \"foo=1.0-1\", &pin libfoo=1.0-1, 'kubelet=${{kube}}-1.1']   # end\n"
@@ -65,26 +64,29 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         deb("libfoo", "1.1-1", ""),
         deb("jq", "1.7-1", "Depends: new-lib\n"),
         deb("new-lib", "1-1", ""),
+        deb("kubelet", "1.33.5-1.1", ""),
+        deb("kubelet", "1.33.6-1.1", "Depends: nowhere-else\n"),
+        deb("kubelet", "1.33.7-2", ""),
+        deb("kubelet", "1.34.0-1.1", ""),
     ];
     up.build("pool/s", &new);
     up.build("pool/s-security", &new[..1]);
     up.suite("s", "");
     up.suite("s-security", "");
-    // the packages of this version are not there yet
-    place.write("up/r/stable.txt", "1.33.5\n");
     place.write("old.lock", place.read("landfall.lock"));
     let report = update(4, &["--check"]);
     assert_eq!(place.read("m.yaml"), text);
-    let expected = ["containerd 1:1.7.25-1 s-security", "foo 1.1-1 s", "libfoo 1.1-1 s"];
+    let expected = ["containerd 1:1.7.25-1 s-security", "foo 1.1-1 s", "kube 1.33.5 s", "libfoo 1.1-1 s"];
     assert_eq!(moved(&report), expected, "{report:#}");
     let told = report["updates"].to_string();
-    for why in ["needs nowhere", "kubelet 1.33.5-1.1"] {
+    for why in ["needs nowhere", "needs nowhere-else"] {
         assert!(told.contains(why), "{why}: {report:#}");
     }
     assert_eq!(moved(&update(4, &["--check", "--only", "containerd"])), expected[..1]);
     let report = update(0, &[]);
     assert_eq!(moved(&report), expected);
     let edited = text
+        .replace("value: 1.33.4", "value: 1.33.5")
         .replace("containerd=1:1.7.24-1", "containerd=1:1.7.25-1")
         .replace("\"foo=1.0-1\"", "\"foo=1.1-1\"")
         .replace("&pin libfoo=1.0-1", "&pin libfoo=1.1-1");
@@ -93,11 +95,17 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         "up containerd 1:1.7.24-1 1:1.7.25-1",
         "up foo 1.0-1 1.1-1",
         "up jq 1.6-1 1.7-1",
+        "up kubelet 1.33.4-1.1 1.33.5-1.1",
         "up libfoo 1.0-1 1.1-1",
         "added new-lib - 1-1",
         "removed old-lib 1-1 -",
     ];
     assert_eq!(packages(&report), changes);
+
+    // metadata that nobody signed moves nothing
+    let signed = place.read("up/r/dists/s/InRelease");
+    place.write("up/r/dists/s/InRelease", signed.replace("Origin: test", "Origin: best"));
+    assert_eq!(moved(&update(3, &["--dry-run"])), Vec::<String>::new());
 
     // two locks
     assert_eq!(packages(&place.json(0, &["diff", "old.lock", "landfall.lock"])), changes);
@@ -110,7 +118,7 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
         "{told}"
     );
     let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
-    assert!(markdown.contains("<summary>Packages of apt:nodes: 6</summary>"), "{markdown}");
+    assert!(markdown.contains("<summary>Packages of apt:nodes: 7</summary>"), "{markdown}");
     assert!(markdown.contains("| up | `jq` | `amd64` | `1.6-1 -> 1.7-1` |"), "{markdown}");
 
     // scripts beside the lock

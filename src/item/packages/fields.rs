@@ -2,7 +2,7 @@
 
 use crate::document::SourceSpan;
 use crate::item::entry_reader::{Checked, EntryReader};
-use crate::item::{Moving, Step};
+use crate::item::{Moving, PinnedBy, Step};
 use crate::model::{PolicyError, UpdatePolicy};
 use crate::sign::OpenPgpKeys;
 use std::ops::Range;
@@ -119,6 +119,20 @@ pub(super) fn moving<'e>(
         Some(Moving { policy, name, item_at: system, path, text, version })
     };
     install.iter().enumerate().filter_map(one).collect()
+}
+
+/// The package in `text`, where a version that is made of `variable` alone stands behind `sign`.
+pub(super) fn pinned_by(system: &'static str, sign: char, text: &str, variable: &str) -> Option<PinnedBy> {
+    let (front, after) = text.split_once(variable)?;
+    // a name may have the sign of yum, and a version of apt may begin with an epoch
+    let (package, before) = if sign == '=' { front.split_once(sign)? } else { front.rsplit_once(sign)? };
+    let is_whole = |text: &str| !text.contains("${") && !text.contains('*');
+    [package, before, after].into_iter().all(is_whole).then(|| PinnedBy {
+        item_at: system,
+        package: package.into(),
+        before: before.into(),
+        after: after.into(),
+    })
 }
 
 pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {

@@ -11,8 +11,8 @@ use crate::document::{Node, SourceSpan};
 use crate::item::file::is_file_url;
 use crate::item::text::oversize;
 use crate::item::{
-    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving, Pins,
-    Resolver,
+    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving,
+    PinnedBy, Pins, Resolver,
 };
 use crate::model::{Destination, Digest, Mapping};
 use crate::packages::is_plain_path;
@@ -170,6 +170,10 @@ impl ItemKind for PackageSet {
 
     fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
         written::moving(entry)
+    }
+
+    fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+        written::pinned_by(entry, variable)
     }
 
     fn machine(wish: &WantedPackages) -> Option<&WantedPackages> {

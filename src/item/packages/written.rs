@@ -4,8 +4,8 @@ use super::fields::{self, beside, check_policy, is_word, keys, name_of, own_arch
 use super::wish::{Base, WantedPackages, WantedSource};
 use super::written_yum::{self, YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
-use crate::item::Moving;
 use crate::item::entry_reader::{Checked, EntryReader};
+use crate::item::{Moving, PinnedBy};
 use crate::packages::apt::{is_request, pinned};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -158,6 +158,16 @@ pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
         return written_yum::moving(yum);
     }
     entry.apt.iter().flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin)).collect()
+}
+
+/// The package of `entry` whose version is made of `variable`.
+pub(super) fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+    if let Some(yum) = &entry.yum {
+        let mut all = yum.install.iter();
+        return all.find_map(|text| fields::pinned_by("yum", '-', text, variable));
+    }
+    let mut all = entry.apt.iter().flat_map(|apt| &apt.install);
+    all.find_map(|text| fields::pinned_by("apt", '=', text, variable))
 }
 
 /// The name and the version of a package that is pinned.
