@@ -21,7 +21,7 @@ pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
 pub(crate) use names::look_up;
 pub(crate) use no_proxy::lint_entries;
-pub(crate) use packages::rehearse;
+pub(crate) use packages::{NodeList, rehearse};
 pub(crate) use ports::{Ask, Strategy, knock_at};
 pub(crate) use real_items::RealItems;
 pub(crate) use status::CheckStatus;

@@ -41,11 +41,14 @@ pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
 pub(crate) use image::{listed, platforms, tag_of};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;
-pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, Stand, Step};
 #[cfg(test)]
 pub(crate) use note::Note;
+pub(crate) use packages::{
+    Carried, MadeFile, OfferedVersion, PackageForm, PinnedPackage, TrimError, WantedPackages, newer_packages,
+    trimmed_metadata,
+};
 pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, PackageSource};
-pub(crate) use packages::{MadeFile, TrimError, trimmed_metadata};
 pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};

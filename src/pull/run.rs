@@ -77,10 +77,11 @@ pub(crate) async fn pull(
             }
         }
     }
-    lock.each_entry().for_each(|entry| outcome.compute_trimmed(&entry, &**into));
+    let entries = std::mem::take(&mut outcome.entries);
+    entries.iter().for_each(|entry| outcome.compute_trimmed(entry, &**into));
     progress.end();
-    let items: Vec<Item> = lock.each_entry().map(|entry| outcome.item(&entry)).collect();
-    let whole = lock.each_entry().zip(&items).filter(|(_, item)| item.status != Status::Failed);
+    let items: Vec<Item> = entries.iter().map(|entry| outcome.item(entry)).collect();
+    let whole = entries.into_iter().zip(&items).filter(|(_, item)| item.status != Status::Failed);
     into.name(&mut whole.map(|(entry, _)| entry))?;
     Ok(items.into_iter().chain(losses(lock)).collect())
 }
@@ -94,21 +95,22 @@ struct Task {
 }
 
 /// What is to be fetched, and what it is for.
-struct Pending<'a> {
+struct Pending {
     tasks: Vec<Task>,
-    outcome: Outcome<'a>,
+    outcome: Outcome,
     bytes: u64,
 }
 
-impl<'a> Pending<'a> {
+impl Pending {
     /// What is not `there` yet, by rank. What follows from the lock is written at once.
     fn new(
-        lock: &'a Lock,
+        lock: &Lock,
         into: &dyn LocalSink,
         rehash: bool,
         there: &HashSet<Digest>,
-    ) -> Result<Pending<'a>, WriteError> {
-        for part in lock.each_entry().flat_map(|entry| entry.parts).filter(|part| !part.is_stored()) {
+    ) -> Result<Pending, WriteError> {
+        let entries: Vec<Entry> = lock.each_entry().collect();
+        for part in entries.iter().flat_map(|entry| &entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
@@ -117,9 +119,9 @@ impl<'a> Pending<'a> {
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        let mut outcome = Outcome { lock, parts: HashMap::new(), open: Vec::new(), full: None };
-        for (at, entry) in lock.each_entry().enumerate() {
-            outcome.open.push(0);
+        let mut outcome =
+            Outcome { open: vec![0; entries.len()], entries: Vec::new(), parts: HashMap::new(), full: None };
+        for (at, entry) in entries.iter().enumerate() {
             for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
                 if there.contains(digest) {
@@ -135,6 +137,7 @@ impl<'a> Pending<'a> {
             }
         }
         tasks.sort_by_key(|task| task.rank);
+        outcome.entries = entries;
         Ok(Pending { tasks, outcome, bytes })
     }
 }
@@ -154,8 +157,9 @@ async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, Trans
 }
 
 /// What came of everything that was not there.
-struct Outcome<'a> {
-    lock: &'a Lock,
+struct Outcome {
+    /// The entries of the lock.
+    entries: Vec<Entry>,
     parts: HashMap<Digest, Fetch>,
     /// How many parts each entry still waits for, so that an item is shown done when it is.
     open: Vec<usize>,
@@ -171,12 +175,11 @@ struct Fetch {
     result: Option<Result<Brought, TransferError>>,
 }
 
-impl Outcome<'_> {
+impl Outcome {
     /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<Part> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
-        let mut parts: Vec<Part> =
-            wanted.map(|(at, part)| self.lock.entry(*at).parts.swap_remove(*part)).collect();
+        let mut parts: Vec<Part> = wanted.map(|(at, part)| self.entries[*at].parts[*part].clone()).collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
@@ -193,7 +196,7 @@ impl Outcome<'_> {
         for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
-                progress.item(&self.lock.entry(at).name);
+                progress.item(&self.entries[at].name);
             }
         }
     }

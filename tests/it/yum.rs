@@ -217,20 +217,26 @@ fn the_choice_is_that_of_dnf() {
 fn what_machines_have_decides_what_is_carried() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // by the list of a real database, in the form that the page names
+    // by the list of a real database, in the form that the page names; a key that it checks by is in it too
     let page = include_str!("../../docs/packages.md");
     let query = page.split("rpm -qa --qf '").nth(1).unwrap().split('\'').next().unwrap();
     up.wants("install: [lang, tool], base: none");
     let mut install = dnf(place, "node", &format!("{}/", up.url()), "gpgcheck=0\n");
     run(install.args(["--assumeyes", "install", "tool", "libapp"]));
-    let mut list = place.clean("rpm");
-    list.arg("--root").arg(place.path("node/root")).args(["-qa", "--qf", query]);
-    let rpms = run(&mut list);
+    let rpm = |arguments: &[&str]| {
+        let mut rpm = place.clean("rpm");
+        run(rpm.arg("--root").arg(place.path("node/root")).args(arguments))
+    };
+    rpm(&["--import", &place.path("key.asc").display().to_string()]);
+    let rpms = rpm(&["-qa", "--qf", query]);
     place.write("node.rpms", &rpms);
-    assert!(String::from_utf8_lossy(&rpms).contains("provides libapp.so.1()(64bit) = 1.2"));
+    let text = String::from_utf8_lossy(&rpms);
+    assert!(text.contains("provides libapp.so.1()(64bit) = 1.2") && text.contains("gpg-pubkey"), "{text}");
     up.wants("install: [app], weak: false, base: {rpms: node.rpms}");
     up.lock(0, &[]);
     assert_eq!(locked(&place.read("landfall.lock")), ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"]);
+
+    a_node_is_tried_in_thought(&up, &String::from_utf8_lossy(&rpm(&["-qa"])));
 
     // a plain list, and two kinds of machines
     place.write("plain.rpms", "tool-1-1.noarch\nlang-1-1.noarch\nlibapp-1.2-1.noarch\n");
@@ -264,6 +270,45 @@ fn what_machines_have_decides_what_is_carried() {
     up.wants("install: [vendor], base: none");
     let why = told(&up.lock(1, &["--lock", "none.lock"]));
     assert!(why.contains("vendor-1-1.noarch requires gone-file, which no source offers"), "{why}");
+}
+
+/// `doctor packages` with the node's list `node.rpms`, by which `landfall.lock` was made, and with other nodes.
+fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
+    let place = &up.place;
+    place.ok(&["pull"]);
+    let doctor = |exit: i32, list: &str| place.json(exit, &["doctor", "packages", "--rpms", list]);
+    let with = |report: &Value, status: &str| -> Vec<String> {
+        let items = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == status);
+        items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = doctor(0, "node.rpms");
+    assert_eq!(with(&own, "present"), ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"], "{own}");
+    assert_eq!(own["replaced"], serde_json::json!([]));
+    // one that has less asks for more, and of another an older version gives way
+    place.write("bare.rpms", "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n");
+    let bare = doctor(4, "bare.rpms");
+    assert_eq!(with(&bare, "missing"), ["libapp 1.2-1", "tool 1-1"], "{bare}");
+    assert_eq!(bare["replaced"], serde_json::json!(["libapp 1.1-1 → 1.2-1"]));
+    let conflicting = "package old 0:1-1 noarch\nconflicts app\n";
+    place.write("conflicting.rpms", conflicting);
+    let why = told(&doctor(4, "conflicting.rpms"));
+    assert!(why.contains("old-1-1.noarch of the base conflicts with app"), "{why}");
+    // the plain list knows packages of the sources by their names
+    place.write("plain.rpms", plain);
+    assert_eq!(with(&doctor(0, "plain.rpms"), "present").len(), 4);
+
+    // a list that is none, or of another kind of node
+    place.write("status", "Package: dpkg\nStatus: install ok installed\nVersion: 1\n\n");
+    place.write("wrong.rpms", "ii  bash  5.1\n");
+    for (flag, file, words) in [
+        ("--rpms", "status", "status is a status file of dpkg; give it by --status"),
+        ("--rpms", "wrong.rpms", "line 1 is 'ii  bash  5.1'"),
+        ("--status", "node.rpms", "node.rpms is a list of RPM packages; give it by --rpms"),
+        ("--status", "status", "the lock names no packages of apt, and this is a status file of dpkg"),
+    ] {
+        let why = told(&place.json(2, &["doctor", "packages", flag, file]));
+        assert!(why.contains(words), "{why}");
+    }
 }
 
 /// A repository with one fault: what is refused, and with which words.
@@ -457,7 +502,11 @@ fn a_package_that_is_not_what_was_signed_is_refused() {
         let why = told(&place.json(1, &["pull"]));
         assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
     }
-    place.ok(&["pack", "-o", "b"]);
+    // what was refused stays in the store, and is packed by nobody; straight into a bundle it is found there
+    let why = told(&place.json(3, &["pack", "-o", "b"]));
+    assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    assert!(!place.path("b").exists());
+    place.ok(&["pull", "--bundle", "b"]);
     let report = place.landfall().args(["verify", "b", "--lock", "landfall.lock"]).output().unwrap();
     let said = String::from_utf8_lossy(&[report.stdout, report.stderr].concat()).into_owned();
     assert!(

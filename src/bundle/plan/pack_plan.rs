@@ -44,7 +44,8 @@ impl PackPlan {
         PackPlan::since(lock, blobs, &[], today)
     }
 
-    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have them.
+    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have them. A set of packages of
+    /// which one is not signed by a key of its source is missing.
     ///
     /// # Errors
     /// As [`PackPlan::new`]; and when a manifest cannot be read.
@@ -57,7 +58,8 @@ impl PackPlan {
         let mut missing = Vec::new();
         let mut asked = HashMap::new();
         let mut all_kept = HashSet::new();
-        for entry in lock.each_entry() {
+        for item in lock.items() {
+            let entry = item.entry();
             let mut absent = Vec::new();
             let failed = |source| Error::Content { item: entry.name.clone(), source };
             let kept =
@@ -77,15 +79,23 @@ impl PackPlan {
                     None => absent.push(digest.to_string()),
                 }
             }
-            if let Some(first) = absent.first() {
-                let more =
-                    if absent.len() > 1 { format!(" and {} more", absent.len() - 1) } else { String::new() };
-                let item = ItemName { kind: entry.kind, name: entry.name };
-                let reason = format!("the store lacks {first}{more}");
-                missing.push(MissingItem { item, digest: Some(entry.digest), reason });
-            } else {
-                all_kept.extend(kept);
-            }
+            let more = |all: &[String]| match all.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            // packages are signed one by one, and what `pull` refused is in the store
+            let is_signed_apart = absent.is_empty() && entry.kind == Kind::Package;
+            let refused = if is_signed_apart { item.contradictions(blobs) } else { Vec::new() };
+            let reason = match (absent.first(), refused.first()) {
+                (Some(first), _) => format!("the store lacks {first}{}", more(&absent)),
+                (None, Some(first)) => format!("{first}{}", more(&refused)),
+                (None, None) => {
+                    all_kept.extend(kept);
+                    continue;
+                }
+            };
+            let item = ItemName { kind: entry.kind, name: entry.name };
+            missing.push(MissingItem { item, digest: Some(entry.digest), reason });
         }
         let mut plan = PackPlan::less(lock, missing, today);
         plan.leave_out(|blob| !all_kept.contains(&blob.digest) && base::all_have(bases, blob));

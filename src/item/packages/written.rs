@@ -1,13 +1,17 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
-use super::fields::{beside, is_word, keys, name_of, own_architecture, repository};
+use super::fields::{
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
+};
 use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource};
-use super::written_yum::{YumEntry, read_yum};
+use super::written_yum::{self, YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
-use crate::packages::apt::is_request;
+use crate::item::{Moving, PinnedBy};
+use crate::packages::apt::{is_request, pinned};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::Range;
 
 /// What a kind of machine installs: `apt`, or `yum`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -33,7 +37,7 @@ pub struct AptEntry {
     pub url: Option<String>,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     #[serde(default)]
-    pub suite: Option<OneOrMore>,
+    pub suite: Option<OneOrMore<String>>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
@@ -48,6 +52,9 @@ pub struct AptEntry {
     pub architectures: Vec<String>,
     /// What is installed: `name`, `name=version`, in which `*` stands for any text, `name/suite`, `name:architecture`.
     pub install: Vec<String>,
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
     /// Whether what is recommended is installed too.
     #[serde(default)]
     pub recommends: bool,
@@ -58,7 +65,7 @@ pub struct AptEntry {
     /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
     /// offers is expected to be there.
     #[serde(default)]
-    pub base: Option<BasesEntry>,
+    pub base: Option<OneOrMore<BaseEntry>>,
 }
 
 /// A repository.
@@ -68,32 +75,12 @@ pub struct AptSourceEntry {
     /// Its URL.
     pub url: String,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
-    pub suite: OneOrMore,
+    pub suite: OneOrMore<String>,
     /// The components; none in a flat repository.
     #[serde(default)]
     pub components: Vec<String>,
     /// A file with the public keys of OpenPGP of which one must have signed it.
     pub key: String,
-}
-
-/// A text or several.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum OneOrMore {
-    /// One.
-    One(String),
-    /// Several.
-    More(Vec<String>),
-}
-
-/// What machines have.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum BasesEntry {
-    /// One kind of machine.
-    One(BaseEntry),
-    /// Several: what any of them needs is carried.
-    More(Vec<BaseEntry>),
 }
 
 /// What a machine has.
@@ -126,15 +113,6 @@ pub struct ListedBase {
     pub status: String,
 }
 
-impl OneOrMore {
-    fn all(&self) -> &[String] {
-        match self {
-            OneOrMore::One(one) => std::slice::from_ref(one),
-            OneOrMore::More(more) => more,
-        }
-    }
-}
-
 /// What `entry` asks for, once for each combination of its variables.
 pub(super) fn read(
     entry: &PackageEntry,
@@ -149,6 +127,29 @@ pub(super) fn read(
             Err(reader.here(node).fault("an entry of packages has either `apt` or `yum`", help))
         }
     }
+}
+
+/// The versions that the policy of `entry` may move.
+pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
+    if let Some(yum) = &entry.yum {
+        return written_yum::moving(yum);
+    }
+    entry.apt.iter().flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin)).collect()
+}
+
+/// The package of `entry` whose version is made of `variable`.
+pub(super) fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+    if let Some(yum) = &entry.yum {
+        let mut all = yum.install.iter();
+        return all.find_map(|text| fields::pinned_by("yum", '-', text, variable));
+    }
+    let mut all = entry.apt.iter().flat_map(|apt| &apt.install);
+    all.find_map(|text| fields::pinned_by("apt", '=', text, variable))
+}
+
+/// The name and the version of a package that is pinned.
+fn pin(text: &str) -> Option<(String, Range<usize>)> {
+    pinned(text).map(|(name, version)| (name.to_owned(), version))
 }
 
 /// A source as it is written, and where.
@@ -171,6 +172,10 @@ fn read_apt(
     if entry.install.is_empty() {
         let help = Some("name them, as in `install: [containerd.io]`".into());
         return Err(at.fault("no package is asked for", help));
+    }
+    if let Some(policy) = &entry.update {
+        let has_version = |text: &str| !text.contains("${") && pin(text).is_some();
+        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
     }
     let mut fields = Vec::new();
     for place in &places {
@@ -300,15 +305,7 @@ fn default_name(source: &WantedSource) -> String {
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    let at = node.get("base");
-    let entries: Vec<(&BaseEntry, &Node)> = match &entry.base {
-        None => Vec::new(),
-        Some(BasesEntry::One(one)) => vec![(one, at)],
-        Some(BasesEntry::More(all)) => {
-            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
-        }
-    };
-    let base = |(entry, at): (&BaseEntry, &Node)| match entry {
+    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
         BaseEntry::Word(BaseWord::None) => Ok(Base::None),
         BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
         BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
@@ -323,6 +320,5 @@ fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
                 )),
             }
         }
-    };
-    entries.into_iter().map(base).collect()
+    })
 }

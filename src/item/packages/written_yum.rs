@@ -1,10 +1,14 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
-use super::fields::{beside, is_word, keys, list_url, name_of, own_architecture, repository};
+use super::fields::{
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of, own_architecture,
+    repository,
+};
 use super::wish::{Base, OfferedIndex, WantedMirrors, WantedPackages, WantedSource};
 use crate::document::{Binding, Field, Node, SourceSpan};
+use crate::item::Moving;
 use crate::item::entry_reader::{Checked, EntryReader};
-use crate::packages::yum::{Architectures, Pool, read_base};
+use crate::packages::yum::{Architectures, Pin, Pool, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -37,6 +41,9 @@ pub struct YumEntry {
     /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*` for any text, a file, or
     /// `capability >= 1`.
     pub install: Vec<String>,
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
     /// Whether weak dependencies are installed too, as dnf does by itself.
     #[serde(default = "yes")]
     pub weak: bool,
@@ -47,7 +54,7 @@ pub struct YumEntry {
     /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out, what no source offers is
     /// expected to be there.
     #[serde(default)]
-    pub base: Option<YumBasesEntry>,
+    pub base: Option<OneOrMore<YumBaseEntry>>,
 }
 
 /// A repository.
@@ -64,16 +71,6 @@ pub struct YumSourceEntry {
     /// The URL of a list of mirrors, which are asked where `url` fails.
     #[serde(default)]
     pub mirrorlist: Option<String>,
-}
-
-/// What machines have.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum YumBasesEntry {
-    /// One kind of machine.
-    One(YumBaseEntry),
-    /// Several: what any of them needs is carried.
-    More(Vec<YumBaseEntry>),
 }
 
 /// What a machine has.
@@ -126,6 +123,10 @@ pub(super) fn read_yum(
     if entry.install.is_empty() {
         let help = Some("name them, as in `install: [containerd.io]`".into());
         return Err(at.fault("no package is asked for", help));
+    }
+    if let Some(policy) = &entry.update {
+        let has_version = |text: &str| !text.contains("${") && Pin::parse(text).is_some();
+        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
     }
     let install_at = |index: usize| reader.here(node.get("install").item(index));
     let architectures_at = reader.here(node.get("architectures"));
@@ -215,6 +216,16 @@ fn mirrors(place: &Place<'_>, binding: &Binding, reader: &EntryReader<'_>) -> Ch
     }
 }
 
+/// The versions that the policy of `entry` may move.
+pub(super) fn moving(entry: &YumEntry) -> Vec<Moving<'_>> {
+    let pin = |text: &str| {
+        let Pin { name, arch, version } = Pin::parse(text)?;
+        let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
+        Some((name, version))
+    };
+    fields::moving("yum", entry.update.as_ref(), &entry.install, pin)
+}
+
 /// Why this cannot be installed, whatever the sources have.
 fn refused(text: &str) -> Option<&'static str> {
     match text {
@@ -251,15 +262,7 @@ fn places<'e>(entry: &'e YumEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
 }
 
 fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
-    let at = node.get("base");
-    let entries: Vec<(&YumBaseEntry, &Node)> = match &entry.base {
-        None => Vec::new(),
-        Some(YumBasesEntry::One(one)) => vec![(one, at)],
-        Some(YumBasesEntry::More(all)) => {
-            all.iter().enumerate().map(|(index, one)| (one, at.item(index))).collect()
-        }
-    };
-    let base = |(entry, at): (&YumBaseEntry, &Node)| match entry {
+    bases_of(entry.base.as_ref(), node.get("base"), |base, at| match base {
         YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
         YumBaseEntry::Listed(listed) => {
             let at = reader.here(at.get("rpms"));
@@ -272,6 +275,5 @@ fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
             })?;
             Ok(Base::Rpms(text.into()))
         }
-    };
-    entries.into_iter().map(base).collect()
+    })
 }

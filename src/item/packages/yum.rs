@@ -3,29 +3,22 @@
 use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
 use super::wish::{Base, WantedPackages};
-use super::yum_source::{PackedIndex, Repository, repository};
+use super::yum_source::{Repository, repository};
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Hasher;
 use crate::packages::yum::{
-    Architectures, Choice, Modules, PackageId, Pool, Question, Refusal, YumError, choose, read_base,
-    read_filelists, read_primary,
+    Architectures, Choice, Metadata, Offered, PackageId, Pool, Question, choose, read_base,
 };
-use crate::packages::{decompressed, file_url, is_plain_path};
+use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader, Read};
 
-/// Locks what `wish` asks for. `old` is what the last lock has, which may be for other packages.
+/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has, which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &WantedPackages,
     old: Option<&PackageSet>,
-) -> Result<PackageSet, Cause> {
-    let found = wish.sources.iter().map(async |wanted| {
-        let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
-        repository(resolver, wanted, old).await.map_err(|cause| cause.of(&wanted.url))
-    });
-    let mut repositories = try_join_all(found).await?;
+) -> Result<(PackageSet, Vec<String>), Cause> {
+    let mut repositories = repositories(resolver, wish, old).await?;
     let no_files = BTreeSet::new();
     let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
     if !unlisted.is_empty() {
@@ -35,9 +28,33 @@ pub(super) async fn resolve(
         }
         (outcome, _) = decided(wish, &repositories, unlisted).await?;
     }
-    let (set, notes) = outcome?;
-    notes.iter().for_each(|note| resolver.progress().note(note));
-    Ok(set)
+    outcome
+}
+
+/// The metadata of all sources.
+async fn repositories(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+    old: Option<&PackageSet>,
+) -> Result<Vec<Repository>, Cause> {
+    let found = wish.sources.iter().map(async |wanted| {
+        let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
+        repository(resolver, wanted, old).await.map_err(|cause| cause.of(&wanted.url))
+    });
+    try_join_all(found).await
+}
+
+/// The packages of all sources that the machine sees.
+pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Result<Pool, Cause> {
+    let found = repositories(resolver, wish, None).await?;
+    let metadata: Vec<Metadata> = found.into_iter().map(|repository| repository.metadata).collect();
+    let native = wish.architectures.first().cloned().unwrap_or_default();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut offered = Offered::read(&metadata, &Architectures::of(&native), &BTreeSet::new())?;
+        offered.pool.index();
+        Ok(offered.pool)
+    });
+    reading.await.map_err(|error| Cause::local(error.to_string()))?
 }
 
 type Outcome = Result<(PackageSet, Vec<String>), Cause>;
@@ -77,14 +94,16 @@ fn lock(
     let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
     let mut chosen: BTreeMap<(usize, String), Chosen> = BTreeMap::new();
     let mut expected = BTreeSet::new();
+    let metadata: Vec<Metadata> = repositories.iter().map(|repository| repository.metadata.clone()).collect();
     for (number, base) in bases.iter().enumerate() {
-        let (mut pool, hidden) = pool(repositories, &architectures, files)?;
+        let mut offered = Offered::read(&metadata, &architectures, files)?;
         if let Base::Rpms(text) = base {
-            read_base(text, &mut pool)?;
+            read_base(text, &mut offered.pool)?;
         }
-        pool.index();
+        offered.pool.index();
+        let pool = &offered.pool;
         let question = Question {
-            pool: &pool,
+            pool,
             architectures: &architectures,
             install: &install,
             weak: wish.recommends,
@@ -93,17 +112,22 @@ fn lock(
         let choice = match choose(question) {
             Ok(choice) => choice,
             Err(refusal) => {
-                unlisted.extend(refusal.unlisted.iter().cloned());
-                return Err(refused(refusal, &hidden, bases, base).into());
+                let told = offered.told(&refusal);
+                unlisted.extend(refusal.unlisted);
+                return Err(match bases.len() {
+                    1 => told,
+                    _ => format!("where the machine has {}: {told}", shown(base)),
+                }
+                .into());
             }
         };
-        let Choice { packages, expected: missing, unlisted: files } = choice;
+        let Choice { packages, expected: missing, unlisted: files, .. } = choice;
         unlisted.extend(files);
         expected.extend(missing);
         for id in packages {
             let Some(source) = pool.package(id).source() else { continue };
             let source = usize::from(source);
-            let package = locked(&pool, id, &repositories[source].source.url)?;
+            let package = locked(pool, id, &repositories[source].source.url)?;
             let key = (source, package.path.clone());
             let chosen =
                 chosen.entry(key).or_insert_with(|| Chosen { package, source, bases: BTreeSet::new() });
@@ -117,75 +141,6 @@ fn lock(
         sources[source].packages.push(package);
     }
     Ok((parts::set(wish, expected, sources), notes))
-}
-
-/// The packages of all sources that a machine of dnf sees, and the streams of those that are hidden from it.
-fn pool(
-    repositories: &[Repository],
-    architectures: &Architectures,
-    files: &BTreeSet<String>,
-) -> Result<(Pool, BTreeMap<String, String>), Cause> {
-    let mut pool = Pool::new();
-    let mut modules = Modules::default();
-    for (number, repository) in repositories.iter().enumerate() {
-        let of = |error: YumError, index: &PackedIndex| {
-            Cause::from(error).of(&format!("{} {}", repository.source.url, index.path))
-        };
-        let index = &repository.primary;
-        let read = |reader: &mut dyn Read| {
-            read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
-        };
-        unpacked(index, read).map_err(|error| of(error, index))?;
-        if let Some(index) = &repository.modules {
-            let mut text = String::new();
-            let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
-            unpacked(index, read).and_then(|()| modules.read(&text)).map_err(|error| of(error, index))?;
-        }
-    }
-    let hidden = modules.hide(&mut pool);
-    for (number, repository) in repositories.iter().enumerate() {
-        if let Some(index) = &repository.files {
-            let read = |reader: &mut dyn Read| {
-                read_filelists(BufReader::new(reader), number as u16, files, &mut pool)
-            };
-            let at = format!("{} {}", repository.source.url, index.path);
-            unpacked(index, read).map_err(|error| Cause::from(error).of(&at))?;
-        }
-    }
-    Ok((pool, hidden))
-}
-
-/// Shows what `index` unpacks to to `read`, and checks it.
-fn unpacked(
-    index: &PackedIndex,
-    read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
-) -> Result<(), YumError> {
-    let reader = decompressed(&index.bytes[..], index.compression, index.most)?;
-    let Some(wanted) = &index.open_digest else { return read(&mut BufReader::new(reader)) };
-    let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
-    read(&mut hashed)?;
-    io::copy(&mut hashed, &mut io::sink())?;
-    match hashed.hasher.finish() == *wanted {
-        true => Ok(()),
-        false => {
-            let why = "it unpacks to something else than repomd.xml says";
-            Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
-        }
-    }
-}
-
-/// A reader that hashes what it hands on.
-struct Hashed<R> {
-    reader: R,
-    hasher: Hasher,
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        Ok(read)
-    }
 }
 
 /// A chosen package, as the lock names it.
@@ -215,20 +170,6 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause>
         path: path.into(),
         url: file_url(url, path),
     })
-}
-
-/// The chain of reasons as one sentence, with the streams of modules that would have what is missing.
-fn refused(refusal: Refusal, hidden: &BTreeMap<String, String>, bases: &[Base], base: &Base) -> String {
-    let mut reasons = refusal.reasons.join("; ");
-    for (name, streams) in hidden {
-        if reasons.contains(&format!("'{name}'")) || reasons.contains(&format!("requires {name}")) {
-            reasons += &format!(
-                "; {name} is of the module {streams}, which no machine sees unless it enables that stream, and \
-                 landfall does not"
-            );
-        }
-    }
-    if bases.len() > 1 { format!("where the machine has {}: {reasons}", shown(base)) } else { reasons }
 }
 
 fn shown(base: &Base) -> String {

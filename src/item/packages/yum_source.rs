@@ -6,41 +6,32 @@ use super::wish::WantedSource;
 use super::yum_mirrors::{Places, places};
 use crate::http::ErrorKind;
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Digest;
-use crate::packages::yum::{Index, Repomd, YumError};
-use crate::packages::{Compression, file_url};
+use crate::packages::file_url;
+use crate::packages::yum::{Index, Metadata, MetadataError, PackedIndex, Repomd, YumError};
 use bytes::Bytes;
 
 const REPOMD: &str = "repodata/repomd.xml";
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
-/// The metadata of a repository.
+/// A repository whose metadata is right.
 #[derive(Debug, Clone)]
 pub(super) struct Repository {
     /// What the lock says of it, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
     mirrors: Vec<String>,
-    /// The indexes that were read, packed.
-    pub(super) primary: PackedIndex,
-    pub(super) modules: Option<PackedIndex>,
-    pub(super) files: Option<PackedIndex>,
-}
-
-/// An index as it came, with its digest checked.
-#[derive(Debug, Clone)]
-pub(super) struct PackedIndex {
-    pub(super) bytes: Bytes,
-    pub(super) compression: Compression,
-    /// The most that it may unpack to, in bytes.
-    pub(super) most: u64,
-    /// The digest of what it unpacks to, where it is known.
-    pub(super) open_digest: Option<Digest>,
-    pub(super) path: String,
+    /// The indexes that were read.
+    pub(super) metadata: Metadata,
 }
 
 impl From<YumError> for Cause {
     fn from(error: YumError) -> Cause {
+        error.to_string().into()
+    }
+}
+
+impl From<MetadataError> for Cause {
+    fn from(error: MetadataError) -> Cause {
         error.to_string().into()
     }
 }
@@ -83,7 +74,8 @@ pub(super) async fn repository(
     let read = async |kind| packed(resolver, &source, &repomd, &mirrors, kind).await;
     let primary = read("primary").await?.ok_or("its repomd.xml names no primary index")?;
     let modules = read("modules").await?;
-    Ok(Repository { source, repomd, mirrors, primary, modules, files: None })
+    let metadata = Metadata { url: source.url.clone(), primary, modules, files: None };
+    Ok(Repository { source, repomd, mirrors, metadata })
 }
 
 /// A `repomd.xml` that may be believed.
@@ -156,7 +148,8 @@ async fn list_at(
 impl Repository {
     /// Fetches the list of all files too.
     pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), Cause> {
-        self.files = packed(resolver, &self.source, &self.repomd, &self.mirrors, "filelists").await?;
+        self.metadata.files =
+            packed(resolver, &self.source, &self.repomd, &self.mirrors, "filelists").await?;
         Ok(())
     }
 }
@@ -182,15 +175,7 @@ async fn packed(
     kind: &str,
 ) -> Result<Option<PackedIndex>, Cause> {
     let Some(index) = repomd.index(kind) else { return Ok(None) };
-    let path = index.path.clone();
-    let compression =
-        Compression::of(&path).ok_or_else(|| Cause::from(YumError::Compression(path.clone())))?;
-    let limit = resolver.limits().package_index_bytes;
-    if let Some(size) = index.open_size.filter(|size| *size > limit) {
-        return Err(format!("{path} unpacks to {size} bytes, more than {limit}").into());
-    }
-    let most = index.open_size.unwrap_or(limit);
-    let bytes = fetch(resolver, source, &listed(&source.url, index)?, mirrors).await?;
-    let open_digest = index.open_digest.clone();
-    Ok(Some(PackedIndex { bytes, compression, most, open_digest, path }))
+    let mut packed = PackedIndex::of(index, resolver.limits().package_index_bytes)?;
+    packed.bytes = fetch(resolver, source, &listed(&source.url, index)?, mirrors).await?;
+    Ok(Some(packed))
 }

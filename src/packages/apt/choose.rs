@@ -2,9 +2,10 @@
 
 use super::marking::Marking;
 pub(crate) use super::marking::Settings;
+use super::offer::{Package, Version};
 use super::reason::{broken, shown, written};
 use super::request::Request;
-use super::universe::{Package, Universe, Version};
+use super::universe::Universe;
 use std::collections::BTreeSet;
 
 /// What apt would install.

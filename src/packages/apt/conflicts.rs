@@ -1,8 +1,8 @@
 //! What has to go, or to be upgraded, so that a package can be installed.
 
 use super::marking::{Marking, Mode, Which};
+use super::offer::{Package, Relation, Version};
 use super::reason::Reason;
-use super::universe::{Package, Relation, Version};
 
 impl<'u, 't> Marking<'u, 't> {
     /// Takes out of the way what `candidate` must not be beside.

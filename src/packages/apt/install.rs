@@ -3,8 +3,8 @@
 //! what is carried. It follows apt's `pkgDepCache::MarkInstall`, as of apt 2.6.
 
 use super::marking::{Marking, Mode, Which};
+use super::offer::{MultiArch, Package, Relation, Version};
 use super::reason::Reason;
-use super::universe::{MultiArch, Package, Relation, Version};
 
 impl<'u, 't> Marking<'u, 't> {
     /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no candidate any more.

@@ -1,7 +1,8 @@
 //! The state of every package while apt's choice is made: what is installed, what could be, and what will be.
 
+use super::offer::{Package, Relation, RelationKind, Version};
 use super::reason::Reasons;
-use super::universe::{Package, Relation, RelationKind, Universe, Version};
+use super::universe::Universe;
 use std::collections::BTreeSet;
 
 /// How deep packages may need each other; apt's own bound.

@@ -1,10 +1,14 @@
 //! Debian's repositories: releases, indexes, versions, and the choice that apt makes among packages.
 
 mod base;
+mod candidates;
 mod choose;
 mod conflicts;
+mod fields;
 mod install;
 mod marking;
+mod offer;
+mod offered;
 mod paragraph;
 mod reason;
 mod relation;
@@ -17,7 +21,10 @@ mod version;
 
 pub(crate) use base::suite_packages;
 pub(crate) use choose::{Choice, Settings, choose};
+pub(crate) use offer::{Offer, Version};
+pub(crate) use offered::{Offered, offered};
 pub(crate) use release::Release;
-pub(crate) use request::is_request;
+pub(crate) use request::{is_request, pinned};
 pub(crate) use trimmed::{TrimmedSuite, plain_path};
-pub(crate) use universe::{Offer, Universe, Version};
+pub(crate) use universe::Universe;
+pub(crate) use version::{compare as compare_versions, fits as version_fits, upstream as upstream_version};

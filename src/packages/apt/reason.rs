@@ -1,7 +1,8 @@
 //! Why packages cannot be installed: one reason a package, and the chain from what was asked for to what is in the way.
 
+use super::offer::{Name, Package, Relation, RelationKind, Version, Wanted};
 use super::relation::Op;
-use super::universe::{Name, Package, Relation, RelationKind, Universe, Version, Wanted};
+use super::universe::Universe;
 use std::collections::HashMap;
 
 /// Why a package cannot be installed.

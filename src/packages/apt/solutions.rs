@@ -1,7 +1,7 @@
 //! Which versions fulfil a relation, and in which order apt takes them.
 
 use super::marking::{Marking, Mode, Which};
-use super::universe::{MultiArch, Package, Relation, Version};
+use super::offer::{MultiArch, Package, Relation, Version};
 use std::cmp::Ordering;
 
 impl<'t> Marking<'_, 't> {

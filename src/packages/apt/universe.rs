@@ -3,105 +3,12 @@
 //! Each index is read once; names are numbered, and all other text is borrowed from the index. Names get their numbers in
 //! the order in which apt meets them, as apt falls back on that order between providers that are alike.
 
-use super::paragraph::{Paragraph, paragraphs};
+use super::fields::{Fields, KINDS};
+use super::offer::{Known, MultiArch, Name, Offer, Package, Provide, Relation, Version, Wanted};
+use super::paragraph::paragraphs;
 use super::relation::{Op, relations};
 use super::version::compare;
 use std::collections::HashMap;
-use std::ops::Range;
-
-/// A name of packages, in the order of its first mention.
-pub(crate) type Name = u32;
-/// A package: a name on an architecture. Its number is its position in [`Universe::packages`].
-pub(crate) type Package = u32;
-/// A version of a package, by its position in [`Universe::versions`].
-pub(crate) type Version = u32;
-
-/// `Multi-Arch` (wiki.debian.org/Multiarch).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MultiArch {
-    No,
-    Same,
-    Foreign,
-    Allowed,
-}
-
-/// What a relation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RelationKind {
-    PreDepends,
-    Depends,
-    Conflicts,
-    Breaks,
-    Recommends,
-}
-
-/// Which architecture a relation means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// That of the package that has it.
-    Own,
-    /// Any that the other allows.
-    Any,
-    /// This one.
-    This(u8),
-}
-
-/// One alternative of a relation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Relation<'t> {
-    pub(crate) version: &'t str,
-    pub(crate) name: Name,
-    pub(crate) op: Op,
-    pub(crate) arch: Wanted,
-    pub(crate) kind: RelationKind,
-    /// Whether an alternative follows.
-    pub(crate) or: bool,
-}
-
-/// A version of a package.
-#[derive(Debug)]
-pub(crate) struct Offer<'t> {
-    pub(crate) package: Package,
-    pub(crate) version: &'t str,
-    /// `all`, or the name of the package's architecture.
-    pub(crate) arch: &'t str,
-    pub(crate) multi_arch: MultiArch,
-    /// From 1, required, to 5; 0 where it has none.
-    pub(crate) priority: u8,
-    pub(crate) is_essential: bool,
-    /// `Protected`, or `Important` as it was called before.
-    pub(crate) is_important: bool,
-    /// Which source has it; `None` for what is installed and no source has.
-    pub(crate) source: Option<u16>,
-    pub(crate) path: &'t str,
-    pub(crate) sha256: &'t str,
-    pub(crate) sha512: &'t str,
-    pub(crate) size: u64,
-    /// The name and version of the source package that it was built from.
-    built_from: (&'t str, &'t str),
-    relations: Range<u32>,
-    provides: Range<u32>,
-}
-
-/// A name that a version stands for too.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Provide<'t> {
-    pub(crate) name: Name,
-    /// Empty where it has none.
-    pub(crate) version: &'t str,
-    pub(crate) by: Version,
-}
-
-/// A package of the universe.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) name: Name,
-    pub(crate) arch: u8,
-    /// The versions, the highest first.
-    pub(crate) versions: Vec<Version>,
-    /// What is installed.
-    pub(crate) current: Option<Version>,
-}
 
 /// All that the sources of a machine offer, and what it has.
 #[derive(Debug, Default)]
@@ -120,82 +27,6 @@ pub(crate) struct Universe<'t> {
     providers: Vec<Vec<u32>>,
     relations: Vec<Relation<'t>>,
     provides: Vec<Provide<'t>>,
-}
-
-/// The fields of a paragraph that count.
-#[derive(Default)]
-struct Fields<'t> {
-    package: &'t str,
-    version: &'t str,
-    arch: &'t str,
-    multi_arch: &'t str,
-    priority: &'t str,
-    essential: &'t str,
-    important: &'t str,
-    /// In the order in which apt reads them.
-    relations: [&'t str; 8],
-    provides: &'t str,
-    path: &'t str,
-    sha256: &'t str,
-    sha512: &'t str,
-    size: &'t str,
-    status: &'t str,
-    built_from: &'t str,
-}
-
-impl<'t> Fields<'t> {
-    fn of(paragraph: Paragraph<'t>) -> Fields<'t> {
-        let mut fields = Fields::default();
-        for (name, value) in paragraph.fields() {
-            let place = match name {
-                "Package" => &mut fields.package,
-                "Version" => &mut fields.version,
-                "Architecture" => &mut fields.arch,
-                "Multi-Arch" => &mut fields.multi_arch,
-                "Priority" => &mut fields.priority,
-                "Essential" => &mut fields.essential,
-                "Important" | "Protected" => &mut fields.important,
-                "Pre-Depends" => &mut fields.relations[0],
-                "Depends" => &mut fields.relations[1],
-                "Conflicts" => &mut fields.relations[2],
-                "Breaks" => &mut fields.relations[3],
-                "Recommends" => &mut fields.relations[4],
-                "Suggests" => &mut fields.relations[5],
-                "Replaces" => &mut fields.relations[6],
-                "Enhances" => &mut fields.relations[7],
-                "Provides" => &mut fields.provides,
-                "Filename" => &mut fields.path,
-                "SHA256" => &mut fields.sha256,
-                "SHA512" => &mut fields.sha512,
-                "Size" => &mut fields.size,
-                "Status" => &mut fields.status,
-                "Source" => &mut fields.built_from,
-                _ => continue,
-            };
-            *place = value;
-        }
-        fields
-    }
-}
-
-const KINDS: [Option<RelationKind>; 8] = [
-    Some(RelationKind::PreDepends),
-    Some(RelationKind::Depends),
-    Some(RelationKind::Conflicts),
-    Some(RelationKind::Breaks),
-    Some(RelationKind::Recommends),
-    None,
-    None,
-    None,
-];
-
-/// `Source` is `name`, `name (version)`, or absent where both are those of the package.
-fn built_from<'t>(fields: &Fields<'t>) -> (&'t str, &'t str) {
-    match fields.built_from.split_once('(') {
-        Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),
-        None if fields.built_from.is_empty() => (fields.package, fields.version),
-        None => (fields.built_from, fields.version),
-    }
 }
 
 impl<'t> Universe<'t> {
@@ -324,7 +155,7 @@ impl<'t> Universe<'t> {
             sha256: fields.sha256,
             sha512: fields.sha512,
             size: fields.size.parse().unwrap_or(0),
-            built_from: built_from(fields),
+            built_from: fields.built_from(),
             relations: first..self.relations.len() as u32,
             provides: first_provide..self.provides.len() as u32,
         });
@@ -421,54 +252,5 @@ impl<'t> Universe<'t> {
     pub(crate) fn has(&self, name: Name) -> bool {
         let has_version = |package: &Package| !self.packages[*package as usize].versions.is_empty();
         self.of_name[name as usize].iter().any(has_version) || !self.providers[name as usize].is_empty()
-    }
-
-    /// Whether `version` fulfils `relation` of a package of the architecture `own`.
-    pub(crate) fn fulfils(&self, relation: &Relation<'_>, own: u8, version: Version) -> bool {
-        let offer = &self.versions[version as usize];
-        let known = &self.packages[offer.package as usize];
-        if !Self::fits_architecture(relation, own, offer, known.arch) {
-            return false;
-        }
-        let allows = |version: &str| relation.op.allows(version, relation.version);
-        if known.name == relation.name && allows(offer.version) {
-            return true;
-        }
-        self.provides_of(version).iter().any(|provide| {
-            provide.name == relation.name
-                && (relation.op == Op::Any || (!provide.version.is_empty() && allows(provide.version)))
-        })
-    }
-
-    fn fits_architecture(relation: &Relation<'_>, own: u8, offer: &Offer<'_>, arch: u8) -> bool {
-        if matches!(relation.kind, RelationKind::Conflicts | RelationKind::Breaks) {
-            return !matches!(relation.arch, Wanted::This(wanted) if wanted != arch);
-        }
-        match relation.arch {
-            Wanted::Own => arch == own || offer.multi_arch == MultiArch::Foreign,
-            Wanted::Any => matches!(offer.multi_arch, MultiArch::Allowed | MultiArch::Foreign),
-            Wanted::This(wanted) => arch == wanted,
-        }
-    }
-
-    /// The version that apt would take of `package`: of those with the highest preference the highest version.
-    pub(crate) fn candidate(&self, package: Package) -> Option<Version> {
-        let known = &self.packages[package as usize];
-        let pin = |version: &Version| {
-            let of_source = self.versions[*version as usize].source.map(|source| self.pins[source as usize]);
-            // what is installed counts as 100
-            let of_current = (known.current == Some(*version)).then_some(100);
-            of_source.max(of_current).unwrap_or(0)
-        };
-        let best = known.versions.iter().copied().map(|version| (pin(&version), version));
-        // apt goes back to a lower version only for preferences of more than 1000
-        let above = |version: &Version| {
-            known.current.is_none_or(|current| {
-                compare(self.versions[*version as usize].version, self.versions[current as usize].version)
-                    .is_ge()
-            })
-        };
-        let best = best.filter(|(pin, version)| *pin > 0 && above(version));
-        best.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, version)| version)
     }
 }

@@ -8,6 +8,13 @@ use super::relation::{Relation, Sense};
 use super::version::Evr;
 
 const WHAT: &str = "list of installed packages";
+/// How RPM lists the keys that it checks packages with. They are no packages, and what they provide is no relation.
+const KEY: &str = "gpg-pubkey";
+
+/// Whether `text` is plain output of `rpm -qa`, which does not say what packages provide.
+pub(crate) fn is_plain_list(text: &str) -> bool {
+    !text.lines().any(|line| line.starts_with("package "))
+}
 
 /// Adds the packages that `text` lists to `pool`, as installed ones. The sources are there already: what a plain list
 /// does not say of a package, the same package of a source says.
@@ -16,6 +23,7 @@ const WHAT: &str = "list of installed packages";
 /// When a line is none of such a list.
 pub(crate) fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     let mut new = NewPackage::default();
+    let mut is_key = false;
     for (number, line) in text.lines().enumerate() {
         let bad = || {
             let line: String = line.chars().take(80).collect();
@@ -23,7 +31,7 @@ pub(crate) fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         };
         let line = line.trim();
         let Some((word, rest)) = line.split_once(' ') else {
-            if !line.is_empty() {
+            if !(line.is_empty() || line.starts_with(&format!("{KEY}-"))) {
                 pool.take(&mut new, None);
                 plain(line, pool).ok_or_else(bad)?;
             }
@@ -33,9 +41,13 @@ pub(crate) fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
             "package" => {
                 pool.take(&mut new, None);
                 let [name, evr, arch] = rest.split(' ').collect::<Vec<_>>()[..] else { return Err(bad()) };
-                begin(&mut new, pool, name, evr.strip_prefix("0:").unwrap_or(evr), arch);
+                is_key = name == KEY;
+                if !is_key {
+                    begin(&mut new, pool, name, evr.strip_prefix("0:").unwrap_or(evr), arch);
+                }
                 continue;
             }
+            _ if is_key => continue,
             "file" => Kind::Files,
             word => kind_of(word).ok_or_else(bad)?,
         };
@@ -113,6 +125,17 @@ mod tests {
         assert_eq!(pool.named("liba.so").len(), 2);
         let base = pool.ids().last().unwrap();
         assert_eq!((pool.evr(base), pool.package(base).source), ("1:1-1", None));
+    }
+
+    #[test]
+    fn the_keys_of_rpm_are_no_packages() {
+        let text = "package gpg-pubkey 0:54db67d5-6b02c7f0 (none)\nprovides gpg(R, Inc. (key 2) <s@x.test>) = 4:75-6b\n\
+                    package a 0:1-1 noarch\nprovides b\ngpg-pubkey-54db67d5-6b02c7f0\nc-1-1.noarch\n";
+        let mut pool = Pool::new();
+        read_base(text, &mut pool).unwrap();
+        let all: Vec<String> = pool.ids().map(|id| pool.nevra(id)).collect();
+        assert_eq!(all, ["a-1-1.noarch", "c-1-1.noarch"]);
+        assert!(!is_plain_list(text) && is_plain_list("c-1-1.noarch\n"));
     }
 
     #[test]

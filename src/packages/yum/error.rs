@@ -27,6 +27,16 @@ pub(crate) enum YumError {
         /// The kind of checksum.
         kind: String,
     },
+    /// An index unpacks to more than is allowed.
+    #[error("{name} unpacks to {size} bytes, more than {limit}")]
+    TooLarge {
+        /// Its path.
+        name: String,
+        /// What it unpacks to, in bytes.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+    },
     /// A form of compression that landfall does not read.
     #[error("{0} is compressed in a form that landfall does not read; it reads gz, xz and zst")]
     Compression(String),

@@ -72,7 +72,8 @@ impl Platform for Apt {
     }
 }
 
-fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option<&str>) -> Vec<RenderedFile> {
+/// The files by which machines install `set` from `url`; with `only` from nowhere else. `site_key` is that of trimmed sets.
+pub(super) fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option<&str>) -> Vec<RenderedFile> {
     let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
     let keys: BTreeMap<&str, &str> = match site_key {
         Some(key) => BTreeMap::from([(SITE, key)]),

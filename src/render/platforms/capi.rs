@@ -2,12 +2,14 @@
 //! account in it.
 
 use super::containerd::hosts;
+use super::machine_packages::{MachinePackages, PACKAGE_SET};
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{document, map, metadata, secret, texts};
 use crate::render::no_proxy::Dialect;
+use crate::render::packages_key::PACKAGES_KEY;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::request::Request;
@@ -39,8 +41,8 @@ impl Platform for Capi {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and the Secret of their files",
             details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
-            inputs: &[],
-            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS],
+            inputs: &[PACKAGES_KEY],
+            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),
             reads_lock: true,
             writes: Writes::Files { not_into: None },
@@ -58,6 +60,8 @@ impl Platform for Capi {
         for service in ["containerd", "kubelet"] {
             workers.extend(drop_in(service, Form::GiantSwarm, request)?);
         }
+        let mut notes = Vec::new();
+        workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
         let mut control_plane = workers.clone();
         if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
@@ -99,7 +103,7 @@ impl Platform for Capi {
                 ])),
             ),
         ];
-        Ok(Rendered { output: Output::Files(files), ..Rendered::default() })
+        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
     }
 }
 

@@ -12,6 +12,7 @@ mod kubeone;
 mod kubermatic;
 mod kustomize;
 mod kyverno;
+mod machine_packages;
 mod no_proxy_list;
 mod openshift;
 mod registries_conf;

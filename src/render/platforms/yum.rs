@@ -52,40 +52,58 @@ impl Platform for Yum {
             RenderError::Site("the site has no `files`, from which machines take packages; add it".into())
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
-        let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+        let has_weak = has_weak(&sets);
         let site_key = packages_key(request, &sets)?;
-        let mut rendered: BTreeMap<String, String> = BTreeMap::new();
-        for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
-            let id = id(source);
-            let mut keys = vec![format!("{KEYS}/{id}.asc")];
-            rendered.insert(keys[0].clone(), source.key.clone());
-            let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
-            let site_key = site_key.as_ref().filter(|_| set.index == OfferedIndex::Trimmed);
-            if let Some(key) = site_key {
-                keys.push(format!("{KEYS}/landfall-site.asc"));
-                rendered.insert(keys[1].clone(), key.clone());
-            }
-            let text = repository(&id, source, files, &keys, is_signed || site_key.is_some());
-            rendered.insert(format!("{folder}/{id}.repo"), text);
-        }
-        let has_weak = sets.iter().all(|set| set.recommends);
-        if is_alone {
-            rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak));
-        }
         let mut notes = Vec::new();
         if !has_weak && !is_alone {
             notes.push(
                 "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
             );
         }
-        // nothing may stand before a key
-        let file = |(path, text): (String, String)| RenderedFile {
-            comments: !path.ends_with(".asc"),
-            ..RenderedFile::new(path, text)
-        };
-        let files = rendered.into_iter().map(file).collect();
-        Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
+        Ok(Rendered {
+            output: Output::Files(files_of(&sets, files, is_alone, site_key.as_deref())),
+            notes,
+            ..Rendered::default()
+        })
     }
+}
+
+/// Whether what is recommended is carried.
+fn has_weak(sets: &[&PackageSet]) -> bool {
+    sets.iter().all(|set| set.recommends)
+}
+
+/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else. `site_key` is that of trimmed sets.
+pub(super) fn files_of(
+    sets: &[&PackageSet],
+    url: &str,
+    is_alone: bool,
+    site_key: Option<&str>,
+) -> Vec<RenderedFile> {
+    let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
+    let mut rendered: BTreeMap<String, String> = BTreeMap::new();
+    for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
+        let id = id(source);
+        let mut keys = vec![format!("{KEYS}/{id}.asc")];
+        rendered.insert(keys[0].clone(), source.key.clone());
+        let is_signed = source.indexes.iter().any(|index| index.path == "repodata/repomd.xml.asc");
+        let site_key = site_key.filter(|_| set.index == OfferedIndex::Trimmed);
+        if let Some(key) = site_key {
+            keys.push(format!("{KEYS}/landfall-site.asc"));
+            rendered.insert(keys[1].clone(), key.to_owned());
+        }
+        let text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
+        rendered.insert(format!("{folder}/{id}.repo"), text);
+    }
+    if is_alone {
+        rendered.insert("etc/dnf/dnf.conf".into(), configuration(folder, has_weak(sets)));
+    }
+    // nothing may stand before a key
+    let file = |(path, text): (String, String)| RenderedFile {
+        comments: !path.ends_with(".asc"),
+        ..RenderedFile::new(path, text)
+    };
+    rendered.into_iter().map(file).collect()
 }
 
 /// `landfall-HOST-…`, the same for the same URL.

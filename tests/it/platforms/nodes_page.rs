@@ -17,9 +17,10 @@ fn the_recipes_bring_every_file_with_its_mode() {
     if !need(&["tar", "base64", "find"]) {
         return;
     }
-    let site =
-        "registry: {address: r.test, credentials: {file: account}}\nproxy: {http: \"http://p.test:1\"}\n";
+    let site = "registry: {address: r.test, credentials: {file: account}}\nfiles: http://files.test\nproxy: {http: \"http://p.test:1\"}\n";
     let place = place(site, &["quay.io/team/app:v1"]);
+    let packages = include_str!("../../data/packages/machines.lock").replace("version: 1\n", "");
+    place.write("landfall.lock", place.read("landfall.lock") + &packages);
     place.write("account", "u:hush\n");
     place.write("nodes.txt", "one\nbad\ntwo\n");
     let ssh = place.write("bin/ssh", SSH);
@@ -35,7 +36,9 @@ fn the_recipes_bring_every_file_with_its_mode() {
     }
     assert!(said.contains("bad failed") && !said.contains("one failed"), "{said}");
     let made = files(&place.path("node/etc"));
-    assert!(made.keys().any(|path| path.ends_with("quay.io/hosts.toml")), "{made:?}");
+    for file in ["quay.io/hosts.toml", "landfall.sources.d/landfall.sources", "apt.conf.d/99landfall"] {
+        assert!(made.keys().any(|path| path.ends_with(file)), "{file}: {made:?}");
+    }
     let user_data: serde_json::Value =
         serde_json::to_value(serde_yaml::from_str::<serde_yaml::Value>(&place.read("user-data")).unwrap())
             .unwrap();

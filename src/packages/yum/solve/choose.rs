@@ -33,6 +33,8 @@ pub(crate) struct Choice {
     pub(crate) packages: Vec<PackageId>,
     /// What is taken to be on the machine.
     pub(crate) expected: BTreeSet<String>,
+    /// What of the base gives way, and to what.
+    pub(crate) replaced: Vec<(PackageId, Option<PackageId>)>,
     /// Files that are needed, and that no list has: another list of files may.
     pub(crate) unlisted: BTreeSet<String>,
 }
@@ -99,7 +101,19 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     packages.sort_by_key(|id| (pool.name(*id), pool.arch(*id), *id));
     let expected =
         packages.iter().filter_map(|id| chooser.rules.assumed.get(id)).flatten().cloned().collect();
-    Ok(Choice { packages, expected, unlisted })
+    let gone = pool.ids().filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0);
+    let replaced = gone.map(|id| (id, replacement(pool, id, &packages))).collect();
+    Ok(Choice { packages, expected, replaced, unlisted })
+}
+
+/// Which of `packages` takes the place of `gone`: another version of it, or what says that it replaces it.
+fn replacement(pool: &Pool, gone: PackageId, packages: &[PackageId]) -> Option<PackageId> {
+    let has_its_name = |id: &&PackageId| pool.name(**id) == pool.name(gone);
+    let replaces = |id: &&PackageId| {
+        let mut replaced = pool.relations(**id, Kind::Obsoletes);
+        replaced.any(|relation| pool.by_name(relation).contains(&gone))
+    };
+    packages.iter().find(has_its_name).or_else(|| packages.iter().find(replaces)).copied()
 }
 
 /// For each package of the base: it stays, or something newer takes its place, or something that replaces it.
@@ -115,7 +129,7 @@ fn kept(rules: &Rules<'_>) -> Vec<Rule> {
         let is_newer = |other: &PackageId| {
             let arch = [pool.arch(id), pool.arch(*other)];
             let is_same_arch = arch[0] == arch[1] || arch.contains(&NOARCH);
-            *other != id && is_same_arch && pool.compare(*other, id).is_gt()
+            *other != id && is_same_arch && pool.compare(*other, id).is_gt() && !rules.stands_beside(id)
         };
         let newer = pool.by_name(Relation::any(pool.name(id))).into_iter().filter(is_newer);
         let replaces = |(other, relation): &(PackageId, Relation<'_>)| {

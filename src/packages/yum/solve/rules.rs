@@ -11,6 +11,16 @@ use crate::packages::yum::rich::Rich;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+/// By what names packages are known of which dnf keeps several versions (`installonlypkgs` of dnf.conf(5)).
+const BESIDE: [&str; 6] = [
+    "kernel",
+    "kernel-PAE",
+    "installonlypkg(kernel)",
+    "installonlypkg(kernel-module)",
+    "installonlypkg(vm)",
+    "multiversion(kernel)",
+];
+
 /// Why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
@@ -47,6 +57,8 @@ pub(super) struct Rules<'p> {
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
     /// Files that are needed, and that no list has so far.
     pub(super) unlisted: BTreeSet<String>,
+    /// Packages of which a machine has several versions.
+    beside: BTreeSet<PackageId>,
     providers: HashMap<String, Rc<[PackageId]>>,
 }
 
@@ -60,6 +72,7 @@ impl<'p> Rules<'p> {
             reached: vec![false; pool.len()],
             assumed: BTreeMap::new(),
             unlisted: BTreeSet::new(),
+            beside: BESIDE.iter().flat_map(|name| pool.named(name)).collect(),
             providers: HashMap::new(),
         }
     }
@@ -205,7 +218,7 @@ impl<'p> Rules<'p> {
         for other in self.pool.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
             // whoever came first has said it
-            if collide && !self.reached[other.0 as usize] {
+            if collide && !self.reached[other.0 as usize] && !self.stands_beside(id) {
                 let why = Why::SameName(id, other);
                 self.rules.push(Rule { literals: vec![-installed(id), -installed(other)], why });
             }
@@ -226,6 +239,11 @@ impl<'p> Rules<'p> {
     /// Whether a package is on the machine already.
     pub(super) fn is_base(&self, id: PackageId) -> bool {
         self.pool.package(id).source.is_none()
+    }
+
+    /// Whether other versions of a package may be on a machine with it, as of kernels.
+    pub(super) fn stands_beside(&self, id: PackageId) -> bool {
+        self.beside.contains(&id)
     }
 
     /// Packages that are no longer wanted where the same is offered for a better architecture: they are allowed beside that

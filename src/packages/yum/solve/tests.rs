@@ -154,6 +154,28 @@ fn what_a_base_has_is_not_chosen_again() {
 }
 
 #[test]
+fn what_gives_way_is_told_with_what_comes_in_its_place() {
+    let sources = "a: requires b >= 2; requires new\n b 2\n new: obsoletes old < 2\n";
+    let answer = ask(sources, "b 1\n old 1\n other 1\n", &["a"], true, false);
+    let name = |id| format!("{}-{}", answer.pool.name(id), answer.pool.evr(id));
+    let replaced = &answer.outcome.as_ref().unwrap().replaced;
+    let told: Vec<_> = replaced.iter().map(|(old, new)| (name(*old), new.map(name))).collect();
+    let pair = |old: &str, new: &str| (old.to_owned(), Some(new.to_owned()));
+    assert_eq!(told, [pair("b-1-1", "b-2-1"), pair("old-1-1", "new-1-1")]);
+}
+
+#[test]
+fn kernels_stand_beside_each_other() {
+    let core = |version: u32| format!("core {version}: provides installonlypkg(kernel)\n");
+    let base = format!("{}{}", core(1), core(2));
+    let answer = ask(&format!("a: requires core = 3\n{}", core(3)), &base, &["a"], true, false);
+    assert_eq!(answer.names(), ["a-1-1", "core-3-1"]);
+    assert_eq!(answer.outcome.unwrap().replaced, []);
+    let sources = format!("a: requires core = 1\n b: requires core = 2\n{base}");
+    assert_eq!(chosen(&sources, &["a", "b"]), ["a-1-1", "b-1-1", "core-1-1", "core-2-1"]);
+}
+
+#[test]
 fn without_a_base_what_nobody_offers_is_expected() {
     let sources =
         "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";

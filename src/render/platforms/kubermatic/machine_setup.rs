@@ -1,7 +1,10 @@
 //! What machines of a profile do before anything else: they trust the site's authorities, and take packages from it.
 
+use crate::item::PackageSet;
+use crate::render::file::RenderedFile;
 use crate::render::kubernetes::map;
 use crate::render::pem;
+use crate::render::platforms::machine_packages::MachinePackages;
 use serde_yaml::Value;
 use std::fmt::Write as _;
 
@@ -13,29 +16,48 @@ pub(super) struct MachineSetup<'r> {
     pub(super) files: Option<&'r str>,
     /// Hosts whose packages it has.
     pub(super) packages: Vec<&'r str>,
+    /// The packages of the lock.
+    pub(super) locked: MachinePackages<'r>,
 }
 
 impl MachineSetup<'_> {
-    /// The files that the profile gets: certificates, a script, and a drop-in that runs it before the first one of the
-    /// profile's own.
+    /// The sources of the locked packages for machines of `system`; none where nothing is locked for such.
+    pub(super) fn locked_sources(
+        &self,
+        system: &str,
+        name: &str,
+        notes: &mut Vec<String>,
+    ) -> Vec<RenderedFile> {
+        let fitting = |set: &PackageSet| match system {
+            "ubuntu" | "debian" => set.is_apt(),
+            "rhel" | "rockylinux" | "centos" | "amzn2" => set.is_yum(),
+            _ => false,
+        };
+        self.locked.files_of(name, fitting, notes)
+    }
+
+    /// The files that the profile gets: `sources` of packages, certificates, a script, and a drop-in that runs it before the
+    /// first one of the profile's own.
     pub(super) fn files_of(
         &self,
         profile: &Value,
         system: &str,
         name: &str,
+        sources: Vec<RenderedFile>,
         notes: &mut Vec<String>,
     ) -> Vec<Value> {
+        let mut files: Vec<Value> =
+            sources.iter().map(|source| file(&format!("/{}", source.path), 644, &source.text)).collect();
         let trust = (!self.authorities.is_empty()).then(|| TrustStore::of(system)).flatten();
         if !self.authorities.is_empty() && trust.is_none() {
             notes.push(format!(
                 "{name}: it is not known how {system} trusts an authority, so it does not get the site's"
             ));
         }
-        let sources = self.sources();
-        if trust.is_none() && sources.is_empty() {
-            return Vec::new();
+        let mirrored = self.mirrored_sources();
+        if trust.is_none() && mirrored.is_empty() {
+            return files;
         }
-        let mut files = Vec::new();
         let mut script =
             "#!/bin/sh\n# Makes this machine use the site, before anything else runs.\nset -eu\n".to_owned();
         if let Some(trust) = trust {
@@ -45,7 +67,7 @@ impl MachineSetup<'_> {
             }
             let _ = writeln!(script, "{}", trust.command);
         }
-        script.push_str(&sources);
+        script.push_str(&mirrored);
         files.push(file(SCRIPT, 755, &script));
         let Some(unit) = first_unit(&profile["spec"]["bootstrapConfig"]) else {
             let why = "starts neither bootstrap.service nor setup.service first";
@@ -58,7 +80,7 @@ impl MachineSetup<'_> {
     }
 
     /// Commands that point the system's own sources of packages at the file server.
-    fn sources(&self) -> String {
+    fn mirrored_sources(&self) -> String {
         let Some(files) = self.files.filter(|_| !self.packages.is_empty()) else { return String::new() };
         let mut script = SOURCES.to_owned();
         for host in &self.packages {

@@ -8,7 +8,9 @@ use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{document, map, metadata, secret};
+use crate::render::packages_key::PACKAGES_KEY;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::render::platforms::machine_packages::PACKAGE_SET;
 use crate::render::request::Request;
 use crate::render::sandbox::SANDBOX;
 use crate::render::settings::Setting;
@@ -32,9 +34,10 @@ impl Platform for Kubermatic {
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
             details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
                       them where the lock has its image. With --osp, profiles of operating-system-manager are pointed at the \
-                      site: URLs that the lock has go to the file server, and machines trust the site's authorities.",
-            inputs: &[PROFILES],
-            settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES],
+                      site: URLs that the lock has go to the file server, machines trust the site's authorities, and \
+                      install the locked packages.",
+            inputs: &[PROFILES, PACKAGES_KEY],
+            settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
             consumer: Some(Consumer::Kubermatic),
             reads_lock: true,
             writes: Writes::Files { not_into: None },

@@ -8,6 +8,7 @@ use crate::render::file::RenderedFile;
 use crate::render::kubernetes::{map, metadata};
 use crate::render::pem;
 use crate::render::platform::{Flag, Input};
+use crate::render::platforms::machine_packages::MachinePackages;
 use crate::render::request::Request;
 use crate::render::settings::Setting;
 use crate::rewrite::{Meaning, Options, ReferenceIndex, Rewritten, Syntax, rewrite};
@@ -96,7 +97,8 @@ impl<'r> Pointed<'r> {
                 index.with_files(files).with_mirrored_hosts(packages.iter().map(|host| (*host).to_owned()));
         }
         let has_proxy = request.proxy()?.is_some();
-        Ok(Pointed { index, setup: MachineSetup { authorities, files, packages }, has_proxy })
+        let locked = MachinePackages::of(request)?;
+        Ok(Pointed { index, setup: MachineSetup { authorities, files, packages, locked }, has_proxy })
     }
 
     /// The profile `text` of the file at `path`.
@@ -125,8 +127,9 @@ impl<'r> Pointed<'r> {
                 notes.push(format!("{}: {} stays: {why}", one.place(base), one.written));
             }
         }
-        self.say_what_stays(&text, base, &mut notes);
-        let files = self.setup.files_of(old, &system, base, &mut notes);
+        let sources = self.setup.locked_sources(&system, base, &mut notes);
+        self.say_what_stays(&text, base, !sources.is_empty(), &mut notes);
+        let files = self.setup.files_of(old, &system, base, sources, &mut notes);
         let added = |version: &str| {
             let mut spec = map([("version", version.into())]);
             if let (Value::Mapping(spec), false) = (&mut spec, files.is_empty()) {
@@ -149,8 +152,8 @@ impl<'r> Pointed<'r> {
         Ok(Profile { file, system, name, notes })
     }
 
-    /// Names what machines will still ask upstream for, with the lines of the user's file.
-    fn say_what_stays(&self, text: &str, name: &str, notes: &mut Vec<String>) {
+    /// Names what machines will still ask upstream for, with the lines of the user's file. Packages `are_locked`, or not.
+    fn say_what_stays(&self, text: &str, name: &str, are_locked: bool, notes: &mut Vec<String>) {
         let own = self.setup.files.and_then(|url| Some(host_at(url.split_once("://")?.1)));
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut installs = Vec::new();
@@ -183,10 +186,10 @@ impl<'r> Pointed<'r> {
             };
             notes.push(format!("{name} asks {host} ({}): {way_out}", at_lines(&lines)));
         }
-        if !installs.is_empty() && self.setup.packages.is_empty() {
+        if !installs.is_empty() && self.setup.packages.is_empty() && !are_locked {
             notes.push(format!(
-                "{name} installs packages ({}) from the sources of its system, which stay upstream: --set \
-                 packages=HOST,... points these hosts at the file server",
+                "{name} installs packages ({}) from the sources of its system, which stay upstream: lock \
+                 them (`packages:`), or --set packages=HOST,... points these hosts at the file server",
                 at_lines(&installs)
             ));
         }

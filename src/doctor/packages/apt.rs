@@ -1,0 +1,72 @@
+//! apt's choice for a node, by the carried indexes and its dpkg status file.
+
+use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
+use crate::item::{PackageIndex, PackageSet, PackageSource};
+use crate::packages::apt::{Release, Settings, Universe, choose};
+use crate::packages::{COMPRESSIONS, decompress};
+use crate::sign::OpenPgpKeys;
+use std::collections::BTreeSet;
+
+/// What the node's apt would do for `set`.
+pub(super) fn rehearse(
+    set: &PackageSet,
+    carried: &Carried<'_>,
+    status: &str,
+) -> Result<Rehearsal, RehearsalError> {
+    let mut texts = Vec::new();
+    for source in &set.sources {
+        let mut read = Vec::new();
+        let mut known = BTreeSet::new();
+        for index in &source.indexes {
+            let Some((stem, compression)) = COMPRESSIONS.iter().find_map(|(form, compression)| {
+                let stem = index.path.strip_suffix(form)?;
+                (stem == "Packages" || stem.ends_with("/Packages")).then_some((stem, *compression))
+            }) else {
+                continue;
+            };
+            if known.insert(stem.to_owned()) {
+                let bytes = carried.index(index)?;
+                let text = decompress(&index.path, &bytes, compression, carried.limits.package_index_bytes)?;
+                read.push(String::from_utf8_lossy(&text).into_owned());
+            }
+        }
+        texts.push(read);
+    }
+    let mut universe = Universe::new(&set.architectures);
+    for (source, texts) in set.sources.iter().zip(&texts) {
+        let number = universe.source(preference(source, carried)?);
+        texts.iter().for_each(|text| universe.add(number, text));
+    }
+    universe.install(status);
+    let suites: Vec<Vec<String>> = set.sources.iter().map(|source| vec![source.suite.clone()]).collect();
+    let packages: BTreeSet<(&str, &str)> = set
+        .sources
+        .iter()
+        .flat_map(|source| &source.packages)
+        .map(|package| (package.name.as_str(), package.version.as_str()))
+        .collect();
+    let settings = Settings { recommends: set.recommends, expects_rest: false };
+    let choice = match choose(&universe, &suites, &set.install, settings) {
+        Ok(choice) => choice,
+        Err(why) => return Ok(Rehearsal::refused(set, why)),
+    };
+    let wanted = choice.versions.iter().map(|version| {
+        let offer = universe.offer_of(*version);
+        let name = universe.text(universe.packages[offer.package as usize].name);
+        let is_carried = packages.contains(&(name, offer.version));
+        Wanted { name: format!("{name} {}", offer.version), is_carried }
+    });
+    Ok(Rehearsal::of(wanted, choice.replaced))
+}
+
+/// How much apt prefers the packages of a suite, as its release says.
+fn preference(source: &PackageSource, carried: &Carried<'_>) -> Result<i16, RehearsalError> {
+    let is_release =
+        |index: &&PackageIndex| matches!(index.path.rsplit('/').next(), Some("InRelease" | "Release"));
+    let Some(index) = source.indexes.iter().find(is_release) else { return Ok(500) };
+    let text = String::from_utf8_lossy(&carried.index(index)?).into_owned();
+    // its digest is that of the lock, so the signature was checked; what stands around the text is cut off
+    let signed = OpenPgpKeys::parse(source.key.as_bytes()).and_then(|keys| keys.verify(&text));
+    let release = signed.map_or(text, |(signed, _)| signed);
+    Ok(Release::parse(&index.path, &release)?.pin)
+}

@@ -1,0 +1,57 @@
+//! What a node says that it has: dpkg's status file, or a list of RPM packages.
+
+use crate::item::PackageSet;
+use crate::packages::yum::{Pool, read_base};
+use std::fmt;
+
+/// What a node has.
+#[derive(Debug)]
+pub(crate) enum NodeList {
+    /// A copy of its `/var/lib/dpkg/status`.
+    Status(String),
+    /// The output of its `rpm -qa`.
+    Rpms(String),
+}
+
+impl NodeList {
+    /// Whether `set` is of such a node's kind.
+    pub(crate) fn is_for(&self, set: &PackageSet) -> bool {
+        match self {
+            NodeList::Status(_) => set.is_apt(),
+            NodeList::Rpms(_) => set.is_yum(),
+        }
+    }
+
+    /// Why this is no such list; a sentence without its name.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let is_status = |text: &str| text.contains("Status: ");
+        let is_rpms = |text: &str| read_base(text, &mut Pool::new()).map_err(|error| error.to_string());
+        match self {
+            NodeList::Status(text) if is_status(text) => None,
+            NodeList::Status(text) if is_rpms(text).is_ok() && !text.trim().is_empty() => {
+                Some("is a list of RPM packages; give it by --rpms".into())
+            }
+            NodeList::Status(_) => {
+                Some("is no status file of dpkg; copy /var/lib/dpkg/status from the node".into())
+            }
+            NodeList::Rpms(text) if is_status(text) => {
+                Some("is a status file of dpkg; give it by --status".into())
+            }
+            NodeList::Rpms(text) if text.trim().is_empty() => Some("names no packages".into()),
+            NodeList::Rpms(text) => {
+                let help = "write it by `rpm -qa` on the node, in the form that docs/packages.md names";
+                is_rpms(text).err().map(|error| format!("cannot be read: {error}; {help}"))
+            }
+        }
+    }
+}
+
+/// What it is called.
+impl fmt::Display for NodeList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NodeList::Status(_) => "a status file of dpkg",
+            NodeList::Rpms(_) => "a list of RPM packages",
+        })
+    }
+}

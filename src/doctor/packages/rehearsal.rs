@@ -1,0 +1,95 @@
+//! What would happen on a node, and the carried indexes that it is found by.
+
+use crate::content::{BlobRead, ContentError};
+use crate::item::{PackageIndex, PackageSet};
+use crate::model::{Descriptor, Limits, media_type};
+use crate::packages::PackagesError;
+use crate::packages::yum::{MetadataError, YumError};
+use crate::report::{Item, Kind, Status};
+
+/// What would happen on a node.
+#[derive(Debug, Default)]
+pub(crate) struct Rehearsal {
+    /// The packages that would be installed: present where they are carried, else missing; and a set that cannot be.
+    pub items: Vec<Item>,
+    /// What is installed and would be replaced or removed, a line each.
+    pub replaced: Vec<String>,
+}
+
+/// A package that the node would ask for.
+pub(super) struct Wanted {
+    /// Its name and version.
+    pub(super) name: String,
+    /// Whether it is carried.
+    pub(super) is_carried: bool,
+}
+
+impl Rehearsal {
+    pub(super) fn of(wanted: impl Iterator<Item = Wanted>, replaced: Vec<String>) -> Rehearsal {
+        let items = wanted.map(|Wanted { name, is_carried }| match is_carried {
+            true => item(name, Status::Present, None),
+            false => {
+                item(name, Status::Missing, Some("the node would ask for it, and it is not carried".into()))
+            }
+        });
+        Rehearsal { items: items.collect(), replaced }
+    }
+
+    /// `set` cannot be installed.
+    pub(super) fn refused(set: &PackageSet, why: String) -> Rehearsal {
+        Rehearsal { items: vec![item(set.name.clone(), Status::Failed, Some(why))], replaced: Vec::new() }
+    }
+}
+
+fn item(name: String, status: Status, reason: Option<String>) -> Item {
+    Item { kind: Kind::Package, name, digest: None, bytes: None, status, reason }
+}
+
+/// Why the carried indexes cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RehearsalError {
+    /// An index is not there, or damaged.
+    #[error("{path}: {source}")]
+    Index {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: ContentError,
+    },
+    /// An index of apt cannot be read.
+    #[error(transparent)]
+    Apt(#[from] PackagesError),
+    /// A list of indexes of yum cannot be read.
+    #[error("repomd.xml: {0}")]
+    Repomd(YumError),
+    /// An index of yum cannot be read.
+    #[error(transparent)]
+    Yum(#[from] MetadataError),
+    /// A source has no such index.
+    #[error("{url} has no {what} in the lock")]
+    None {
+        /// The source.
+        url: String,
+        /// The index.
+        what: &'static str,
+    },
+    /// The node's list cannot be read.
+    #[error("the list of RPM packages: {0}")]
+    Rpms(YumError),
+}
+
+/// What is carried.
+pub(super) struct Carried<'a> {
+    pub(super) blobs: &'a dyn BlobRead,
+    pub(super) limits: &'a Limits,
+}
+
+impl Carried<'_> {
+    pub(super) fn index(&self, index: &PackageIndex) -> Result<Vec<u8>, RehearsalError> {
+        let PackageIndex { digest, size, path, .. } = index;
+        let descriptor =
+            Descriptor { digest: digest.clone(), size: *size, media_type: media_type::OCTETS.into() };
+        let bytes = self.blobs.read(&descriptor);
+        bytes.map_err(|source| RehearsalError::Index { path: path.clone(), source })
+    }
+}

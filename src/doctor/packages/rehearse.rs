@@ -1,0 +1,25 @@
+//! Installs a set in thought: by apt's rules or by dnf's.
+
+use super::node_list::NodeList;
+use super::rehearsal::{Carried, Rehearsal, RehearsalError};
+use super::{apt, yum};
+use crate::content::BlobRead;
+use crate::item::PackageSet;
+use crate::model::Limits;
+
+/// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for) such a set.
+///
+/// # Errors
+/// When `blobs` lack an index of it, or it cannot be read.
+pub(crate) fn rehearse(
+    set: &PackageSet,
+    blobs: &dyn BlobRead,
+    list: &NodeList,
+    limits: &Limits,
+) -> Result<Rehearsal, RehearsalError> {
+    let carried = Carried { blobs, limits };
+    match list {
+        NodeList::Status(status) => apt::rehearse(set, &carried, status),
+        NodeList::Rpms(rpms) => yum::rehearse(set, &carried, rpms),
+    }
+}

@@ -1,0 +1,119 @@
+//! dnf's choice for a node, by the carried indexes and its list of RPM packages.
+
+use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
+use crate::item::{PackageSet, PackageSource};
+use crate::model::Digest;
+use crate::packages::yum::{
+    Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd, choose,
+    is_plain_list, read_base,
+};
+use std::collections::BTreeSet;
+
+/// What the node's dnf would do for `set`.
+pub(super) fn rehearse(
+    set: &PackageSet,
+    carried: &Carried<'_>,
+    rpms: &str,
+) -> Result<Rehearsal, RehearsalError> {
+    let architectures = Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
+    let mut sources =
+        set.sources.iter().map(|source| Source::read(source, carried)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = BTreeSet::new();
+    loop {
+        let metadata: Vec<Metadata> = sources.iter().map(|source| source.metadata.clone()).collect();
+        let mut offered = Offered::read(&metadata, &architectures, &files)?;
+        read_base(rpms, &mut offered.pool).map_err(RehearsalError::Rpms)?;
+        offered.pool.index();
+        let question = Question {
+            pool: &offered.pool,
+            architectures: &architectures,
+            install: &set.install,
+            weak: set.recommends,
+            assume: false,
+        };
+        let outcome = choose(question);
+        let unlisted = outcome.as_ref().map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);
+        if files.is_empty() && !unlisted.is_empty() {
+            files.clone_from(unlisted);
+            sources.iter_mut().try_for_each(|source| source.read_files(carried))?;
+            continue;
+        }
+        return Ok(match outcome {
+            Err(refusal) => {
+                let help = "; this list is the plain one, which does not say what packages provide: docs/packages.md \
+                            has the form that does";
+                let help = if is_plain_list(rpms) { help } else { "" };
+                Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))
+            }
+            Ok(choice) => {
+                let packages: BTreeSet<&Digest> =
+                    set.sources.iter().flat_map(|source| &source.packages).map(|one| &one.digest).collect();
+                let pool = &offered.pool;
+                let wanted = choice.packages.iter().map(|id| Wanted {
+                    name: shown(pool, *id),
+                    is_carried: pool.package(*id).digest().is_some_and(|digest| packages.contains(digest)),
+                });
+                let replaced = choice.replaced.iter().map(|(old, new)| replaced(pool, *old, *new));
+                Rehearsal::of(wanted, replaced.collect())
+            }
+        });
+    }
+}
+
+fn shown(pool: &Pool, id: PackageId) -> String {
+    format!("{} {}", pool.name(id), pool.evr(id))
+}
+
+fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
+    match new {
+        Some(new) if pool.name(new) == pool.name(old) => {
+            format!("{} → {}", shown(pool, old), pool.evr(new))
+        }
+        Some(new) => format!("{} → {}", shown(pool, old), shown(pool, new)),
+        None => format!("{} would be removed", shown(pool, old)),
+    }
+}
+
+/// The metadata of a source, as it is carried.
+struct Source<'a> {
+    locked: &'a PackageSource,
+    repomd: Repomd,
+    metadata: Metadata,
+}
+
+impl<'a> Source<'a> {
+    fn read(locked: &'a PackageSource, carried: &Carried<'_>) -> Result<Source<'a>, RehearsalError> {
+        let none = |what| RehearsalError::None { url: locked.url.clone(), what };
+        let repomd = locked.indexes.iter().find(|index| index.path == "repodata/repomd.xml");
+        let repomd = carried.index(repomd.ok_or_else(|| none("repomd.xml"))?)?;
+        let repomd = Repomd::parse(&repomd).map_err(RehearsalError::Repomd)?;
+        let packed = |kind| packed(&repomd, locked, carried, kind);
+        let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
+        let metadata =
+            Metadata { url: locked.url.clone(), primary, modules: packed("modules")?, files: None };
+        Ok(Source { locked, repomd, metadata })
+    }
+
+    /// Reads the list of all files too.
+    fn read_files(&mut self, carried: &Carried<'_>) -> Result<(), RehearsalError> {
+        self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
+        Ok(())
+    }
+}
+
+/// The index of this kind as it is carried, where the source has one.
+fn packed(
+    repomd: &Repomd,
+    locked: &PackageSource,
+    carried: &Carried<'_>,
+    kind: &str,
+) -> Result<Option<PackedIndex>, RehearsalError> {
+    let named = |index: &&Index| locked.indexes.iter().find(|one| one.path == index.path);
+    let Some((index, locked)) = repomd.index(kind).and_then(|index| Some((index, named(&index)?))) else {
+        return Ok(None);
+    };
+    let packed = PackedIndex::of(index, carried.limits.package_index_bytes);
+    let mut packed = packed.map_err(RehearsalError::Repomd)?;
+    packed.bytes = carried.index(locked)?.into();
+    Ok(Some(packed))
+}

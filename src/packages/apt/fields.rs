@@ -1,0 +1,83 @@
+//! The fields of a package's paragraph that count, of an index or of a dpkg status file.
+
+use super::offer::RelationKind;
+use super::paragraph::Paragraph;
+
+/// The fields of a paragraph that count.
+#[derive(Default)]
+pub(super) struct Fields<'t> {
+    pub(super) package: &'t str,
+    pub(super) version: &'t str,
+    pub(super) arch: &'t str,
+    pub(super) multi_arch: &'t str,
+    pub(super) priority: &'t str,
+    pub(super) essential: &'t str,
+    pub(super) important: &'t str,
+    /// In the order in which apt reads them.
+    pub(super) relations: [&'t str; 8],
+    pub(super) provides: &'t str,
+    pub(super) path: &'t str,
+    pub(super) sha256: &'t str,
+    pub(super) sha512: &'t str,
+    pub(super) size: &'t str,
+    pub(super) status: &'t str,
+    pub(super) built_from: &'t str,
+}
+
+impl<'t> Fields<'t> {
+    /// Those of `paragraph`.
+    pub(super) fn of(paragraph: Paragraph<'t>) -> Fields<'t> {
+        let mut fields = Fields::default();
+        for (name, value) in paragraph.fields() {
+            let place = match name {
+                "Package" => &mut fields.package,
+                "Version" => &mut fields.version,
+                "Architecture" => &mut fields.arch,
+                "Multi-Arch" => &mut fields.multi_arch,
+                "Priority" => &mut fields.priority,
+                "Essential" => &mut fields.essential,
+                "Important" | "Protected" => &mut fields.important,
+                "Pre-Depends" => &mut fields.relations[0],
+                "Depends" => &mut fields.relations[1],
+                "Conflicts" => &mut fields.relations[2],
+                "Breaks" => &mut fields.relations[3],
+                "Recommends" => &mut fields.relations[4],
+                "Suggests" => &mut fields.relations[5],
+                "Replaces" => &mut fields.relations[6],
+                "Enhances" => &mut fields.relations[7],
+                "Provides" => &mut fields.provides,
+                "Filename" => &mut fields.path,
+                "SHA256" => &mut fields.sha256,
+                "SHA512" => &mut fields.sha512,
+                "Size" => &mut fields.size,
+                "Status" => &mut fields.status,
+                "Source" => &mut fields.built_from,
+                _ => continue,
+            };
+            *place = value;
+        }
+        fields
+    }
+
+    /// The name and version of the source package that it was built from: `Source` is `name`, `name (version)`, or absent where
+    /// both are those of the package.
+    pub(super) fn built_from(&self) -> (&'t str, &'t str) {
+        match self.built_from.split_once('(') {
+            Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),
+            None if self.built_from.is_empty() => (self.package, self.version),
+            None => (self.built_from, self.version),
+        }
+    }
+}
+
+/// The kinds of [`Fields::relations`]; `None` where only the names count.
+pub(super) const KINDS: [Option<RelationKind>; 8] = [
+    Some(RelationKind::PreDepends),
+    Some(RelationKind::Depends),
+    Some(RelationKind::Conflicts),
+    Some(RelationKind::Breaks),
+    Some(RelationKind::Recommends),
+    None,
+    None,
+    None,
+];

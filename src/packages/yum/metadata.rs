@@ -1,0 +1,162 @@
+//! The packages that a machine of dnf sees: the metadata of its sources, unpacked, checked and read.
+
+use super::architecture::Architectures;
+use super::error::YumError;
+use super::filelists::read_filelists;
+use super::modules::Modules;
+use super::pool::Pool;
+use super::primary::read_primary;
+use super::repomd::Index;
+use super::solve::Refusal;
+use crate::model::{Digest, Hasher};
+use crate::packages::{Compression, decompressed};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader, Read};
+
+/// An index as it came, with its digest checked.
+#[derive(Debug, Clone)]
+pub(crate) struct PackedIndex {
+    /// Its content.
+    pub(crate) bytes: Bytes,
+    compression: Compression,
+    /// The most that it may unpack to, in bytes.
+    most: u64,
+    /// The digest of what it unpacks to, where it is known.
+    open_digest: Option<Digest>,
+    path: String,
+}
+
+/// The metadata of a source.
+#[derive(Debug, Clone)]
+pub(crate) struct Metadata {
+    /// The URL of the source.
+    pub(crate) url: String,
+    /// Its packages.
+    pub(crate) primary: PackedIndex,
+    /// Its modules.
+    pub(crate) modules: Option<PackedIndex>,
+    /// The list of all files, where somebody needs a file that `primary` does not name.
+    pub(crate) files: Option<PackedIndex>,
+}
+
+/// The packages of all sources that a machine of dnf sees.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    /// The packages.
+    pub(crate) pool: Pool,
+    /// The streams of those that are hidden, by name.
+    hidden: BTreeMap<String, String>,
+}
+
+/// Which index cannot be read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{url} {path}: {source}")]
+pub(crate) struct MetadataError {
+    url: String,
+    path: String,
+    source: YumError,
+}
+
+impl PackedIndex {
+    /// The index that `repomd.xml` calls `index`, still without its content. It may unpack to `limit` bytes.
+    ///
+    /// # Errors
+    /// When it is compressed in a form that is not read, or unpacks to more.
+    pub(crate) fn of(index: &Index, limit: u64) -> Result<PackedIndex, YumError> {
+        let path = index.path.clone();
+        let compression = Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
+        if let Some(size) = index.open_size.filter(|size| *size > limit) {
+            return Err(YumError::TooLarge { name: path, size, limit });
+        }
+        let (most, open_digest) = (index.open_size.unwrap_or(limit), index.open_digest.clone());
+        Ok(PackedIndex { bytes: Bytes::new(), compression, most, open_digest, path })
+    }
+
+    /// Shows what it unpacks to to `read`, and checks it.
+    fn unpacked(&self, read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>) -> Result<(), YumError> {
+        let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
+        let Some(wanted) = &self.open_digest else { return read(&mut BufReader::new(reader)) };
+        let mut hashed = Hashed { reader, hasher: Hasher::new(wanted.algorithm()) };
+        read(&mut hashed)?;
+        io::copy(&mut hashed, &mut io::sink())?;
+        match hashed.hasher.finish() == *wanted {
+            true => Ok(()),
+            false => {
+                let why = "it unpacks to something else than repomd.xml says";
+                Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
+            }
+        }
+    }
+}
+
+impl Offered {
+    /// What `sources` offer to a machine of `architectures`. Of the lists of all files, `files` are looked for.
+    ///
+    /// # Errors
+    /// When an index is damaged or malformed.
+    pub(crate) fn read(
+        sources: &[Metadata],
+        architectures: &Architectures,
+        files: &BTreeSet<String>,
+    ) -> Result<Offered, MetadataError> {
+        let mut pool = Pool::new();
+        let mut modules = Modules::default();
+        for (number, source) in sources.iter().enumerate() {
+            let read = |reader: &mut dyn Read| {
+                read_primary(BufReader::new(reader), number as u16, &architectures.all(), &mut pool)
+            };
+            source.primary.unpacked(read).map_err(|error| source.failed(&source.primary, error))?;
+            if let Some(index) = &source.modules {
+                let mut text = String::new();
+                let read = |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
+                let known = index.unpacked(read).and_then(|()| modules.read(&text));
+                known.map_err(|error| source.failed(index, error))?;
+            }
+        }
+        let hidden = modules.hide(&mut pool);
+        for (number, source) in sources.iter().enumerate() {
+            if let Some(index) = &source.files {
+                let read = |reader: &mut dyn Read| {
+                    read_filelists(BufReader::new(reader), number as u16, files, &mut pool)
+                };
+                index.unpacked(read).map_err(|error| source.failed(index, error))?;
+            }
+        }
+        Ok(Offered { pool, hidden })
+    }
+
+    /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would have what is missing.
+    pub(crate) fn told(&self, refusal: &Refusal) -> String {
+        let mut reasons = refusal.reasons.join("; ");
+        for (name, streams) in &self.hidden {
+            if reasons.contains(&format!("'{name}'")) || reasons.contains(&format!("requires {name}")) {
+                reasons += &format!(
+                    "; {name} is of the module {streams}, which no machine sees unless it enables that stream, and \
+                     landfall does not"
+                );
+            }
+        }
+        reasons
+    }
+}
+
+impl Metadata {
+    fn failed(&self, index: &PackedIndex, source: YumError) -> MetadataError {
+        MetadataError { url: self.url.clone(), path: index.path.clone(), source }
+    }
+}
+
+/// A reader that hashes what it hands on.
+struct Hashed<R> {
+    reader: R,
+    hasher: Hasher,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}
