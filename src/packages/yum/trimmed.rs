@@ -180,7 +180,8 @@ fn data(index: &Index, seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packages::yum::{Pool, Repomd, read_primary};
+    use crate::packages::yum::primary::read_primary;
+    use crate::packages::yum::{Pool, Repomd};
 
     fn package(name: &str, sum: &str) -> String {
         format!(
