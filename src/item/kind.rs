@@ -5,6 +5,7 @@ use super::chart::{ChartArchive, OpenReference};
 use super::entry_reader::{Checked, EntryReader};
 use super::exclude::Exclude;
 use super::join::Contradiction;
+use super::packages::{Carried, PackageForm, WantedPackages};
 use super::resolver::{Cause, Resolver};
 use crate::content::{BlobRead, Entry};
 use crate::document::{ChartVersions, Location, Node, SourceSpan};
@@ -84,6 +85,16 @@ pub trait LockedItem: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The packages in it, where it is a set of them.
+    fn packages(&self) -> Vec<PackageForm<'_>> {
+        Vec::new()
+    }
+
+    /// What it says of the package `word`, as the package manager `manager` takes it; `None` where it has none for that one.
+    fn carried(&self, _manager: &str, _word: &str) -> Option<Carried> {
+        None
+    }
+
     /// What it names that may be an image, and is not decided.
     fn open(&self) -> &[OpenReference] {
         &[]
@@ -143,6 +154,9 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 
     /// Whether its items have [`files`](LockedItem::files).
     const HAS_FILES: bool = false;
+
+    /// Whether what an item holds is chosen anew where its wish changes, so that only locking it shows whether it can be had.
+    const IS_CHOSEN: bool = false;
 
     /// A name of this kind; sections are sorted by it.
     type Name: Ord + Clone + fmt::Display + Sync;
@@ -224,8 +238,13 @@ pub trait ItemKind: LockedItem + Clone + Sized {
         None
     }
 
-    /// The version in `entry` that a policy of its own may move.
-    fn moving(_entry: &Self::Written) -> Option<Moving<'_>> {
+    /// The versions in `entry` that a policy of its own may move.
+    fn moving(_entry: &Self::Written) -> Vec<Moving<'_>> {
+        Vec::new()
+    }
+
+    /// The package in `entry` whose version is made of `variable`, which is written `${NAME}`.
+    fn pinned_by(_entry: &Self::Written, _variable: &str) -> Option<PinnedBy> {
         None
     }
 
@@ -242,6 +261,21 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// The index of a chart repository that has the versions of `wish`.
     fn indexed(_wish: &Self::Wish) -> Option<ChartVersions> {
         None
+    }
+
+    /// The kind of machine whose sources have the versions of the packages of `wish`.
+    fn machine(_wish: &Self::Wish) -> Option<&WantedPackages> {
+        None
+    }
+
+    /// Whether `wish`, whose text changed, can be locked, where the kind [is chosen](ItemKind::IS_CHOSEN); `old` is what the
+    /// last lock has of its name. An error says why not.
+    fn can_lock(
+        _resolver: &Resolver,
+        _wish: &Self::Wish,
+        _old: Option<&Self>,
+    ) -> impl Future<Output = Result<(), Cause>> {
+        async { Ok(()) }
     }
 
     /// The digest that the manifest demands of `wish`, and where `wish` is written.
@@ -269,12 +303,34 @@ pub struct Moving<'a> {
     pub name: String,
     /// The key where the item is said to be written.
     pub item_at: &'static str,
-    /// The key of the text with the version, and the text.
-    pub key: &'static str,
+    /// The way from the entry to the text with the version.
+    pub path: Vec<Step>,
     /// That text.
     pub text: &'a str,
     /// The version, as bytes of `text`.
     pub version: Range<usize>,
+}
+
+/// A package whose version is made of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedBy {
+    /// The key where the item is said to be written.
+    pub item_at: &'static str,
+    /// The package.
+    pub package: String,
+    /// What stands in the version before the variable.
+    pub before: String,
+    /// What stands behind it.
+    pub after: String,
+}
+
+/// A step into a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// To the value of a key.
+    Key(&'static str),
+    /// To the nth value of a list, from 0.
+    Item(usize),
 }
 
 /// What stands upstream at a name.

@@ -41,9 +41,12 @@ pub(crate) use image::{OneManifest, ReadError, Selection, SelectionError};
 pub(crate) use image::{listed, platforms, tag_of};
 pub(crate) use join::Contradiction;
 pub use kind::Pins;
-pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, Stand};
+pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, Stand, Step};
 #[cfg(test)]
 pub(crate) use note::Note;
+pub(crate) use packages::{
+    Carried, OfferedVersion, PackageForm, PinnedPackage, WantedPackages, newer_packages,
+};
 pub use packages::{LockedPackage, PackageIndex, PackageSet, PackageSource};
 pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;

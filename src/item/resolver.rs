@@ -24,13 +24,15 @@ pub struct Cause {
     pub(crate) told: String,
     /// Whether upstream answered that it does not have the item.
     pub(crate) is_gone: bool,
+    /// Whether asking again may give another answer: the network, a server or this machine failed.
+    pub(crate) is_passing: bool,
 }
 
 impl Cause {
     /// A failure on this machine. Its text differs from machine to machine, so the lock does not record it.
     pub(crate) fn local(told: String) -> Cause {
         let recorded = "it could not be kept on the machine that locked it".into();
-        Cause { recorded, told, is_gone: false }
+        Cause { recorded, told, is_gone: false, is_passing: true }
     }
 
     /// Upstream answers that it does not have the item.
@@ -49,7 +51,7 @@ const GONE: &str = "upstream does not have it";
 
 impl From<String> for Cause {
     fn from(why: String) -> Cause {
-        Cause { recorded: why.clone(), told: why, is_gone: false }
+        Cause { recorded: why.clone(), told: why, is_gone: false, is_passing: false }
     }
 }
 
@@ -71,7 +73,8 @@ impl From<Error> for Cause {
             ErrorKind::Invalid => "upstream's answer was not valid",
             ErrorKind::Local => "it could not be asked for",
         };
-        Cause { recorded: recorded.into(), told: error.to_string(), is_gone: is_gone(&error) }
+        let is_gone = is_gone(&error);
+        Cause { recorded: recorded.into(), told: error.to_string(), is_gone, is_passing: !is_gone }
     }
 }
 

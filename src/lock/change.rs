@@ -35,6 +35,28 @@ pub struct Change {
     /// Referrers that it no longer has.
     #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
     pub gone_referrers: Vec<Digest>,
+    /// How its packages differ, where both are sets of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageChange>,
+}
+
+/// A package that two sets of one name have in different versions, or that only one of them has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PackageChange {
+    /// Its name.
+    pub name: String,
+    /// Its architecture, or `all`.
+    pub arch: String,
+    /// `up`, `down`, `moved` (the same version, another digest), `added` or `removed`.
+    pub change: &'static str,
+    /// The old version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The new version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The size of the new one in bytes; of one that is removed, its own.
+    pub bytes: u64,
 }
 
 impl Change {
@@ -51,6 +73,7 @@ impl Change {
             to: None,
             new_referrers: Vec::new(),
             gone_referrers: Vec::new(),
+            packages: Vec::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compares two locks, or what is known of them.
 
 use super::change::Change;
-use super::versions;
+use super::{packages, versions};
 use crate::item::{LockedItem, kind_named};
 use crate::lockfile::{Endpoint, Lock};
 use crate::model::Digest;
@@ -63,6 +63,10 @@ pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Chan
             to: after.map(|held| held.digest.clone()),
             new_referrers: has.difference(&had).cloned().collect(),
             gone_referrers: had.difference(&has).cloned().collect(),
+            packages: match items {
+                (Some(before), Some(after)) => packages::differences(before, after),
+                _ => Vec::new(),
+            },
             ..Change::of(key.0, &key.1, change)
         });
     }

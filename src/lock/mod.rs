@@ -4,10 +4,11 @@ mod change;
 mod chart_images;
 mod diff;
 mod memory;
+mod packages;
 mod run;
 mod versions;
 
-pub(crate) use change::Change;
+pub(crate) use change::{Change, PackageChange};
 pub(crate) use chart_images::ChartImages;
 pub(crate) use diff::{EndpointChange, Side, diff, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};

@@ -21,6 +21,7 @@ macro_rules! files {
 
 /// What most sites want to be told.
 const REGISTRY: &str = "site.yaml: the address of your registry, its CA and credentials";
+const PACKAGES: &str = "site.yaml: the address of your registry, and the server that has the packages";
 const PROVIDERS: &str =
     "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
 
@@ -116,6 +117,20 @@ pub(crate) const CATALOGUE: &[Shipped] = &[
         files: files!["monitoring/kube-prometheus-stack.yaml", "monitoring/site.yaml"],
         edit: &[REGISTRY],
         platform: "containerd",
+    },
+    Shipped {
+        name: "packages-ubuntu",
+        about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne and kubeadm",
+        files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of ubuntu.yaml says"],
+        platform: "apt",
+    },
+    Shipped {
+        name: "packages-rocky",
+        about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of KubeOne and kubeadm",
+        files: files!["packages/rocky.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of rocky.yaml says"],
+        platform: "yum",
     },
 ];
 

@@ -29,5 +29,7 @@ pub(crate) use lists::list_format;
 pub(crate) use load::{Edited, load_edited, load_for, manifest_files};
 pub use load::{Error, load};
 pub(crate) use schema::Document;
-pub(crate) use slots::{Slot, Versions, list_sources, set_digest, set_version, slots, text_of};
+pub(crate) use slots::{
+    PackageVersions, Slot, Versions, list_sources, set_digest, set_version, slots, text_of,
+};
 pub use wanted::Wanted;

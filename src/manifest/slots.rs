@@ -3,7 +3,7 @@
 use super::items::{ListSource, Located};
 use super::load::{Edited, Error, Read, each};
 use crate::document::{ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom};
-use crate::item::{ItemKind, Moving, kinds, tag_of};
+use crate::item::{ItemKind, Moving, Step, WantedPackages, kinds, tag_of};
 use crate::model::{Digest, ImageRef, UpdatePolicy};
 use crate::report::Kind;
 use serde_yaml::Value;
@@ -43,8 +43,8 @@ pub(crate) struct Slot {
 pub(crate) enum SlotKey {
     /// A variable's value, or the nth of its values.
     Var(String, Option<usize>),
-    /// A text of the nth entry of a section.
-    Entry(&'static str, usize, &'static str),
+    /// A text of the nth entry of a section, by the way to it.
+    Entry(&'static str, usize, Vec<Step>),
 }
 
 /// Where versions come from.
@@ -54,8 +54,21 @@ pub(crate) enum Versions {
     Tags(ImageRef, String, String),
     /// The index of a chart repository, which a chart's own version follows to the letter.
     Chart(ChartVersions),
+    /// The sources of a machine, which have a package.
+    Packages(Box<PackageVersions>),
     /// What a variable names as the source: a text, a JSON document or a chart's index.
     Document(VersionsFrom),
+}
+
+/// The versions of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PackageVersions {
+    /// The machine whose sources have it.
+    pub(crate) machine: WantedPackages,
+    /// Its name, with the architecture where that is written.
+    pub(crate) package: String,
+    /// What stands before and after the version that moves, in that of the package.
+    pub(crate) around: (String, String),
 }
 
 /// The lists of the manifests at `paths` that have a source.
@@ -102,7 +115,7 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
             Some(from) => Ok(Versions::Document(from)),
             None => tagged_by(read, name).ok_or_else(|| {
-                format!("nothing says where versions of `{name}` come from; add `from:`, as no image has it as its tag")
+                format!("nothing says where versions of `{name}` come from; add `from:`, as no image and no package has it as its version")
             }),
         };
         for (index, current) in &texts {
@@ -110,7 +123,11 @@ fn of_vars(read: &Read) -> Vec<Slot> {
             let others = texts.iter().filter(|(at, _)| at != index).map(|(_, text)| text.clone());
             found.push(Slot {
                 name: name.clone(),
-                kind: if matches!(versions, Ok(Versions::Document(_))) { Kind::File } else { Kind::Image },
+                kind: match versions {
+                    Ok(Versions::Document(_)) => Kind::File,
+                    Ok(Versions::Packages(_)) => Kind::Package,
+                    _ => Kind::Image,
+                },
                 file: read.path.clone(),
                 at: key.place(read),
                 policy: policy.clone(),
@@ -145,19 +162,21 @@ macro_rules! of_entries {
                 {
                     let sources = sources::<$kind>(&read.items.$section);
                     for (index, entry) in read.document.$section.iter().enumerate() {
-                        let Some(moving) = <$kind as ItemKind>::moving(entry) else { continue };
-                        let item = read.text.root.get(stringify!($section)).item(index).get(moving.item_at);
-                        let at = SourceSpan::new(&read.text, item.span()).location();
-                        let versions = sources.get(&(at.line, at.column)).cloned();
-                        let key = SlotKey::Entry(stringify!($section), index, moving.key);
-                        found.extend(of_entry(read, key, <$kind as ItemKind>::KIND, moving, versions));
+                        for moving in <$kind as ItemKind>::moving(entry) {
+                            let item = read.text.root.get(stringify!($section)).item(index).get(moving.item_at);
+                            let at = SourceSpan::new(&read.text, item.span()).location();
+                            let versions = sources.get(&(at.line, at.column)).cloned();
+                            let key = SlotKey::Entry(stringify!($section), index, moving.path.clone());
+                            found.extend(of_entry(read, key, <$kind as ItemKind>::KIND, moving, versions));
+                        }
                     }
                 }
             )*
             found
         }
 
-        /// The repository of the first item whose tag is made of the variable `name` alone.
+        /// The repository of the first item whose tag is made of the variable `name` alone; else the sources of the first
+        /// package whose version is.
         fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
             let variable = format!("${{{name}}}");
             $(
@@ -176,6 +195,19 @@ macro_rules! of_entries {
                     }
                 }
             )*
+            $(
+                $(#[cfg($only)])*
+                for (index, entry) in read.document.$section.iter().enumerate() {
+                    let Some(pinned) = <$kind as ItemKind>::pinned_by(entry, &variable) else { continue };
+                    let node = read.text.root.get(stringify!($section)).item(index).get(pinned.item_at);
+                    let at = SourceSpan::new(&read.text, node.span()).location();
+                    let source = sources::<$kind>(&read.items.$section).remove(&(at.line, at.column));
+                    if let Some(Versions::Packages(of)) = source {
+                        let (package, around) = (pinned.package, (pinned.before, pinned.after));
+                        return Some(Versions::Packages(Box::new(PackageVersions { package, around, ..*of })));
+                    }
+                }
+            )*
             None
         }
     };
@@ -188,9 +220,13 @@ fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), 
         let at = item.span.location();
         (at.line, at.column)
     };
-    let source = |wish: &K::Wish| match (K::tagged(wish), K::indexed(wish)) {
-        (Some(image), _) => Some(Versions::Tags(image.clone(), String::new(), String::new())),
-        (None, chart) => chart.map(Versions::Chart),
+    let source = |wish: &K::Wish| {
+        let tags = K::tagged(wish).map(|image| Versions::Tags(image.clone(), String::new(), String::new()));
+        let machine = || {
+            let (machine, package, around) = (K::machine(wish)?.clone(), String::new(), Default::default());
+            Some(Versions::Packages(Box::new(PackageVersions { machine, package, around })))
+        };
+        tags.or_else(|| K::indexed(wish).map(Versions::Chart)).or_else(machine)
     };
     // of several at one place the first counts
     items.iter().rev().filter_map(|item| Some((at(item), source(&item.value)?))).collect()
@@ -205,6 +241,13 @@ fn of_entry(
 ) -> Option<Slot> {
     let Moving { policy: written, name, text, version, .. } = moving;
     let no_source = || format!("nothing says where versions of `{name}` come from");
+    let versions = match versions {
+        Some(Versions::Packages(of)) => {
+            let package = name.clone();
+            Some(Versions::Packages(Box::new(PackageVersions { package, ..*of })))
+        }
+        versions => versions,
+    };
     Some(Slot {
         versions: versions.ok_or_else(no_source),
         file: read.path.clone(),
@@ -221,6 +264,18 @@ fn of_entry(
     })
 }
 
+impl Slot {
+    /// Whether both stand in one entry of a manifest: a machine, whose packages may have to move together.
+    pub(crate) fn is_beside(&self, other: &Slot) -> bool {
+        match (&self.key, &other.key) {
+            (SlotKey::Entry(section, index, _), SlotKey::Entry(others, other_index, _)) => {
+                (section, index, &self.file) == (others, other_index, &other.file)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl SlotKey {
     fn node<'a>(&self, root: &'a Node) -> &'a Node {
         match self {
@@ -228,7 +283,13 @@ impl SlotKey {
                 let value = root.get("vars").get(name).get("value");
                 index.map_or(value, |index| value.item(index))
             }
-            SlotKey::Entry(section, index, key) => root.get(section).item(*index).get(key),
+            SlotKey::Entry(section, index, path) => {
+                let entry = root.get(section).item(*index);
+                path.iter().fold(entry, |node, step| match step {
+                    Step::Key(key) => node.get(key),
+                    Step::Item(at) => node.item(*at),
+                })
+            }
         }
     }
 
@@ -253,7 +314,13 @@ impl SlotKey {
                 let value = document.get("vars")?.get(name.as_str())?.get("value")?;
                 index.map_or(Some(value), |index| value.get(index))?
             }
-            SlotKey::Entry(section, index, key) => document.get(*section)?.get(*index)?.get(*key)?,
+            SlotKey::Entry(section, index, path) => {
+                let entry = document.get(*section)?.get(*index)?;
+                path.iter().try_fold(entry, |value, step| match step {
+                    Step::Key(key) => value.get(*key),
+                    Step::Item(at) => value.get(*at),
+                })?
+            }
         };
         value.as_str().map(str::to_owned)
     }

@@ -127,6 +127,36 @@ impl UpdatePolicy {
         Ok(newer.into_iter().map(|version| version.text().to_owned()).collect())
     }
 
+    /// Those of `found` to which a package may move, in their order; all are newer than `current`, as its package manager
+    /// says. A version is given whole, and as upstream calls it.
+    ///
+    /// # Errors
+    /// When the policy says nothing about `current`.
+    pub(crate) fn allowed_packages<T>(
+        &self,
+        (current, upstream): (&str, &str),
+        found: Vec<T>,
+        versions: impl Fn(&T) -> (&str, &str),
+    ) -> Result<Vec<T>, NotOrdered> {
+        let mut found = found;
+        if let UpdatePolicy::Pattern(pattern) = self {
+            if !pattern.is_match(current) {
+                return Err(NotOrdered::NoMatch(current.to_owned()));
+            }
+            found.retain(|one| pattern.is_match(versions(one).0));
+            return Ok(found);
+        }
+        // `1.0~rc1` and `1.0~beta` are pre-releases, `1.0~3` is none
+        let parse = |text: &str| Version::parse(&text.replace('~', "-"));
+        let now = parse(upstream).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
+        let takes_pre = now.is_pre() || matches!(self, UpdatePolicy::Range(range) if range.asks_for_pre());
+        found.retain(|one| {
+            parse(versions(one).1)
+                .is_some_and(|other| (takes_pre || !other.is_pre()) && self.allows(&now, &other))
+        });
+        Ok(found)
+    }
+
     fn allows(&self, version: &Version, other: &Version) -> bool {
         let same = |count: usize| {
             let (one, two) = (version.core(), other.core());
@@ -219,6 +249,32 @@ mod tests {
                 first,
                 "{policy} {current}"
             );
+        }
+    }
+
+    #[test]
+    fn packages_keep_the_order_of_their_manager() {
+        let allowed = |policy: &str, current: &str, found: &str| {
+            let upstream = |text: &'_ str| text.split_once('-').map_or(text, |(first, _)| first).to_owned();
+            let found = found.split_whitespace().map(|one| (one.to_owned(), upstream(one))).collect();
+            let policy = policy.parse::<UpdatePolicy>().unwrap();
+            let found = policy.allowed_packages(
+                (current, upstream(current).as_str()),
+                found,
+                |one: &(String, String)| (one.0.as_str(), one.1.as_str()),
+            );
+            found.unwrap().into_iter().map(|(whole, _)| whole).collect::<Vec<_>>().join(" ")
+        };
+        for (policy, current, found, expected) in [
+            ("patch", "1.7.24-1", "2.0.1-1 1.7.26~rc.1-1 1.7.25-2 1.7.25-1", "1.7.25-2 1.7.25-1"),
+            ("patch", "20.10.7~3-0~u", "20.11.0~3-0~u 20.10.9~3-0~u", "20.10.9~3-0~u"),
+            ("*", "1.7.24-1", "2.0.1-1 1.7.25-1", "2.0.1-1 1.7.25-1"),
+            ("~1.7", "1.7.24-1", "2.0.1-1 1.7.25-1", "1.7.25-1"),
+            ("*", "1.0~rc1-1", "1.0~rc2-1", "1.0~rc2-1"),
+            (r"^1\.7\.(\d+)-1$", "1.7.24-1", "2.0.1-1 1.7.26-2 1.7.25-1", "1.7.25-1"),
+            ("never", "1.7.24-1", "1.7.25-1", ""),
+        ] {
+            assert_eq!(allowed(policy, current, found), expected, "{policy} {current}");
         }
     }
 

@@ -60,14 +60,15 @@ pub(crate) const MEMBERS: &[Member] = &[
         "array",
         &["lock", "diff", "report", "rewrite", "update", "refresh"],
         "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
-         `up` or `down`; that one is `replacedBy` it",
+         `up` or `down`; that one is `replacedBy` it. `packages` of a set says how each differs: `name`, `arch`, `change`, \
+         `from`, `to`, `bytes`",
     ),
     member(
         "updates",
         "array",
         &["update", "refresh"],
         "versions that moved or are held back: `name`, `at`, `policy`, `from`, `to`, `items`, and `held` with `version` and \
-         `why`",
+         `why`; of a package the `source` that has it",
     ),
     member(
         "open",
@@ -158,7 +159,7 @@ pub(crate) const MEMBERS: &[Member] = &[
     ),
     member("text", "string", &["rewrite", "render"], "the document or the diff that text mode prints"),
     member("held", "array", &["audit"], "references that the lock has"),
-    member("missing", "array", &["audit", "render"], "what the lock lacks"),
+    member("missing", "array", &["audit", "render"], "what the lock lacks; of packages with their `manager`"),
     member("undecided", "array", &["audit", "init", "discover", "render"], "what may be a reference"),
     member("unread", "array", &["audit", "init", "discover"], "files that could not be read"),
     member(

@@ -2,6 +2,7 @@
 
 use crate::document::Location;
 use crate::item::{Cause, ItemKind, Resolver, Stand, kinds};
+use crate::lockfile::Lock;
 use crate::manifest::Wanted;
 use crate::model::{Digest, ImageRef};
 use crate::report::Kind;
@@ -39,7 +40,40 @@ macro_rules! wishes {
             all
         }
 
+        /// Items that `after` wants in another way than `before`, of kinds whose content is chosen.
+        pub(super) fn to_be_chosen(before: &Wanted, after: &Wanted) -> BTreeSet<(Kind, String)> {
+            let mut names = BTreeSet::new();
+            $(
+                $(#[cfg($only)])*
+                if <$kind as ItemKind>::IS_CHOSEN {
+                    let changed = after.$section.iter().filter(|wish| !before.$section.contains(wish));
+                    names.extend(changed.map(key::<$kind>));
+                }
+            )*
+            names
+        }
+
         impl Asker<'_> {
+            /// Whether all that `names` name can be locked as `wanted` wants it; `old` is the last lock. Else the first that
+            /// cannot, and why.
+            pub(super) async fn can_lock(
+                &self,
+                wanted: &Wanted,
+                old: Option<&Lock>,
+                names: &BTreeSet<(Kind, String)>,
+            ) -> Result<(), ((Kind, String), Cause)> {
+                $(
+                    $(#[cfg($only)])*
+                    for wish in wanted.$section.iter().filter(|wish| names.contains(&key::<$kind>(wish))) {
+                        let is_it = |item: &&$kind| ItemKind::key(*item) == <$kind as ItemKind>::wished(wish);
+                        let old = old.and_then(|lock| lock.$section.iter().find(is_it));
+                        let tried = <$kind as ItemKind>::can_lock(self.resolver, wish, old).await;
+                        tried.map_err(|cause| (key::<$kind>(wish), cause))?;
+                    }
+                )*
+                Ok(())
+            }
+
             /// Asks for those of `wanted` that are among `names` and were not asked for yet.
             pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(Kind, String)>) {
                 $(
@@ -51,6 +85,10 @@ macro_rules! wishes {
     };
 }
 kinds!(wishes);
+
+fn key<K: ItemKind>(wish: &K::Wish) -> (Kind, String) {
+    (K::KIND, K::wished(wish).to_string())
+}
 
 fn wish<K: ItemKind>(wish: &K::Wish) -> Wish {
     Wish {
@@ -73,17 +111,16 @@ impl Asker<'_> {
     }
 
     async fn ask_kind<K: ItemKind + Sync>(&mut self, wishes: &[K::Wish], names: &BTreeSet<(Kind, String)>) {
-        let key = |wish: &K::Wish| (K::KIND, K::wished(wish).to_string());
         let open: Vec<&K::Wish> = wishes
             .iter()
-            .filter(|wish| names.contains(&key(wish)) && !self.answers.contains_key(&key(wish)))
+            .filter(|wish| names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish)))
             .collect();
         let resolver = self.resolver;
         // by number, as a stream over closures that take references is not Send
         let asking = stream::iter(0..open.len()).map(async |at: usize| {
             let stand = K::stand(resolver, open[at]).await;
             resolver.progress().item(&K::wished(open[at]).to_string());
-            (key(open[at]), stand)
+            (key::<K>(open[at]), stand)
         });
         let found: Vec<_> = asking.buffered(resolver.limits().jobs).collect().await;
         self.answers.extend(found);

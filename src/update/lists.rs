@@ -46,6 +46,7 @@ impl Run<'_> {
                         policy: "list".into(),
                         from: digest(&old),
                         to: Some(digest(&text)),
+                        source: None,
                         items: items.collect(),
                         held: Vec::new(),
                     });

@@ -11,6 +11,7 @@ mod json_path;
 mod lists;
 mod name_pattern;
 mod outcome;
+mod packages;
 mod rest;
 mod run;
 mod sources;

@@ -24,6 +24,9 @@ pub(crate) struct Move {
     /// The version that stands there now; none where nothing newer can be taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
+    /// The source of a package that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<String>,
     /// The items that are new by it.
     pub(crate) items: Vec<String>,
     /// Newer versions that cannot be taken.

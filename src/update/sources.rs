@@ -23,6 +23,8 @@ pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec
         }
         Versions::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
         Versions::Document(from) => in_document(resolver, from).await?,
+        // see `packages`
+        Versions::Packages(_) => Vec::new(),
     };
     Ok(found.into_iter().filter(|version| is_version(version)).collect())
 }

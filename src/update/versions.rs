@@ -1,5 +1,6 @@
 //! Versions with a policy: each moves to the newest one that can be taken.
 
+use super::asker::to_be_chosen;
 use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
@@ -8,42 +9,89 @@ use crate::manifest::{Error, Slot, Versions, set_version, slots, text_of};
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
+/// A version to which one of a manifest may move.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    /// The version, as it is written.
+    pub(super) version: String,
+    /// The source of a package that has it.
+    pub(super) source: Option<String>,
+}
+
+/// Candidates, the newest first; or why there is none.
+pub(super) type Candidates = Result<Vec<Candidate>, Cause>;
+
 impl Run<'_> {
     /// Moves every version to the newest one that can be taken.
     pub(super) async fn move_versions(&mut self) -> Result<(), Error> {
         let mut slots = slots(self.asked.paths, &self.updated.edited)?;
         slots.retain(|slot| {
-            let image = match &slot.versions {
+            let other = match &slot.versions {
                 Ok(Versions::Tags(image, ..)) => image.name(),
+                Ok(Versions::Packages(of)) => of.machine.name.clone(),
                 _ => slot.name.clone(),
             };
-            self.is_asked(&[&slot.name, &image])
+            self.is_asked(&[&slot.name, &other])
         });
-        let found = self.find_versions(&slots).await;
-        for (at, slot) in slots.iter().enumerate() {
-            let candidates = found[at].clone().and_then(|found| {
-                let found = found.iter().map(|version| match &slot.versions {
-                    Ok(Versions::Document(_)) => written_like(&slot.current, version),
-                    _ => version.clone(),
-                });
-                slot.policy.newer(&slot.current, found).map_err(|error| Cause::from(error.to_string()))
-            });
+        let found = self.find_candidates(&slots).await;
+        let mut rest: Vec<(&Slot, Vec<Candidate>)> = Vec::new();
+        for (slot, candidates) in slots.iter().zip(found) {
             match candidates {
-                Ok(candidates) => self.move_version(slot, candidates).await?,
+                Ok(candidates) => rest.push((slot, candidates)),
                 Err(cause) => {
                     let name = format!("{} ({})", slot.name, slot.at);
                     self.updated.failed.push(failed(slot.kind, name, &cause));
                 }
             }
         }
+        for entry in rest.chunk_by(|(one, _), (other, _)| one.is_beside(other)) {
+            if self.move_together(entry).await {
+                continue;
+            }
+            let (mut alone, mut stuck) = (Vec::new(), Vec::new());
+            for (slot, candidates) in entry {
+                let moved = self.move_version(slot, candidates).await;
+                if moved.to.is_none() && !candidates.is_empty() {
+                    stuck.push((*slot, candidates.clone()));
+                }
+                alone.push(moved);
+            }
+            // what could not move alone may move with others, now that some moved
+            if stuck.len() < entry.len() && self.move_together(&stuck).await {
+                alone.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
+            }
+            self.updated
+                .moves
+                .extend(alone.into_iter().filter(|one| one.to.is_some() || !one.held.is_empty()));
+        }
         Ok(())
+    }
+
+    /// What each slot may move to.
+    async fn find_candidates(&self, slots: &[Slot]) -> Vec<Candidates> {
+        let found = self.find_versions(slots).await;
+        let packages = self.find_packages(slots).await;
+        let of = |(at, slot): (usize, &Slot)| {
+            if let Some(candidates) = packages.get(&at) {
+                return candidates.clone();
+            }
+            let found = found[at].clone()?.into_iter().map(|version| match &slot.versions {
+                Ok(Versions::Document(_)) => written_like(&slot.current, &version),
+                _ => version,
+            });
+            let newer = slot.policy.newer(&slot.current, found);
+            let newer = newer.map_err(|error| Cause::from(error.to_string()))?.into_iter();
+            Ok(newer.map(|version| Candidate { version, source: None }).collect())
+        };
+        slots.iter().enumerate().map(of).collect()
     }
 
     /// The versions that each slot's source has. Every source is asked once.
     async fn find_versions(&self, slots: &[Slot]) -> Vec<Result<Vec<String>, Cause>> {
+        let is_listed = |from: &&Versions| !matches!(from, Versions::Packages(_));
         let sources: BTreeMap<String, &Versions> = slots
             .iter()
-            .filter_map(|slot| slot.versions.as_ref().ok())
+            .filter_map(|slot| slot.versions.as_ref().ok().filter(is_listed))
             .map(|from| (format!("{from:?}"), from))
             .collect();
         let sources: Vec<(&String, &&Versions)> = sources.iter().collect();
@@ -52,51 +100,63 @@ impl Run<'_> {
             .map(async |at: usize| (sources[at].0.clone(), versions(resolver, sources[at].1).await));
         let found: BTreeMap<String, _> = asking.buffered(resolver.limits().jobs).collect().await;
         let of = |slot: &Slot| match &slot.versions {
-            Ok(from) => found.get(&format!("{from:?}")).cloned().unwrap_or_else(|| Ok(Vec::new())),
+            Ok(from) if is_listed(&from) => {
+                found.get(&format!("{from:?}")).cloned().unwrap_or_else(|| Ok(Vec::new()))
+            }
+            Ok(_) => Ok(Vec::new()),
             Err(why) => Err(Cause::from(why.as_str())),
         };
         slots.iter().map(of).collect()
     }
 
+    /// Moves these versions of one entry to the newest at once, if there are several: packages may need each other in one
+    /// version. Returns whether that is done.
+    async fn move_together(&mut self, entry: &[(&Slot, Vec<Candidate>)]) -> bool {
+        let newest: Vec<(&Slot, &Candidate)> =
+            entry.iter().filter_map(|(slot, candidates)| Some((*slot, candidates.first()?))).collect();
+        if newest.len() < 2 {
+            return false;
+        }
+        let Ok(items) = self.take(&newest).await else { return false };
+        for (slot, candidate) in newest {
+            let moved = Move { items: items.clone(), ..stays(slot) };
+            self.updated.moves.push(to(moved, candidate));
+        }
+        true
+    }
+
     /// Moves one version to the first of `candidates` that can be taken.
-    async fn move_version(&mut self, slot: &Slot, candidates: Vec<String>) -> Result<(), Error> {
-        let mut moved = Move {
-            name: slot.name.clone(),
-            at: slot.at.clone(),
-            policy: slot.written.clone(),
-            from: slot.current.clone(),
-            to: None,
-            items: Vec::new(),
-            held: Vec::new(),
-        };
-        for version in candidates {
-            match self.take(slot, &version).await {
+    async fn move_version(&mut self, slot: &Slot, candidates: &[Candidate]) -> Move {
+        let mut moved = stays(slot);
+        for candidate in candidates {
+            match self.take(&[(slot, candidate)]).await {
                 Ok(items) => {
-                    (moved.to, moved.items) = (Some(version), items);
+                    moved = to(Move { items, ..moved }, candidate);
                     break;
                 }
-                Err(Refusal::Held(why)) => moved.held.push(Held { version, why }),
+                Err(Refusal::Held(why)) => {
+                    moved.held.push(Held { version: candidate.version.clone(), why });
+                }
                 Err(Refusal::Unasked(item)) => {
                     self.updated.failed.push(item);
                     break;
                 }
             }
         }
-        if moved.to.is_some() || !moved.held.is_empty() {
-            self.updated.moves.push(moved);
-        }
-        Ok(())
+        moved
     }
 
-    /// Takes `version`, if upstream has all items that use it. Returns the items that are new.
-    async fn take(&mut self, slot: &Slot, version: &str) -> Result<Vec<String>, Refusal> {
+    /// Takes these versions, if upstream has all items that use them. Returns the items that are new.
+    async fn take(&mut self, moves: &[(&Slot, &Candidate)]) -> Result<Vec<String>, Refusal> {
         let told = |error: Error| Refusal::Held(first_line(&error));
-        if slot.others.iter().any(|other| other == version) {
-            return Err(Refusal::Held(format!("it is a value of `{}` already", slot.name)));
-        }
         let mut edited = self.updated.edited.clone();
-        let text = text_of(&slot.file, &edited).map_err(told)?;
-        edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
+        for (slot, Candidate { version, .. }) in moves {
+            if slot.others.iter().any(|other| other == version) {
+                return Err(Refusal::Held(format!("it is a value of `{}` already", slot.name)));
+            }
+            let text = text_of(&slot.file, &edited).map_err(told)?;
+            edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
+        }
         self.follow_lists(&mut edited).await?;
         let mut wanted = self.load(&edited).map_err(told)?;
         let fresh = fresh(&self.updated.wanted, &wanted);
@@ -120,7 +180,34 @@ impl Run<'_> {
         if has_digests {
             wanted = self.load(&edited).map_err(told)?;
         }
+        let chosen = to_be_chosen(&self.updated.wanted, &wanted);
+        let tried = self.asker.can_lock(&wanted, self.asked.old, &chosen).await;
+        tried.map_err(|((kind, name), cause)| match cause.is_passing {
+            true => Refusal::Unasked(failed(kind, name, &cause)),
+            false => Refusal::Held(format!("{name}: {}", cause.told)),
+        })?;
+        let chosen = chosen.into_iter().filter(|name| !names.contains(name)).map(|(_, name)| name);
+        let items = fresh.into_iter().map(|wish| wish.name).chain(chosen).collect();
         (self.updated.edited, self.updated.wanted) = (edited, wanted);
-        Ok(fresh.into_iter().map(|wish| wish.name).collect())
+        Ok(items)
     }
+}
+
+/// A version that does not move.
+fn stays(slot: &Slot) -> Move {
+    Move {
+        name: slot.name.clone(),
+        at: slot.at.clone(),
+        policy: slot.written.clone(),
+        from: slot.current.clone(),
+        to: None,
+        source: None,
+        items: Vec::new(),
+        held: Vec::new(),
+    }
+}
+
+/// The same, moved.
+fn to(moved: Move, candidate: &Candidate) -> Move {
+    Move { to: Some(candidate.version.clone()), source: candidate.source.clone(), ..moved }
 }

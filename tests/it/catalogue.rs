@@ -4,10 +4,14 @@ use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
 use crate::support::images::{OCI_MANIFEST, sha256};
 use crate::support::library::{Wanted, load_manifests};
-use crate::support::{Place, need};
+use crate::support::package_stand_in::{PackageStandIn, put_keys};
+use crate::support::{Place, apt, need, yum};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// A key of OpenPGP, for what is only read.
+const KEY: &[u8] = include_bytes!("../data/packages/key.asc");
 
 /// What is shipped, as `landfall init --list` tells it.
 fn systems(place: &Place) -> Vec<Value> {
@@ -93,7 +97,9 @@ fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
         Some(repository) => (host(repository), format!("files/{}", host(repository))),
         None => (chart.name.reference.registry.clone(), chart.name.reference.registry.clone()),
     });
-    images.map(|host| (host.clone(), host.clone())).chain(files).chain(charts).collect()
+    let sources = wanted.packages.iter().flat_map(|wish| &wish.sources).map(|source| host(&source.url));
+    let packages = sources.map(|host| (host.clone(), format!("files/{host}")));
+    images.map(|host| (host.clone(), host.clone())).chain(files).chain(charts).chain(packages).collect()
 }
 
 /// A site of the connected side, at which each host is a folder of the stand-in.
@@ -124,7 +130,7 @@ fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
-    if !need(&["gzip"]) {
+    if !["gzip"].iter().chain(&apt::PROGRAMS).chain(&yum::PROGRAMS).all(|program| need(&[program])) {
         return;
     }
     for system in systems(&Place::new()) {
@@ -146,8 +152,13 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
             // the account of the proxy, which its site says is not kept in git
             place.write("giantswarm/proxy-account", "user:password\n");
         }
+        let packages = PackageStandIn::new(&place.path(name));
         let wanted = load_manifests(&[place.path(name)]).unwrap_or_else(|error| panic!("{name}: {error}"));
         let up = stand_in(&wanted);
+        if let Some(packages) = &packages {
+            let folder = packages.make(&wanted);
+            up.content(|content| content.folder = Some(folder));
+        }
         let connected = place.write("up.yaml", mirrors(&wanted, &up));
         for command in rest {
             let mut landfall = place.command();
@@ -157,7 +168,8 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
             assert!(ran.status.success(), "{name}: landfall {}\n{out}\n{err}", command.join(" "));
             if matches!(&*command[0], "lock" | "pull" | "push") {
                 let told: Value = serde_json::from_str(&out).unwrap();
-                let items = wanted.images.len() + wanted.files.len() + wanted.charts.len();
+                let items =
+                    wanted.images.len() + wanted.files.len() + wanted.charts.len() + wanted.packages.len();
                 // what `lock` had to fetch is there when `pull` begins
                 let count = |status: &str| told["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
@@ -291,15 +303,17 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
             if !seen.insert(file.clone()) {
                 continue;
             }
-            let full = root.join("manifests").join(&file);
+            let text = std::fs::read_to_string(root.join("manifests").join(&file)).unwrap();
+            let copy = place.write(&file, &text);
+            put_keys(copy.parent().unwrap(), &text, KEY);
             let wanted =
-                load_manifests(std::slice::from_ref(&full)).unwrap_or_else(|error| panic!("{error}"));
+                load_manifests(std::slice::from_ref(&copy)).unwrap_or_else(|error| panic!("{error}"));
             let row = rows.get(file.as_str()).unwrap_or_else(|| panic!("{file} has no row"));
-            let numbers =
-                [wanted.images.len(), wanted.files.len(), wanted.endpoints.len(), wanted.charts.len()];
-            assert_eq!(row[1..5], numbers.map(|number| number.to_string()), "{file}");
+            let packages = wanted.packages.iter().flat_map(|wish| &wish.install).collect::<BTreeSet<_>>();
+            let Wanted { images, files, endpoints, charts, .. } = &wanted;
+            let numbers = [images.len(), files.len(), endpoints.len(), charts.len(), packages.len()];
+            assert_eq!(row[1..6], numbers.map(|number| number.to_string()), "{file}");
             // each says where its pins come from, and how it is made anew
-            let text = std::fs::read_to_string(&full).unwrap();
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(
@@ -307,7 +321,7 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
                 "{file}: {head}"
             );
             assert!(says(&["anew", "renews", "It was read by", "To make"]), "{file}: {head}");
-            assert!(row.len() > 6 && row[5].contains("20"), "{file}: {row:?}");
+            assert!(row.len() > 7 && row[6].contains("20"), "{file}: {row:?}");
         }
     }
 }

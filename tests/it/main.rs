@@ -35,6 +35,7 @@ mod lock;
 mod manifest;
 mod mistakes;
 mod outputs;
+mod package_verbs;
 mod packages;
 mod peers;
 mod platforms;

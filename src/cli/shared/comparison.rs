@@ -1,7 +1,7 @@
 //! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
 
 use super::bases::Given;
-use super::summary::{change_line, endpoint_line};
+use super::summary::{change_line, endpoint_line, package_lines, package_versions};
 use super::{Context, Failure, open_bundle};
 use crate::content::Entry;
 use crate::egress::{self, EgressHost, Record, needed};
@@ -139,6 +139,7 @@ impl Comparison {
         for (change, bytes) in self.shown() {
             let new = bytes.map(|bytes| format!("  {} new", human_size(bytes))).unwrap_or_default();
             text += &format!("{}{new}\n", version_line(change).unwrap_or_else(|| change_line(change)));
+            text.extend(package_lines(change).map(|line| line + "\n"));
         }
         text.extend(self.endpoints.iter().map(|change| format!("{}\n", endpoint_line(change))));
         for host in &self.hosts {
@@ -176,6 +177,21 @@ impl Comparison {
                 ]
             });
             document.table(title, &["from", "to", "new"], versions);
+        }
+        for (change, _) in self.shown().filter(|(change, _)| !change.packages.is_empty()) {
+            let packages = change.packages.iter().map(|package| {
+                let new = if package.change == "removed" { String::new() } else { human_size(package.bytes) };
+                let versions = package_versions(package);
+                vec![
+                    package.change.to_owned(),
+                    code(&package.name),
+                    code(&package.arch),
+                    code(&versions),
+                    new,
+                ]
+            });
+            let title = format!("Packages of {}", change.name);
+            document.table(&title, &["change", "name", "architecture", "version", "size"], packages);
         }
         let alone = |word: &'static str| {
             rows(&|change| change.change == word && change.version.is_none(), &|change, bytes| {

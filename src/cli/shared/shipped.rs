@@ -1,7 +1,7 @@
 //! `landfall init --from SYSTEM` and `--list`: the manifests that landfall ships.
 
 use super::new_files::{NewFiles, refuse_present, write_new};
-use super::{Exit, Failure, Outcome, input_file};
+use super::{Exit, Failure, Outcome};
 use crate::config::Site;
 use crate::manifest::{CATALOGUE, Shipped};
 use crate::model::Target;
@@ -67,10 +67,7 @@ pub(crate) fn written(
     }
     let new: Vec<(PathBuf, &str)> = files.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
     let new: &NewFiles<'_> = &new;
-    // the manifests are read as `lock` will read them
-    let manifests: Vec<PathBuf> =
-        files.iter().map(|(path, _)| path.clone()).filter(|path| !is_site(path)).collect();
-    write_new(out, new, || input_file::manifests(&manifests, &[]).map(drop))?;
+    write_new(out, new, || Ok(()))?;
     names.iter().for_each(|name| text += &format!("wrote {name}\n"));
     shipped.edit.iter().for_each(|line| text += &format!("edit {line}\n"));
     text += &format!("next: {next}\n");

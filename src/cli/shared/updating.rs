@@ -1,7 +1,7 @@
 //! What `update` and `refresh` share: the plan, the manifests and the lock that are written, and what is told of them.
 
 use super::lock_output::Old;
-use super::summary::{change_line, endpoint_line};
+use super::summary::{change_lines, endpoint_line};
 use super::{Context, Exit, Failure, input_file};
 use crate::client::Client;
 use crate::content::replace;
@@ -29,7 +29,7 @@ pub(crate) struct UpdateFlags {
     /// The lock
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     pub(crate) lock: PathBuf,
-    /// Move only this: a variable, an image or a list; * stands for any text (may be repeated)
+    /// Move only this: a variable, an image, a package, a set of packages or a list; * stands for any text (may be repeated)
     #[arg(long, value_name = "PATTERN")]
     only: Vec<NamePattern>,
     /// Look up signatures and other referrers again too, also of images that did not move
@@ -100,10 +100,12 @@ fn cannot_write(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 /// A line for each version that moved or is held back, and for what upstream says of the rest.
 pub(crate) fn lines(updated: &Updated) -> Vec<String> {
     let mut lines = Vec::new();
-    for Move { name, at, from, to, held, items, .. } in &updated.moves {
+    for one in &updated.moves {
+        let Move { name, at, from, to, held, items, .. } = one;
         if let Some(to) = to {
             let items = count_of(items.len(), "new item");
-            lines.push(format!("newer    {name} {} -> {} ({at}): {items}", short(from), short(to)));
+            let place = place(one);
+            lines.push(format!("newer    {name} {} -> {} ({place}): {items}", short(from), short(to)));
         }
         lines
             .extend(held.iter().map(|held| format!("held     {name} {} ({at}): {}", held.version, held.why)));
@@ -113,6 +115,12 @@ pub(crate) fn lines(updated: &Updated) -> Vec<String> {
         lines.push(format!("{:8} {} {}{}{advice}", word(one), one.item, one.name(), digests(one)));
     }
     lines
+}
+
+/// Where a version stands, and the source of a package.
+fn place(moved: &Move) -> String {
+    let source = moved.source.as_ref().map(|source| format!(", from {source}"));
+    format!("{}{}", moved.at, source.unwrap_or_default())
 }
 
 /// The digests of what moved, for people.
@@ -144,7 +152,7 @@ fn short(version: &str) -> String {
 /// Lines for what changes in the lock.
 pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
     let gone = |change: &&crate::lock::Change| change.change != "gone";
-    let changes = locked.changes.iter().filter(gone).map(change_line);
+    let changes = locked.changes.iter().filter(gone).flat_map(change_lines);
     changes.chain(locked.endpoints.iter().map(endpoint_line)).collect()
 }
 
@@ -202,7 +210,7 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Mar
             code(&short(&one.from)),
             code(&short(to)),
             text(&one.policy),
-            text(&one.at.to_string()),
+            text(&place(one)),
             new,
         ])
     });

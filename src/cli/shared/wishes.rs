@@ -19,6 +19,10 @@ fn wish(file_finding: &FileFinding) -> Option<DraftEntry> {
         Coverage::Held { .. } => return None,
         Coverage::Missing { name: Some(name), .. } => DraftItem::Image(name.clone()),
         Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
+        Coverage::Missing { why, .. } | Coverage::Undecided { why } if finding.manager.is_some() => {
+            let help = "add it to `install` of an entry of `packages`, as install lines name no repository";
+            DraftItem::Unclear(written(), format!("{why}; {help}"))
+        }
         Coverage::Missing { why, .. } => {
             DraftItem::Unclear(written(), format!("{why}; write its name upstream"))
         }
@@ -36,7 +40,7 @@ pub(crate) fn machine_wishes(installs: &Installs) -> Vec<DraftEntry> {
                 url.clone(),
                 "a part of this URL stands elsewhere: write all of it under `files:`".into(),
             ),
-            Install::Package(..) => return None,
+            Install::Package(..) | Install::OpenPackage(..) => return None,
         };
         Some(DraftEntry { what, at: at.clone() })
     };
@@ -47,7 +51,7 @@ pub(crate) fn machine_wishes(installs: &Installs) -> Vec<DraftEntry> {
 pub(crate) fn packages_comment(installs: &Installs) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (install, at) in &installs.0 {
-        if let Install::Package(by, name) = install {
+        if let Install::Package(by, name) | Install::OpenPackage(by, name) = install {
             found.entry((by, name)).or_default().push(at);
         }
     }
@@ -57,7 +61,11 @@ pub(crate) fn packages_comment(installs: &Installs) -> String {
     let mut text = "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
     for ((by, name), places) in found {
         let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
-        let pin = if Install::has_version(by, name) { "" } else { "; no version" };
+        let pin = match name.contains(['$', '`', '{']) {
+            true => "; its name is put together elsewhere",
+            false if Install::has_version(by, name) => "",
+            false => "; no version",
+        };
         let place = escape(places.first().unwrap_or(&"")).replace('\n', " ");
         let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");
     }

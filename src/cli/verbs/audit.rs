@@ -10,7 +10,7 @@ use crate::lockfile::Lock;
 use crate::manifest;
 use crate::model::{Mapping, Target, today};
 use crate::push::{Missing, missing};
-use crate::report::{Item, Report, Side, Status, count_of, escape};
+use crate::report::{Item, Kind, Report, Side, Status, count_of, escape};
 use crate::rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
 use clap::Args;
 use serde_json::json;
@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// List images and mirrored URLs that the lock or bundle lacks; exit 4 if there are any
+/// List images, mirrored URLs and packages that the lock or bundle lacks; exit 4 if there are any
 ///
-/// Reads manifests, charts, kustomizations, Dockerfiles, plain lists, and what
+/// Reads manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and what
 /// `kubectl get pods -A -o json` prints.
 #[derive(Args)]
 pub(crate) struct Audit {
@@ -56,7 +56,7 @@ impl Audit {
         let mapping = self.mapping(context)?;
         let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
-        let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today);
+        let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today).with_packages(&lock);
         let audited = self.read(context, &inventory)?;
         if let Some(path) = &self.missing {
             write_missing(path, &audited)?;
@@ -211,15 +211,15 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
 
 /// One item for each locked item that is named, and for each name that is missing.
 fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
-    let mut items: BTreeMap<(String, bool), Item> = BTreeMap::new();
+    let mut items: BTreeMap<(Kind, String, bool), Item> = BTreeMap::new();
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
             Coverage::Held { item } => (item.clone(), None),
             _ => (placed.finding.reference.clone(), Some(placed.line("missing"))),
         };
         let status = if reason.is_some() { Status::Missing } else { Status::Present };
-        let kind = kind_named(&name);
-        let key = (name.clone(), reason.is_some());
+        let kind = placed.finding.manager.map_or_else(|| kind_named(&name), |_| Kind::Package);
+        let key = (kind, name.clone(), reason.is_some());
         items.entry(key).or_insert(Item { kind, name, digest: None, bytes: None, status, reason });
     }
     items.into_values().collect()

@@ -3,7 +3,7 @@
 use crate::cli::shared::archives::FromArchives;
 use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::room::check_output;
-use crate::cli::shared::summary::{change_line, endpoint_line, good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::item::{OpenReference, Pins};
 use crate::lock::{Change, Locked};
@@ -77,7 +77,8 @@ impl LockVerb {
         let lock = &locked.lock;
         report.extra.insert("changes".into(), serde_json::json!(locked.changes));
         report.extra.insert("endpointChanges".into(), serde_json::json!(locked.endpoints));
-        let lines = locked.changes.iter().map(change_line).chain(locked.endpoints.iter().map(endpoint_line));
+        let changes = locked.changes.iter().flat_map(change_lines);
+        let lines = changes.chain(locked.endpoints.iter().map(endpoint_line));
         for line in lines {
             let _ = writeln!(text, "{line}");
         }

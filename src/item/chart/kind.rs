@@ -246,8 +246,8 @@ impl ItemKind for Chart {
         }
     }
 
-    fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
-        written::moving(entry)
+    fn moving(entry: &ChartEntry) -> Vec<Moving<'_>> {
+        written::moving(entry).into_iter().collect()
     }
 
     fn policy(wish: &WantedChart) -> Option<&str> {

@@ -3,10 +3,10 @@
 use super::name::{ChartName, ChartNameError};
 use super::wish::{Discovery, WantedChart};
 use crate::document::{Field, Node, SourceSpan};
-use crate::item::Moving;
 use crate::item::entry_reader::{Checked, EntryReader, digest_of};
 use crate::item::image::{platforms, tag_of};
 use crate::item::policy::check_policy;
+use crate::item::{Moving, Step};
 use crate::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -200,11 +200,13 @@ pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
         let version = tag_of(text)?;
         let start = text.len() - version.len();
         let name = text[..start - 1].to_owned();
-        return Some(Moving { policy, name, item_at: "ref", key: "ref", text, version: start..text.len() });
+        let (path, version) = (vec![Step::Key("ref")], start..text.len());
+        return Some(Moving { policy, name, item_at: "ref", path, text, version });
     }
     let (repo, name, text) = (full.repo.as_ref()?, full.name.as_ref()?, full.version.as_ref()?);
     let name = format!("{}/{name}", repo.trim_end_matches('/'));
-    Some(Moving { policy, name, item_at: "repo", key: "version", text, version: 0..text.len() })
+    let path = vec![Step::Key("version")];
+    Some(Moving { policy, name, item_at: "repo", path, text, version: 0..text.len() })
 }
 
 /// `text` as the name of a chart.

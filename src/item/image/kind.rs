@@ -10,6 +10,7 @@ use crate::item::resolver::Cause;
 use crate::item::text::oversize;
 use crate::item::{
     Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins, Resolver, Stand,
+    Step,
 };
 use crate::model::{Destination, Digest, ImageRef, Mapping, Platform, ReferenceError, host_component};
 use crate::report::Kind;
@@ -197,15 +198,8 @@ impl ItemKind for Image {
         }
     }
 
-    fn moving(entry: &ImageEntry) -> Option<Moving<'_>> {
-        let ImageEntry::Full(image) = entry else { return None };
-        let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
-        let version = written::tag_of(text)?;
-        // a slice of `text`
-        let start = version.as_ptr() as usize - text.as_ptr() as usize;
-        let version = start..start + version.len();
-        let name = text[..start - 1].to_owned();
-        Some(Moving { policy, name, item_at: "ref", key: "ref", text, version })
+    fn moving(entry: &ImageEntry) -> Vec<Moving<'_>> {
+        moving(entry).into_iter().collect()
     }
 
     fn policy(wish: &WantedImage) -> Option<&str> {
@@ -241,6 +235,18 @@ impl ItemKind for Image {
             None => Err(Cause::gone()),
         }
     }
+}
+
+/// The tag of `entry`, where a policy may move it.
+fn moving(entry: &ImageEntry) -> Option<Moving<'_>> {
+    let ImageEntry::Full(image) = entry else { return None };
+    let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
+    let version = written::tag_of(text)?;
+    // a slice of `text`
+    let start = version.as_ptr() as usize - text.as_ptr() as usize;
+    let version = start..start + version.len();
+    let name = text[..start - 1].to_owned();
+    Some(Moving { policy, name, item_at: "ref", path: vec![Step::Key("ref")], text, version })
 }
 
 /// The image of which only the referrers are asked for.

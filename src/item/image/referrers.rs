@@ -23,9 +23,9 @@ pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) ->
     }
     let known = Known::of(image);
     search(resolver, bare, &known).await.map_err(|cause| {
-        let Cause { recorded, told, .. } = cause.of("its signatures and other referrers");
+        let Cause { recorded, told, is_passing, .. } = cause.of("its signatures and other referrers");
         let told = format!("{told}; `referrers: false` in the manifest leaves them out");
-        Cause { recorded, told, is_gone: false }
+        Cause { recorded, told, is_gone: false, is_passing }
     })
 }
 

@@ -10,26 +10,24 @@ use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::collections::BTreeSet;
 
-/// Locks what `wish` asks for. `old` is what the last lock has, which may be for other packages.
+/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has, which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &WantedPackages,
     old: Option<&PackageSet>,
-) -> Result<PackageSet, Cause> {
+) -> Result<(PackageSet, Vec<String>), Cause> {
     let suites = wish.sources.iter().map(async |wanted| {
         let old = old.and_then(|old| {
             old.sources.iter().find(|old| old.url == wanted.url && old.suite == wanted.suite)
         });
         let after = old.and_then(|old| old.date.as_deref());
         let found = fetch::suite(resolver, wanted, &wish.architectures, after).await;
-        found.map_err(|cause| cause.of(&format!("{} {}", wanted.url, wanted.suite)))
+        found.map_err(|cause| cause.of(&wanted.place()))
     });
     let suites = try_join_all(suites).await?;
     let wanted = wish.clone();
     let choosing = tokio::task::spawn_blocking(move || lock(&wanted, suites));
-    let (set, notes) = choosing.await.map_err(|error| Cause::local(error.to_string()))??;
-    notes.iter().for_each(|note| resolver.progress().note(note));
-    Ok(set)
+    choosing.await.map_err(|error| Cause::local(error.to_string()))?
 }
 
 /// The set for `wish`, and what people are told of it.

@@ -3,9 +3,12 @@
 use super::wish::Base;
 use crate::document::{Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
+use crate::item::{Moving, PinnedBy, Step};
+use crate::model::{PolicyError, UpdatePolicy};
 use crate::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::Range;
 use std::path::Path;
 use url::Url;
 
@@ -110,6 +113,63 @@ pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> Checked<Stri
         );
     }
     Ok(format!("{system}:{text}"))
+}
+
+/// Checks the update policy `text`. `install` is what the entry installs, and `has_version` says of one whether it is pinned.
+pub(super) fn check_policy(
+    text: &str,
+    install: &[String],
+    has_version: impl Fn(&str) -> bool,
+    at: &SourceSpan,
+) -> Checked<()> {
+    let policy: UpdatePolicy =
+        text.parse().map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
+    match policy {
+        UpdatePolicy::Never => Ok(()),
+        UpdatePolicy::Digest => refuse(
+            "packages have no tag that could move",
+            "write patch, minor or a range as in \"*\"; `landfall lock --refresh` takes what is new of the others",
+        ),
+        _ if install.iter().any(|text| has_version(text)) => Ok(()),
+        _ if install.iter().any(|text| text.contains("${")) => {
+            refuse("the versions of these packages stand in variables", "give the policy to the variable")
+        }
+        _ => refuse(
+            "none of these packages has a version that could move",
+            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` takes what is new of the others",
+        ),
+    }
+}
+
+/// The versions that the policy `update` of an entry below `system` may move: of those that `pinned` finds in `install`.
+pub(super) fn moving<'e>(
+    system: &'static str,
+    update: Option<&'e String>,
+    install: &'e [String],
+    pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
+) -> Vec<Moving<'e>> {
+    let Some(policy) = update else { return Vec::new() };
+    let one = |(index, text): (usize, &'e String)| {
+        let (name, version) = pinned(text).filter(|_| !text.contains("${"))?;
+        let path = vec![Step::Key(system), Step::Key("install"), Step::Item(index)];
+        Some(Moving { policy, name, item_at: system, path, text, version })
+    };
+    install.iter().enumerate().filter_map(one).collect()
+}
+
+/// The package in `text`, where a version that is made of `variable` alone stands behind `sign`.
+pub(super) fn pinned_by(system: &'static str, sign: char, text: &str, variable: &str) -> Option<PinnedBy> {
+    let (front, after) = text.split_once(variable)?;
+    // a name may have the sign of yum, and a version of apt may begin with an epoch
+    let (package, before) = if sign == '=' { front.split_once(sign)? } else { front.rsplit_once(sign)? };
+    let is_whole = |text: &str| !text.contains("${") && !text.contains('*');
+    [package, before, after].into_iter().all(is_whole).then(|| PinnedBy {
+        item_at: system,
+        package: package.into(),
+        before: before.into(),
+        after: after.into(),
+    })
 }
 
 pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {

@@ -1,5 +1,7 @@
 //! A set of packages as an item: what everybody else asks of it, and how it is locked.
 
+use super::carried::{Carried, carried};
+use super::form::{PackageForm, forms};
 use super::locked::{self, PackageSet};
 use super::wish::WantedPackages;
 use super::written::{self, PackageEntry};
@@ -9,7 +11,8 @@ use crate::document::{Node, SourceSpan};
 use crate::item::file::is_file_url;
 use crate::item::text::oversize;
 use crate::item::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins, Resolver,
+    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Moving,
+    PinnedBy, Pins, Resolver,
 };
 use crate::model::{Destination, Digest, Mapping};
 use crate::packages::is_plain_path;
@@ -96,6 +99,14 @@ impl LockedItem for PackageSet {
         files.collect()
     }
 
+    fn packages(&self) -> Vec<PackageForm<'_>> {
+        forms(self)
+    }
+
+    fn carried(&self, manager: &str, word: &str) -> Option<Carried> {
+        carried(self, manager, word)
+    }
+
     fn has_blob(&self, digest: &Digest) -> bool {
         self.digest == *digest || self.files().iter().any(|file| file.digest == digest)
     }
@@ -112,6 +123,7 @@ impl LockedItem for PackageSet {
 impl ItemKind for PackageSet {
     const KIND: Kind = Kind::Package;
     const HAS_FILES: bool = true;
+    const IS_CHOSEN: bool = true;
     type Name = String;
     type Wish = WantedPackages;
     type Written = PackageEntry;
@@ -156,6 +168,26 @@ impl ItemKind for PackageSet {
         first.join(second)
     }
 
+    fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
+        written::moving(entry)
+    }
+
+    fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+        written::pinned_by(entry, variable)
+    }
+
+    fn machine(wish: &WantedPackages) -> Option<&WantedPackages> {
+        Some(wish)
+    }
+
+    async fn can_lock(
+        resolver: &Resolver,
+        wish: &WantedPackages,
+        old: Option<&PackageSet>,
+    ) -> Result<(), Cause> {
+        chosen(resolver, wish, old).await.map(|_| ())
+    }
+
     async fn resolve(
         resolver: &Resolver,
         wish: &WantedPackages,
@@ -166,11 +198,12 @@ impl ItemKind for PackageSet {
         if let (Some(old), Pins::Keep | Pins::Referrers) = (old_same, pins) {
             return Found::Kept(old.clone());
         }
-        let found = match wish.name.starts_with("yum:") {
-            true => yum::resolve(resolver, wish).await,
-            false => apt::resolve(resolver, wish, old.filter(|_| pins != Pins::Recall)).await,
+        let found = chosen(resolver, wish, old.filter(|_| pins != Pins::Recall)).await;
+        let told = |(set, notes): (PackageSet, Vec<String>)| {
+            notes.iter().for_each(|note| resolver.progress().note(note));
+            set
         };
-        match found {
+        match found.map(told) {
             Ok(set) if old == Some(&set) => Found::Kept(set),
             Ok(set) => Found::New(set),
             Err(cause) => match old_same {
@@ -178,6 +211,18 @@ impl ItemKind for PackageSet {
                 old => Found::Lost(old.cloned(), cause),
             },
         }
+    }
+}
+
+/// What is locked for `wish`, and what people are told of it.
+async fn chosen(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+    old: Option<&PackageSet>,
+) -> Result<(PackageSet, Vec<String>), Cause> {
+    match wish.is_yum() {
+        true => yum::resolve(resolver, wish).await,
+        false => apt::resolve(resolver, wish, old).await,
     }
 }
 

@@ -2,10 +2,13 @@
 //! the repositories. One item is one choice of packages over all sources of a machine.
 
 mod apt;
+mod carried;
 mod fetch;
 mod fields;
+mod form;
 mod kind;
 mod locked;
+mod offered;
 mod parts;
 mod wish;
 mod written;
@@ -14,4 +17,8 @@ mod yum;
 mod yum_signatures;
 mod yum_source;
 
+pub(crate) use carried::Carried;
+pub(crate) use form::PackageForm;
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};
+pub(crate) use offered::{OfferedVersion, PinnedPackage, newer_packages};
+pub(crate) use wish::WantedPackages;

@@ -3,6 +3,8 @@
 use crate::document::Location;
 use crate::item::join::Contradiction;
 use crate::model::Digest;
+use crate::packages::apt;
+use crate::packages::yum::Pin;
 use crate::sign::OpenPgpKeys;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -70,6 +72,16 @@ impl fmt::Display for Base {
 }
 
 impl WantedPackages {
+    /// Whether it comes from repositories of yum.
+    pub(crate) fn is_yum(&self) -> bool {
+        self.name.starts_with("yum:")
+    }
+
+    /// What upstream calls the version of a package: without epoch and revision.
+    pub(crate) fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
+        if self.is_yum() { Pin::upstream(version) } else { apt::upstream_version(version) }
+    }
+
     /// Takes from `other`, which has the same name, what this lacks.
     pub(super) fn join(&mut self, other: &WantedPackages) -> Result<(), Contradiction> {
         let sources =
@@ -97,6 +109,13 @@ impl WantedPackages {
             .map_err(with_help)?;
         self.install.extend(other.install.iter().cloned());
         Ok(())
+    }
+}
+
+impl WantedSource {
+    /// Its URL and suite, for people.
+    pub(super) fn place(&self) -> String {
+        format!("{} {}", self.url, self.suite).trim_end().to_owned()
     }
 }
 

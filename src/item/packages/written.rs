@@ -1,13 +1,17 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
-use super::fields::{OneOrMore, bases_of, beside, is_word, keys, name_of, own_architecture, repository};
+use super::fields::{
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
+};
 use super::wish::{Base, WantedPackages, WantedSource};
-use super::written_yum::{YumEntry, read_yum};
+use super::written_yum::{self, YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
-use crate::packages::apt::is_request;
+use crate::item::{Moving, PinnedBy};
+use crate::packages::apt::{is_request, pinned};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::Range;
 
 /// What a kind of machine installs: `apt`, or `yum`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -48,6 +52,9 @@ pub struct AptEntry {
     pub architectures: Vec<String>,
     /// What is installed: `name`, `name=version`, in which `*` stands for any text, `name/suite`, `name:architecture`.
     pub install: Vec<String>,
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
     /// Whether what is recommended is installed too.
     #[serde(default)]
     pub recommends: bool,
@@ -118,6 +125,29 @@ pub(super) fn read(
     }
 }
 
+/// The versions that the policy of `entry` may move.
+pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
+    if let Some(yum) = &entry.yum {
+        return written_yum::moving(yum);
+    }
+    entry.apt.iter().flat_map(|apt| fields::moving("apt", apt.update.as_ref(), &apt.install, pin)).collect()
+}
+
+/// The package of `entry` whose version is made of `variable`.
+pub(super) fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
+    if let Some(yum) = &entry.yum {
+        let mut all = yum.install.iter();
+        return all.find_map(|text| fields::pinned_by("yum", '-', text, variable));
+    }
+    let mut all = entry.apt.iter().flat_map(|apt| &apt.install);
+    all.find_map(|text| fields::pinned_by("apt", '=', text, variable))
+}
+
+/// The name and the version of a package that is pinned.
+fn pin(text: &str) -> Option<(String, Range<usize>)> {
+    pinned(text).map(|(name, version)| (name.to_owned(), version))
+}
+
 /// A source as it is written, and where.
 struct Place<'e> {
     url: &'e str,
@@ -138,6 +168,10 @@ fn read_apt(
     if entry.install.is_empty() {
         let help = Some("name them, as in `install: [containerd.io]`".into());
         return Err(at.fault("no package is asked for", help));
+    }
+    if let Some(policy) = &entry.update {
+        let has_version = |text: &str| !text.contains("${") && pin(text).is_some();
+        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
     }
     let mut fields = Vec::new();
     for place in &places {

@@ -1,10 +1,13 @@
 //! Packages of yum and dnf as people write them in a manifest, and what they ask for.
 
-use super::fields::{OneOrMore, bases_of, beside, is_word, keys, name_of, own_architecture, repository};
+use super::fields::{
+    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
+};
 use super::wish::{Base, WantedPackages, WantedSource};
 use crate::document::{Field, Node, SourceSpan};
+use crate::item::Moving;
 use crate::item::entry_reader::{Checked, EntryReader};
-use crate::packages::yum::{Architectures, Pool, read_base};
+use crate::packages::yum::{Architectures, Pin, Pool, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -34,6 +37,9 @@ pub struct YumEntry {
     /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*` for any text, a file, or
     /// `capability >= 1`.
     pub install: Vec<String>,
+    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
     /// Whether weak dependencies are installed too, as dnf does by itself.
     #[serde(default = "yes")]
     pub weak: bool,
@@ -106,6 +112,10 @@ pub(super) fn read_yum(
         let help = Some("name them, as in `install: [containerd.io]`".into());
         return Err(at.fault("no package is asked for", help));
     }
+    if let Some(policy) = &entry.update {
+        let has_version = |text: &str| !text.contains("${") && Pin::parse(text).is_some();
+        check_policy(policy, &entry.install, has_version, &reader.here(node.get("update")))?;
+    }
     let install_at = |index: usize| reader.here(node.get("install").item(index));
     let architectures_at = reader.here(node.get("architectures"));
     let mut fields = Vec::new();
@@ -168,6 +178,16 @@ pub(super) fn read_yum(
         all.push((wanted, at.clone()));
     }
     Ok(all)
+}
+
+/// The versions that the policy of `entry` may move.
+pub(super) fn moving(entry: &YumEntry) -> Vec<Moving<'_>> {
+    let pin = |text: &str| {
+        let Pin { name, arch, version } = Pin::parse(text)?;
+        let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
+        Some((name, version))
+    };
+    fields::moving("yum", entry.update.as_ref(), &entry.install, pin)
 }
 
 /// Why this cannot be installed, whatever the sources have.

@@ -12,13 +12,12 @@ use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Locks what `wish` asks for.
-pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Result<PackageSet, Cause> {
-    let found = wish
-        .sources
-        .iter()
-        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
-    let mut repositories = try_join_all(found).await?;
+/// Locks what `wish` asks for, and what people are told of it.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wish: &WantedPackages,
+) -> Result<(PackageSet, Vec<String>), Cause> {
+    let mut repositories = repositories(resolver, wish).await?;
     let no_files = BTreeSet::new();
     let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
     if !unlisted.is_empty() {
@@ -27,9 +26,29 @@ pub(super) async fn resolve(resolver: &Resolver, wish: &WantedPackages) -> Resul
         }
         (outcome, _) = decided(wish, &repositories, unlisted).await?;
     }
-    let (set, notes) = outcome?;
-    notes.iter().for_each(|note| resolver.progress().note(note));
-    Ok(set)
+    outcome
+}
+
+/// The metadata of all sources.
+async fn repositories(resolver: &Resolver, wish: &WantedPackages) -> Result<Vec<Repository>, Cause> {
+    let found = wish
+        .sources
+        .iter()
+        .map(async |wanted| repository(resolver, wanted).await.map_err(|cause| cause.of(&wanted.url)));
+    try_join_all(found).await
+}
+
+/// The packages of all sources that the machine sees.
+pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Result<Pool, Cause> {
+    let found = repositories(resolver, wish).await?;
+    let metadata: Vec<Metadata> = found.into_iter().map(|repository| repository.metadata).collect();
+    let native = wish.architectures.first().cloned().unwrap_or_default();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut offered = Offered::read(&metadata, &Architectures::of(&native), &BTreeSet::new())?;
+        offered.pool.index();
+        Ok(offered.pool)
+    });
+    reading.await.map_err(|error| Cause::local(error.to_string()))?
 }
 
 type Outcome = Result<(PackageSet, Vec<String>), Cause>;

@@ -3,6 +3,7 @@
 use super::offer::{Package, Version};
 use super::universe::Universe;
 use super::version::fits;
+use std::ops::Range;
 
 /// A package that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,12 @@ pub(crate) fn is_request(text: &str) -> bool {
     let is_word =
         |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     is_name(request.name) && [request.arch, request.version, request.suite].into_iter().flatten().all(is_word)
+}
+
+/// The name in `text`, with its architecture, and its version as bytes of it; `None` where it has none, or a pattern.
+pub(crate) fn pinned(text: &str) -> Option<(&str, Range<usize>)> {
+    let (name, version) = text.split_once('=').filter(|_| is_request(text))?;
+    (!version.contains('*')).then_some((name, name.len() + 1..text.len()))
 }
 
 impl Request<'_> {

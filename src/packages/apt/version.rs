@@ -11,6 +11,11 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
         .then_with(|| part(a_revision, b_revision))
 }
 
+/// What upstream calls the version: without epoch and revision.
+pub(crate) fn upstream(version: &str) -> &str {
+    revision(epoch(version).1).0
+}
+
 fn epoch(version: &str) -> (&str, &str) {
     version.split_once(':').unwrap_or(("", version))
 }

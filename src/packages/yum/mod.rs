@@ -7,6 +7,7 @@ mod filelists;
 mod metadata;
 mod mirrors;
 mod modules;
+mod pin;
 mod pool;
 mod primary;
 #[cfg(test)]
@@ -25,7 +26,9 @@ pub(crate) use base::{is_plain_list, read_base};
 pub(crate) use error::YumError;
 pub(crate) use metadata::{Metadata, MetadataError, Offered, PackedIndex};
 pub(crate) use mirrors::read_mirrors;
+pub(crate) use pin::Pin;
 pub(crate) use pool::{PackageId, Pool};
 pub(crate) use repomd::{Index, Repomd};
 pub(crate) use rpm_file::verify_package;
-pub(crate) use solve::{Choice, Question, choose};
+pub(crate) use solve::{Choice, Question, choose, is_named};
+pub(crate) use version::compare_evrs as compare_versions;

@@ -43,6 +43,11 @@ impl<'a> Evr<'a> {
     }
 }
 
+/// The order of two `[epoch:]version[-release]`.
+pub(crate) fn compare_evrs(first: &str, second: &str) -> Ordering {
+    Evr::parse(first).compare(Evr::parse(second))
+}
+
 /// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers, letters as texts, numbers are newer
 /// than letters, `~` is older than the end, and `^` newer than the end, though older than all else.
 pub(crate) fn compare(first: &str, second: &str) -> Ordering {

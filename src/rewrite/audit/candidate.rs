@@ -98,7 +98,7 @@ impl Candidate {
             },
         };
         let (line, column) = lines.line_column(self.at);
-        Finding { line, column, path: self.path, reference: self.written, coverage }
+        Finding { line, column, path: self.path, manager: None, reference: self.written, coverage }
     }
 }
 

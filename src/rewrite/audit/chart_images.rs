@@ -102,7 +102,14 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
 
 fn placed(file: &str, (at, line): (usize, &str), value: &str, coverage: Coverage) -> FileFinding {
     let column = line.find(value).unwrap_or_default() + 1;
-    let finding = Finding { line: at + 1, column, path: Vec::new(), reference: value.to_owned(), coverage };
+    let finding = Finding {
+        line: at + 1,
+        column,
+        path: Vec::new(),
+        manager: None,
+        reference: value.to_owned(),
+        coverage,
+    };
     FileFinding { file: file.to_owned(), finding }
 }
 

@@ -13,6 +13,9 @@ pub(crate) struct Finding {
     /// The keys that lead there, `[n]` for items of lists. Empty where the text is not a document.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_path")]
     pub path: Vec<String>,
+    /// The package manager, where it is a package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<&'static str>,
     /// The reference or URL as written; the parts of a split one put together.
     pub reference: String,
     /// What the lock says about it.
@@ -33,13 +36,14 @@ pub(crate) struct FileFinding {
 impl FileFinding {
     /// One line for people: place, `word`, reference, why.
     pub(crate) fn line(&self, word: &str) -> String {
-        let Finding { line, column, path, reference, coverage } = &self.finding;
+        let Finding { line, column, path, manager, reference, coverage } = &self.finding;
         let why = match coverage {
             Coverage::Missing { why, .. } | Coverage::Undecided { why } => why,
             Coverage::Held { item } => item,
         };
         let path = if path.is_empty() { String::new() } else { format!("{}: ", dotted(path)) };
-        format!("{}:{line}:{column}: {word} {path}{reference}: {why}", self.file)
+        let manager = manager.map(|by| format!("{by} ")).unwrap_or_default();
+        format!("{}:{line}:{column}: {word} {path}{manager}{reference}: {why}", self.file)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::finding::Coverage;
 use super::well_known;
+use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, ImageRef, names_host};
 use crate::model::{Mapping, Target};
@@ -30,6 +31,8 @@ pub(crate) struct Inventory<'a> {
     lost: BTreeMap<String, (String, bool)>,
     /// Hosts of registries that the lock has something from.
     hosts: BTreeSet<&'a str>,
+    /// The items of the lock, where packages that scripts install are looked for among them.
+    packages: Option<Vec<&'a dyn LockedItem>>,
     /// Whether references are looked for everywhere, or only where images and URLs are named.
     pub(super) is_thorough: bool,
 }
@@ -64,6 +67,7 @@ impl<'a> Inventory<'a> {
             files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
             lost: lost.collect(),
             hosts: BTreeSet::new(),
+            packages: None,
             is_thorough: true,
         };
         for found in names(lock) {
@@ -78,6 +82,21 @@ impl<'a> Inventory<'a> {
     /// The same for a count beside a rewrite, which has looked at all other words by itself: encoded texts are not read.
     pub(crate) fn beside_rewrite(self) -> Inventory<'a> {
         Inventory { is_thorough: false, ..self }
+    }
+
+    /// The same, which knows the packages of `lock` too.
+    pub(crate) fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
+        Inventory { packages: Some(lock.items().collect()), ..self }
+    }
+
+    /// Whether packages are looked for.
+    pub(super) fn has_packages(&self) -> bool {
+        self.packages.is_some()
+    }
+
+    /// What may have packages.
+    pub(super) fn packages(&self) -> impl Iterator<Item = &'a dyn LockedItem> {
+        self.packages.iter().flatten().copied()
     }
 
     fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&Mapping>) {

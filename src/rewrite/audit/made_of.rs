@@ -263,7 +263,7 @@ mod tests {
         let undecided = |(_, reference): (&str, &str)| {
             let coverage = Coverage::Undecided { why: String::new() };
             let reference = reference.to_owned();
-            Finding { line: 1, column: 1, path: Vec::new(), reference, coverage }
+            Finding { line: 1, column: 1, path: Vec::new(), manager: None, reference, coverage }
         };
         let open = references.map(undecided).filter(|finding| !sources.decide(finding, &installed[0]));
         open.map(|finding| finding.reference).collect()

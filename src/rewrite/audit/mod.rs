@@ -15,6 +15,7 @@ mod machine;
 mod made_of;
 mod node_list;
 mod node_platforms;
+mod packages;
 mod positions;
 mod template;
 mod template_defaults;

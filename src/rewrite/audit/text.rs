@@ -67,5 +67,5 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         Meaning::Unknown | Meaning::Undecided { .. } => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
-    Some(Finding { line, column, path: Vec::new(), reference, coverage })
+    Some(Finding { line, column, path: Vec::new(), manager: None, reference, coverage })
 }

@@ -3,6 +3,7 @@
 use super::finding::{Coverage, FileFinding, Finding};
 use super::helm::{Helm, HelmError};
 use super::inventory::Inventory;
+use super::packages;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use crate::model::Limits;
@@ -117,7 +118,10 @@ fn discover_in(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits, hel
 /// What `text`, the content of `file`, names.
 pub(crate) fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let placed = |finding| FileFinding { file: file.to_owned(), finding };
-    audit(Path::new(file), text, inventory).into_iter().map(placed).collect()
+    let mut found: Vec<FileFinding> =
+        audit(Path::new(file), text, inventory).into_iter().map(placed).collect();
+    found.extend(packages::findings(file, text, inventory));
+    found
 }
 
 impl Audited {

@@ -30,7 +30,7 @@ pub(super) fn findings(text: &str, lines: &LineIndex<'_>, inventory: &Inventory<
         let written = if is_head { &text[start..end] } else { text[start..end].trim_end_matches(['.', ':']) };
         let coverage = if is_head { head(written, known) } else { whole(written, known, inventory) }?;
         let (line, column) = lines.line_column(start);
-        Some(Finding { line, column, path: Vec::new(), reference: written.into(), coverage })
+        Some(Finding { line, column, path: Vec::new(), manager: None, reference: written.into(), coverage })
     };
     starts.filter_map(finding).collect()
 }

@@ -5,8 +5,8 @@ use super::charts::Signer;
 use super::peers::{Server, file_server};
 use super::{Place, need, run};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// What the tests of yum need.
@@ -39,36 +39,73 @@ impl YumUpstream {
 
     /// Builds and signs packages into `up/r/Packages`. Each is `(name, version, lines of its spec, files)`.
     pub fn build(&self, packages: &[(&str, &str, &str, &[&str])]) {
-        let out = self.place.path("up/r/Packages");
-        for (name, version, lines, files) in packages {
-            let make: String = files
-                .iter()
-                .map(|file| format!("mkdir -p %{{buildroot}}$(dirname {file})\necho {name} {version} > %{{buildroot}}{file}\n"))
-                .collect();
-            let spec = format!(
-                "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: test\nLicense: MIT\nBuildArch: noarch\n{lines}\
-                 %description\ntest\n%install\n{make}%files\n{}\n",
-                files.join("\n")
-            );
-            let path = self.place.write(&format!("build/{name}-{version}.spec"), spec);
-            let mut build = self.place.clean("rpmbuild");
-            let top = self.place.path("build/top");
-            build.args(["-bb", "--quiet", "--define"]).arg(format!("_topdir {}", top.display()));
-            build.arg("--define").arg(format!("_rpmdir {}", out.display()));
-            run(build
-                .args(["--define", "_build_name_fmt %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm"])
-                .arg(path));
+        let mut left: Vec<_> = packages.iter().collect();
+        while !left.is_empty() {
+            // one run of rpmbuild makes all that differ in their names and files
+            let mut seen = HashSet::new();
+            let (batch, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(name, _, _, files)| {
+                seen.insert(*name) && files.iter().all(|file| seen.insert(file))
+            });
+            self.build_batch(&batch);
+            left = rest;
         }
-        let all: Vec<PathBuf> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
-        self.signer.sign_packages(&all);
+        let made = fs::read_dir(self.place.path("up/r/Packages")).unwrap();
+        self.signer.sign_packages(&made.map(|entry| entry.unwrap().path()).collect::<Vec<_>>());
+    }
+
+    fn build_batch(&self, packages: &[&(&str, &str, &str, &[&str])]) {
+        let head = |(name, version, lines, _): &&(&str, &str, &str, &[&str])| {
+            format!(
+                "%package -n {name}\nVersion: {version}\nSummary: test\n{lines}%description -n {name}\ntest\n"
+            )
+        };
+        let make = |(name, version, _, files): &&(&str, &str, &str, &[&str])| -> String {
+            let make = |file| {
+                format!(
+                    "mkdir -p %{{buildroot}}$(dirname {file})\necho {name} {version} > %{{buildroot}}{file}\n"
+                )
+            };
+            files.iter().map(make).collect()
+        };
+        let files = |(name, _, _, files): &&(&str, &str, &str, &[&str])| {
+            format!("%files -n {name}\n{}\n", files.join("\n"))
+        };
+        let spec = format!(
+            "Name: made\nVersion: 1\nRelease: 1\nSummary: test\nLicense: MIT\nBuildArch: noarch\n%description\ntest\n\
+             {}%install\n{}{}",
+            packages.iter().map(head).collect::<String>(),
+            packages.iter().map(make).collect::<String>(),
+            packages.iter().map(files).collect::<String>(),
+        );
+        let path = self.place.write("build/made.spec", spec);
+        let mut build = self.place.clean("rpmbuild");
+        build.args(["-bb", "--quiet", "--define"]);
+        build.arg(format!("_topdir {}", self.place.path("build/top").display()));
+        build.arg("--define").arg(format!("_rpmdir {}", self.place.path("up/r/Packages").display()));
+        run(build
+            .args(["--define", "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"])
+            .arg(path));
     }
 
     /// Writes the indexes of `up/r`, packed as `form`, and signs them.
     pub fn index(&self, form: &str) {
-        let root = self.place.path("up/r");
-        let form = format!("--general-compress-type={form}");
-        run(Command::new("createrepo_c").args(["--quiet", "--update", &form]).arg(&root));
+        run(self.createrepo(form).args(["--update", "."]));
         self.sign();
+    }
+
+    /// Writes a repository of the same packages below `up/r`.
+    pub fn copy(&self, folder: &str) {
+        let root = self.place.path(format!("up/r/{folder}"));
+        fs::create_dir_all(&root).unwrap();
+        std::os::unix::fs::symlink(self.place.path("up/r/Packages"), root.join("Packages")).unwrap();
+        run(self.createrepo("gz").args(["--revision", folder, folder]));
+    }
+
+    fn createrepo(&self, form: &str) -> Command {
+        let mut create = Command::new("createrepo_c");
+        create.current_dir(self.place.path("up/r"));
+        create.args(["--quiet", &format!("--general-compress-type={form}")]);
+        create
     }
 
     /// Signs `repomd.xml` as it is.

@@ -280,7 +280,7 @@ fn a_kill_at_any_moment_is_mended_by_another_run() {
         let volumes = site.split("V", "60k");
         joined(&volumes)
     };
-    for round in 0..rounds(12) {
+    for round in 0..rounds(6) {
         let mut pack = site.place.command();
         pack.args([
             "pack",
@@ -292,7 +292,7 @@ fn a_kill_at_any_moment_is_mended_by_another_run() {
             if round % 2 == 0 { "110k" } else { "60k" },
         ]);
         let mut child = pack.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(3 + 17 * (round as u64 % 12)));
+        std::thread::sleep(std::time::Duration::from_millis(3 + 34 * (round as u64 % 6)));
         let _ = child.kill();
         child.wait().unwrap();
         // what is there is a whole bundle, or is known not to be one

@@ -3,6 +3,26 @@
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::{Relation, Sense};
 
+/// A way to write a package: of its name, version and architecture.
+type Form = fn(&str, &str, &str) -> Vec<String>;
+
+/// The forms that dnf tries, in its order.
+const FORMS: [Form; 5] = [
+    |name, evr, arch| with_epoch(evr).into_iter().map(|evr| format!("{name}-{evr}.{arch}")).collect(),
+    |name, _, arch| vec![format!("{name}.{arch}")],
+    |name, _, _| vec![name.to_owned()],
+    |name, evr, _| with_epoch(evr).into_iter().map(|evr| format!("{name}-{evr}")).collect(),
+    |name, evr, _| {
+        let versions = with_epoch(evr).into_iter();
+        versions.filter_map(|evr| Some(format!("{name}-{}", evr.rsplit_once('-')?.0))).collect()
+    },
+];
+
+/// Whether `word` names the package in one of these forms.
+pub(crate) fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
+    FORMS.iter().any(|form| form(name, evr, arch).iter().any(|text| matches(word, text)))
+}
+
 /// Packages of which one is to be installed, for each word that was asked for; a word with `*` gives one for each name.
 pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     let all: Vec<PackageId> = pool.ids().collect();
@@ -13,32 +33,16 @@ pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
         return some(pool.named(word));
     }
     let is_glob = word.contains(['*', '?']);
-    // the forms that dnf tries, in its order
-    let forms: [fn(&Pool, PackageId) -> Vec<String>; 5] = [
-        |pool, id| {
-            with_epoch(pool, id)
-                .into_iter()
-                .map(|evr| format!("{}-{evr}.{}", pool.name(id), pool.arch(id)))
-                .collect()
-        },
-        |pool, id| vec![format!("{}.{}", pool.name(id), pool.arch(id))],
-        |pool, id| vec![pool.name(id).to_owned()],
-        |pool, id| with_epoch(pool, id).into_iter().map(|evr| format!("{}-{evr}", pool.name(id))).collect(),
-        |pool, id| {
-            let versions = with_epoch(pool, id).into_iter();
-            versions
-                .filter_map(|evr| Some(format!("{}-{}", pool.name(id), evr.rsplit_once('-')?.0)))
-                .collect()
-        },
-    ];
-    for (number, form) in forms.iter().enumerate() {
+    for (number, form) in FORMS.iter().enumerate() {
         // the name is what every form begins with, up to its first wildcard
         let start = word.split(['*', '?']).next().unwrap_or(word);
         let may_be = |id: &&PackageId| {
             let name = pool.name(**id);
             name.starts_with(start) || start.starts_with(name)
         };
-        let fits = |id: &&PackageId| form(pool, **id).iter().any(|text| matches(word, text));
+        let fits = |id: &&PackageId| {
+            form(pool.name(**id), pool.evr(**id), pool.arch(**id)).iter().any(|text| matches(word, text))
+        };
         let mut found: Vec<PackageId> = all.iter().filter(may_be).filter(fits).copied().collect();
         if found.is_empty() {
             continue;
@@ -60,8 +64,7 @@ fn some(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
 }
 
 /// The version of a package as people write it: with its epoch, and without.
-fn with_epoch(pool: &Pool, id: PackageId) -> Vec<String> {
-    let evr = pool.evr(id);
+fn with_epoch(evr: &str) -> Vec<String> {
     match evr.split_once(':') {
         Some((_, rest)) => vec![evr.to_owned(), rest.to_owned()],
         None => vec![evr.to_owned(), format!("0:{evr}")],

@@ -10,4 +10,5 @@ mod sat;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use asked::is_named;
 pub(crate) use choose::{Choice, Question, Refusal, choose};

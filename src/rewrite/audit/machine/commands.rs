@@ -1,6 +1,6 @@
 //! The words of commands: what curl and wget fetch, and what package managers install.
 
-use super::installs::Install;
+use super::installs::{Install, Placed};
 
 /// Programs that fetch URLs.
 const FETCHERS: [&str; 3] = ["curl", "wget", "aria2c"];
@@ -16,7 +16,25 @@ const MANAGERS: [(&str, &str, &str); 8] = [
     ("apk", "apk", "add"),
 ];
 /// Options of package managers that take the next word.
-const WITH_VALUE: [&str; 7] = ["-t", "-o", "-c", "--target-release", "--virtual", "-p", "--repository"];
+const WITH_VALUE: [&str; 17] = [
+    "-t",
+    "-o",
+    "-c",
+    "-x",
+    "-p",
+    "--target-release",
+    "--default-release",
+    "--option",
+    "--virtual",
+    "--repository",
+    "--repo",
+    "--repoid",
+    "--enablerepo",
+    "--disablerepo",
+    "--exclude",
+    "--releasever",
+    "--installroot",
+];
 
 /// What a line of commands is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,71 +46,175 @@ enum Doing {
     Installing(&'static str),
 }
 
-/// What the commands of `text` fetch and install, each with its line, from 1. A line that ends with `\` goes on.
-pub(super) fn of_script(text: &str) -> Vec<(Install, usize)> {
-    let (mut found, mut doing, mut skips) = (Vec::new(), Doing::Nothing, false);
-    for (at, line) in text.lines().enumerate() {
-        let line = line.trim();
+/// What the commands of `text` fetch and install. A line that ends with `\` goes on.
+pub(super) fn of_script(text: &str) -> Vec<Placed> {
+    let mut reader = Reader { doing: Doing::Nothing, skips: Skips::Nothing, in_ticks: false };
+    let mut found = Vec::new();
+    for (at, whole) in text.lines().enumerate() {
+        let line = whole.trim();
         if line.starts_with('#') || line.starts_with("//") {
             continue;
         }
+        let mut ticks = 0;
         for word in words(line) {
-            if std::mem::take(&mut skips) {
-                continue;
+            ticks += usize::from(word == "`");
+            if word.starts_with('#') && matches!(reader.doing, Doing::Installing(_)) {
+                break;
             }
-            if matches!(word, "&&" | "||" | ";" | "|" | "&" | "then" | "do") || word.starts_with(['>', '<']) {
-                doing = Doing::Nothing;
-                continue;
-            }
-            let (word, ends) = match word.strip_suffix(';') {
-                Some(word) => (word, true),
-                None => (word, false),
-            };
-            let program = word.rsplit('/').next().unwrap_or(word);
-            doing = match doing {
-                _ if FETCHERS.contains(&program) => Doing::Fetching,
-                Doing::Managing(by, says) if word == says => Doing::Installing(by),
-                Doing::Installing(by) if is_package(word) => {
-                    found.push((Install::package(by, word), at + 1));
-                    doing
-                }
-                Doing::Installing(_) if WITH_VALUE.contains(&word) => {
-                    skips = true;
-                    doing
-                }
-                Doing::Installing(_) => doing,
-                _ => match MANAGERS.iter().find(|(name, ..)| *name == program) {
-                    Some((_, by, says)) => Doing::Managing(by, says),
-                    None => doing,
-                },
-            };
-            if doing == Doing::Fetching
-                && let Some(fetched) = fetched(word)
-            {
-                found.push((fetched, at + 1));
-            }
-            if ends {
-                doing = Doing::Nothing;
-            }
+            let Some(install) = reader.read(word, ticks % 2 == 1) else { continue };
+            let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
+            found.push(Placed { install, line: at + 1, column: before.chars().count() + 1, inside: None });
         }
         if !line.ends_with('\\') {
-            doing = Doing::Nothing;
+            (reader.doing, reader.skips) = (Doing::Nothing, Skips::Nothing);
         }
     }
     found
 }
 
-/// The words of a line: what stands between blanks and quotes, and in lists of YAML and JSON.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '[' | ']' | '(' | ')');
-    line.split(ends).map(|word| word.trim_end_matches([',', '\\'])).filter(|word| !word.is_empty())
+/// Words that are passed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Skips {
+    Nothing,
+    /// The value of an option.
+    Value,
+    /// Up to the end of so many `$(…)`.
+    Commands(usize),
+    /// Up to the next backtick.
+    Ticks,
+    /// Up to the end of a template's `{{…}}`.
+    Template,
+}
+
+/// What was read of a line so far.
+struct Reader {
+    doing: Doing,
+    skips: Skips,
+    /// Whether the package manager stands between backticks.
+    in_ticks: bool,
+}
+
+impl Reader {
+    /// What `word` says; `is_in_ticks` where an odd number of backticks stands before it.
+    fn read(&mut self, word: &str, is_in_ticks: bool) -> Option<Install> {
+        if self.passes_over(word) {
+            return None;
+        }
+        if is_separator(word) {
+            self.doing = Doing::Nothing;
+            return None;
+        }
+        let (word, ends) = word.strip_suffix(';').map_or((word, false), |word| (word, true));
+        let install = self.word(word, is_in_ticks);
+        if ends {
+            self.doing = Doing::Nothing;
+        }
+        install
+    }
+
+    fn passes_over(&mut self, word: &str) -> bool {
+        let skipped = self.skips;
+        self.skips = match skipped {
+            Skips::Nothing => return false,
+            Skips::Value => Skips::Nothing,
+            Skips::Ticks if word == "`" => Skips::Nothing,
+            Skips::Template if word.contains("}}") => Skips::Nothing,
+            Skips::Commands(1) if word == ")" => Skips::Nothing,
+            Skips::Commands(depth) if word == ")" => Skips::Commands(depth - 1),
+            Skips::Commands(depth) if word.ends_with("$(") => Skips::Commands(depth + 1),
+            same => same,
+        };
+        true
+    }
+
+    fn word(&mut self, word: &str, is_in_ticks: bool) -> Option<Install> {
+        let program = word.rsplit('/').next().unwrap_or(word);
+        if FETCHERS.contains(&program) {
+            self.doing = Doing::Fetching;
+            return None;
+        }
+        match self.doing {
+            Doing::Fetching => fetched(word),
+            Doing::Managing(by, says) if word == says => {
+                self.doing = Doing::Installing(by);
+                None
+            }
+            Doing::Installing(by) => self.installed(by, word),
+            Doing::Nothing | Doing::Managing(..) => {
+                if let Some((_, by, says)) = MANAGERS.iter().find(|(name, ..)| *name == program) {
+                    (self.doing, self.in_ticks) = (Doing::Managing(by, says), is_in_ticks);
+                }
+                None
+            }
+        }
+    }
+
+    /// What `word`, which stands behind `install`, names.
+    fn installed(&mut self, by: &'static str, word: &str) -> Option<Install> {
+        let open = |text: String| Some(Install::OpenPackage(by, text));
+        match word {
+            // what is put in by another command, or the end of what an `echo` or a comment quotes
+            "`" if self.in_ticks => self.doing = Doing::Nothing,
+            "`" => {
+                self.skips = Skips::Ticks;
+                return open("`…`".into());
+            }
+            ")" => self.doing = Doing::Nothing,
+            _ if WITH_VALUE.contains(&word) => self.skips = Skips::Value,
+            _ if word.starts_with('-') => {}
+            _ if word.ends_with("$(") => {
+                self.skips = Skips::Commands(1);
+                return open(format!("{word}…)"));
+            }
+            _ if word.contains("{{") => {
+                self.skips = if word.contains("}}") { Skips::Nothing } else { Skips::Template };
+                let end = if word.contains("}}") { "" } else { " …}}" };
+                return open(format!("{word}{end}"));
+            }
+            _ if word.contains('$') => return open(word.to_owned()),
+            _ if is_package(word) => return Some(Install::package(by, word)),
+            _ => {}
+        }
+        None
+    }
+}
+
+/// Whether a command ends here.
+fn is_separator(word: &str) -> bool {
+    matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|'])
+}
+
+/// The words of a line: what stands between blanks and quotes, in lists of YAML and JSON, and between operators of a shell,
+/// which are words too. So are `)`, backticks, and what ends with `$(`. A URL is one word.
+fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut start = 0;
+    for (at, c) in line.char_indices() {
+        let so_far = line.get(start..at).unwrap_or_default();
+        let is_operator = matches!(c, ';' | '&' | '|') && !so_far.contains("://");
+        if !(is_operator || c.is_whitespace() || "\"'`[]()".contains(c)) {
+            continue;
+        }
+        let end = at + c.len_utf8();
+        match c {
+            '(' if so_far.ends_with('$') => words.push(&line[start..end]),
+            ';' | '&' | '|' | ')' | '`' => words.extend([so_far, &line[at..end]]),
+            _ => words.push(so_far),
+        }
+        start = end;
+    }
+    words.extend(line.get(start..));
+    let bare = words.into_iter().map(|word| word.trim_end_matches([',', '\\']));
+    bare.filter(|word| !word.is_empty()).collect()
 }
 
 /// Whether a word after `install` is a package, and no option or something put together elsewhere.
 fn is_package(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && word.chars().all(|c| c.is_ascii_alphanumeric() || "+-._=:~*^".contains(c))
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "+-._=:~*^/".contains(c))
         && !word.contains("://")
+        // `name-` is removed, and the others are files
+        && !["-", ".deb", ".rpm"].iter().any(|end| word.ends_with(end))
 }
 
 /// What `word` is to a program that fetches.
@@ -113,7 +235,8 @@ mod tests {
     use super::*;
 
     fn told(script: &str) -> Vec<String> {
-        of_script(script).into_iter().map(|(install, line)| format!("{line} {install:?}")).collect()
+        let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
+        of_script(script).into_iter().map(told).collect()
     }
 
     #[test]
@@ -126,15 +249,47 @@ mod tests {
         assert_eq!(
             told(script),
             [
-                "4 File(\"https://dl.test/a.tgz\")",
-                "4 File(\"https://dl.test/b\")",
-                "5 Unclear(\"https://dl.test/${VERSION}/c.tgz\")",
-                "6 Package(\"apt\", \"jq=1.6-2.1\")",
-                "7 Package(\"apt\", \"socat\")",
-                "7 Package(\"apt\", \"conntrack\")",
-                "8 Package(\"yum\", \"containerd.io-1.7.24\")",
+                "4:12 File(\"https://dl.test/a.tgz\")",
+                "4:76 File(\"https://dl.test/b\")",
+                "5:9 Unclear(\"https://dl.test/${VERSION}/c.tgz\")",
+                "6:74 Package(\"apt\", \"jq=1.6-2.1\")",
+                "7:3 Package(\"apt\", \"socat\")",
+                "7:10 Package(\"apt\", \"conntrack\")",
+                "7:21 OpenPackage(\"apt\", \"$MORE\")",
+                "8:16 Package(\"yum\", \"containerd.io-1.7.24\")",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_shell_puts_together_is_open_and_a_chain_ends_where_it_ends() {
+        for (line, expected) in [
+            (
+                "apt-get install -y linux-headers-$(uname -r) jq&&rm x",
+                "OpenPackage linux-headers-$(…) Package jq",
+            ),
+            ("apt install -y linux-headers-`uname -r` jq", "OpenPackage `…` Package jq"),
+            ("run `apt-get install jq` and reboot", "Package jq"),
+            ("X=$(curl -L https://dl.test/a.tgz) && echo done", "File https://dl.test/a.tgz"),
+            ("apt-get install -y jq=${V} nano- ./x.deb y.deb 2>&1 | tee log", "OpenPackage jq=${V}"),
+            ("(apt-get install foo) bar # baz", "Package foo"),
+            ("dnf --repo x install -y --enablerepo more foo-1.2-3 # why not", "Package foo-1.2-3"),
+            ("RUN [\"microdnf\", \"install\", \"-y\", \"tar\"]", "Package tar"),
+            (
+                "apt-get install docker-ce={{ docker_version }} {{ more }} jq/backports",
+                "OpenPackage docker-ce={{ …}} OpenPackage {{ …}} Package jq/backports",
+            ),
+            ("ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq", "Package socat"),
+        ] {
+            let told = |one: Placed| match one.install {
+                Install::File(text) => format!("File {text}"),
+                Install::Unclear(text) => format!("Unclear {text}"),
+                Install::Package(_, text) => format!("Package {text}"),
+                Install::OpenPackage(_, text) => format!("OpenPackage {text}"),
+            };
+            let found: Vec<String> = of_script(line).into_iter().map(told).collect();
+            assert_eq!(found.join(" "), expected, "{line}");
+        }
     }
 
     #[test]

@@ -9,6 +9,27 @@ pub(crate) enum Install {
     Unclear(String),
     /// A package: who installs it, and its name with the version that is written.
     Package(&'static str, String),
+    /// A package whose name is put together elsewhere: who installs it, and what is written.
+    OpenPackage(&'static str, String),
+}
+
+/// What is fetched or installed, and where a text says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) install: Install,
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// Column, in characters from 1.
+    pub(crate) column: usize,
+    /// The file that is written by the text, and has the line.
+    pub(crate) inside: Option<String>,
+}
+
+impl Placed {
+    /// The name of the file, which is `file` or inside of it.
+    pub(crate) fn file(&self, file: &str) -> String {
+        self.inside.as_ref().map_or_else(|| file.to_owned(), |inside| format!("{file} ({inside})"))
+    }
 }
 
 /// What was found, each with `file:line`.

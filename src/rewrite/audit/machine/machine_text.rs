@@ -1,7 +1,7 @@
 //! Which texts set a machine up, and what they fetch and install.
 
 use super::commands::{fetched, of_script};
-use super::installs::{Install, Installs};
+use super::installs::{Install, Installs, Placed};
 use crate::rewrite::error::RewriteError;
 use crate::rewrite::inputs::{Content, inputs, read};
 use base64::Engine;
@@ -23,7 +23,11 @@ pub(crate) fn machine_installs(paths: &[PathBuf]) -> Result<Installs, RewriteErr
     for input in inputs(paths, None)? {
         let Ok(Content::Text(text)) = read(&input) else { continue };
         if is_of_machine(&input.path, &text) {
-            of_text(&input.path.display().to_string(), &text, &mut found);
+            let file = input.path.display().to_string();
+            found.0.extend(of_text(&text).into_iter().map(|one| {
+                let at = format!("{}:{}", one.file(&file), one.line);
+                (one.install, at)
+            }));
         }
     }
     found.0.sort();
@@ -37,35 +41,49 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
     ENDINGS.contains(&ending)
         || name.starts_with("user-data")
         || ["#!", "#cloud-config", "## template: jinja"].iter().any(|sign| text.starts_with(sign))
-        || CLOUD_KEYS[..3].iter().any(|key| text.lines().any(|line| line.trim_end() == format!("{key}:")))
+        || CLOUD_KEYS[..3].iter().any(|key| {
+            let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
+            text.contains(key) && text.lines().any(is_key)
+        })
 }
 
-fn of_text(file: &str, text: &str, found: &mut Installs) {
-    let place = |line: usize| format!("{file}:{line}");
-    found.0.extend(of_script(text).into_iter().map(|(install, line)| (install, place(line))));
-    found.0.extend(packages(text).into_iter().map(|(install, line)| (install, place(line))));
+/// What `text` installs from repositories. Whatever it is, its commands count; a text that sets a machine up is read as such.
+pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<Placed> {
+    let mut found = match is_of_machine(path, text) {
+        true => of_text(text),
+        false if text.contains("install") => of_script(text),
+        false => Vec::new(),
+    };
+    found.retain(|one| matches!(one.install, Install::Package(..) | Install::OpenPackage(..)));
+    found
+}
+
+fn of_text(text: &str) -> Vec<Placed> {
+    let mut found = of_script(text);
+    found.extend(packages(text));
     let cloud = serde_yaml::from_str::<Mapping>(text).ok();
     for file_entry in cloud.iter().filter_map(|cloud| cloud.get("write_files")?.as_sequence()).flatten() {
         let Some(entry) = file_entry.as_mapping() else { continue };
         let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
         if let Some(inner) = decoded(of("encoding"), of("content")) {
-            let inside = |line: usize| format!("{file} ({}):{line}", of("path"));
-            found.0.extend(of_script(&inner).into_iter().map(|(install, line)| (install, inside(line))));
+            let inside = |one: Placed| Placed { inside: Some(of("path").to_owned()), ..one };
+            found.extend(of_script(&inner).into_iter().map(inside));
         }
         if let Some(uri) = entry.get("source").and_then(|source| source.get("uri")?.as_str())
             && let Some(install) = fetched(uri)
         {
-            found.0.push((install, line_of(file, text, uri)));
+            found.push(placed(install, text, uri));
         }
     }
     // Ignition and Butane: the source of a file
     if let Some(config) = cloud.as_ref() {
         sources(&Value::Mapping(config.clone()), &mut |url| {
             if let Some(install) = fetched(url) {
-                found.0.push((install, line_of(file, text, url)));
+                found.push(placed(install, text, url));
             }
         });
     }
+    found
 }
 
 /// The texts at the key `source`, wherever it stands.
@@ -84,9 +102,16 @@ fn sources(value: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-fn line_of(file: &str, text: &str, part: &str) -> String {
-    let line = text.lines().position(|line| line.contains(part)).map_or(1, |at| at + 1);
-    format!("{file}:{line}")
+/// `install` at the first place of `part`.
+fn placed(install: Install, text: &str, part: &str) -> Placed {
+    let at = text.lines().position(|line| line.contains(part)).unwrap_or(0);
+    on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
+}
+
+/// `install`, of which `part` stands on the line `line` with the index `at`.
+fn on_line(install: Install, line: &str, at: usize, part: &str) -> Placed {
+    let before = line.find(part).map_or(0, |found| line[..found].chars().count());
+    Placed { install, line: at + 1, column: before + 1, inside: None }
 }
 
 /// The text of a file that cloud-init is to write, where its form is base64.
@@ -99,7 +124,7 @@ fn decoded(encoding: &str, content: &str) -> Option<String> {
 }
 
 /// The packages of a document of cloud-init, with their lines: names, and pairs of name and version.
-fn packages(text: &str) -> Vec<(Install, usize)> {
+fn packages(text: &str) -> Vec<Placed> {
     let mut found = Vec::new();
     let mut inside = false;
     for (at, line) in text.lines().enumerate() {
@@ -116,9 +141,11 @@ fn packages(text: &str) -> Vec<(Install, usize)> {
             .collect();
         match (&words[..], item.trim_start().starts_with('[')) {
             ([name, version], true) => {
-                found.push((Install::package("apt", &format!("{name}={version}")), at + 1));
+                found.push(on_line(Install::package("apt", &format!("{name}={version}")), line, at, name));
             }
-            (names, _) => found.extend(names.iter().map(|name| (Install::package("apt", name), at + 1))),
+            (names, _) => {
+                found.extend(names.iter().map(|name| on_line(Install::package("apt", name), line, at, name)));
+            }
         }
     }
     found
@@ -136,10 +163,11 @@ mod tests {
              encoding: b64\n  content: {script}\n- path: /b\n  source: {{uri: 'https://dl.test/b.bin'}}\nruncmd:\n- [sh, -c, \
              \"curl -L https://dl.test/c.tgz\"]\n- apt install -y nfs-common\n"
         );
-        let mut found = Installs::default();
-        of_text("u", &text, &mut found);
-        found.0.sort();
-        let told: Vec<String> = found.0.iter().map(|(what, at)| format!("{what:?} {at}")).collect();
+        let mut told: Vec<String> = of_text(&text)
+            .iter()
+            .map(|one| format!("{:?} {}:{}", one.install, one.file("u"), one.line))
+            .collect();
+        told.sort();
         assert_eq!(
             told,
             [
@@ -167,12 +195,20 @@ mod tests {
         ] {
             assert_eq!(is_of_machine(Path::new(name), text), is, "{name}");
         }
-        let mut found = Installs::default();
-        of_text(
-            "i.ign",
-            r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#,
-            &mut found,
-        );
-        assert_eq!(found.0, [(Install::File("https://dl.test/i".into()), "i.ign:1".into())]);
+        let found = of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
+        let expected = Install::File("https://dl.test/i".into());
+        assert_eq!((found.len(), &found[0].install, found[0].line), (1, &expected, 1));
+    }
+
+    #[test]
+    fn packages_are_found_in_any_text_and_lists_of_cloud_init_only_there() {
+        let names = |path: &str, text: &str| -> Vec<String> {
+            let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
+            packages_in(Path::new(path), text).into_iter().map(told).collect()
+        };
+        let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
+        assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
+        assert_eq!(names("user-data", "packages:\n- jq\n"), ["2:3 Package(\"apt\", \"jq\")"]);
+        assert_eq!(names("a.yaml", "packages:\n- jq\n"), Vec::<String>::new());
     }
 }

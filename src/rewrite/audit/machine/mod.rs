@@ -1,5 +1,5 @@
 //! What the set-up of a machine fetches and installs: scripts, systemd units, cloud-init and Ignition. A manifest is drafted
-//! of it; an audit does not look here.
+//! of it; an audit asks the lock for the packages.
 
 mod commands;
 mod installs;
@@ -7,3 +7,4 @@ mod machine_text;
 
 pub(crate) use installs::{Install, Installs};
 pub(crate) use machine_text::machine_installs;
+pub(super) use machine_text::packages_in;

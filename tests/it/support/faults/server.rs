@@ -391,7 +391,10 @@ impl Faults {
             }
             Some(On::Second) => self.second(request, body, &last, fault),
             Some(On::File) => {
-                let found = self.state().content.files.get(&request.path).cloned();
+                let state = self.state();
+                let found = state.content.files.get(&request.path).cloned();
+                let found = found.or_else(|| state.content.in_folder(&request.path).map(Into::into));
+                drop(state);
                 found.map_or(Answer::error(404, "NAME_UNKNOWN"), |bytes| ranged(request, &bytes, fault))
             }
             Some(On::Tags) => self.tags(request, &repository, fault),

@@ -1,0 +1,117 @@
+//! How the packages of two sets differ: versions up and down, added and removed, by name and architecture.
+
+use super::change::PackageChange;
+use crate::item::{LockedItem, PackageForm};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// How the packages of `new` differ from those of `old`, sorted by name. Of several versions of one name the newest stands
+/// for the newest.
+pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
+    let mut names: BTreeMap<(&str, &str), [Vec<PackageForm<'_>>; 2]> = BTreeMap::new();
+    let (old, new) = (old.packages(), new.packages());
+    for (side, packages) in [&old, &new].into_iter().enumerate() {
+        for package in packages {
+            let same = &mut names.entry((package.name, package.arch)).or_default()[side];
+            // two sources may have the same one
+            if !same.iter().any(|other| other.digest == package.digest) {
+                same.push(*package);
+            }
+        }
+    }
+    names.into_values().flat_map(|[old, new]| of_name(old, new)).collect()
+}
+
+fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> Vec<PackageChange> {
+    let had = old.clone();
+    old.retain(|one| !new.iter().any(|other| other.digest == one.digest));
+    new.retain(|one| !had.iter().any(|other| other.digest == one.digest));
+    for side in [&mut old, &mut new] {
+        side.sort_by(|a, b| (a.order)(b.version, a.version));
+    }
+    let change = |from: Option<&PackageForm<'_>>, to: Option<&PackageForm<'_>>| {
+        let package = to.or(from)?;
+        let change = match (from, to) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            (Some(from), Some(to)) => match (to.order)(to.version, from.version) {
+                Ordering::Greater => "up",
+                Ordering::Less => "down",
+                Ordering::Equal => "moved",
+            },
+        };
+        let version = |one: Option<&PackageForm<'_>>| one.map(|one| one.version.to_owned());
+        Some(PackageChange {
+            name: package.name.into(),
+            arch: package.arch.into(),
+            change,
+            from: version(from),
+            to: version(to),
+            bytes: package.size,
+        })
+    };
+    (0..old.len().max(new.len())).filter_map(|at| change(old.get(at), new.get(at))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::{LockedPackage, PackageSet, PackageSource};
+    use crate::model::Digest;
+
+    fn set(packages: &[(&str, &str)]) -> PackageSet {
+        let package = |(name, version): &(&str, &str)| LockedPackage {
+            digest: Digest::sha256(format!("{name}{version}").as_bytes()),
+            size: 1,
+            name: (*name).into(),
+            version: version.trim_end_matches('!').into(),
+            arch: "amd64".into(),
+            path: "p".into(),
+            url: "https://h.test/p".into(),
+        };
+        let source = PackageSource {
+            url: "https://h.test".into(),
+            suite: "s".into(),
+            components: Vec::new(),
+            by_hash: false,
+            date: None,
+            valid_until: None,
+            signed_by: String::new(),
+            key: String::new(),
+            indexes: Vec::new(),
+            packages: packages.iter().map(package).collect(),
+        };
+        PackageSet {
+            name: "apt:x".into(),
+            digest: Digest::sha256(b""),
+            architectures: Vec::new(),
+            install: Vec::new(),
+            recommends: false,
+            base: Vec::new(),
+            expected: Vec::new(),
+            // twice: the same package of two sources is one
+            sources: vec![source.clone(), source],
+        }
+    }
+
+    #[test]
+    fn of_several_versions_the_newest_stands_for_the_newest() {
+        let old = set(&[("a", "1:1.9"), ("a", "2.0"), ("b", "1.0"), ("c", "1.0"), ("d", "1"), ("e", "1")]);
+        let new =
+            set(&[("a", "1:1.10"), ("b", "1.0~rc1"), ("b", "0.9"), ("c", "1.0!"), ("d", "1"), ("f", "1")]);
+        let told = differences(&old, &new).into_iter().map(|one| {
+            let text = |version: Option<String>| version.unwrap_or_else(|| "-".into());
+            format!("{} {} {} {}", one.change, one.name, text(one.from), text(one.to))
+        });
+        let expected = [
+            "up a 1:1.9 1:1.10",
+            "removed a 2.0 -",
+            "down b 1.0 1.0~rc1",
+            "added b - 0.9",
+            "moved c 1.0 1.0",
+            "removed e 1 -",
+            "added f - 1",
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
+}

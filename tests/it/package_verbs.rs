@@ -1,0 +1,193 @@
+//! What verbs say of packages: updates of their pins, how two locks differ, and audits of what scripts install.
+
+use crate::support::apt::{AptUpstream, deb};
+use crate::support::yum::YumUpstream;
+use serde_json::{Value, json};
+
+/// What moved: name, new version, and the last word of its source.
+fn moved(report: &Value) -> Vec<String> {
+    let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    let moves = report["updates"].as_array().unwrap().iter();
+    let moves = moves.filter(|one| one["to"].is_string()).map(|one| {
+        let source = text(one, "source");
+        format!("{} {} {}", text(one, "name"), text(one, "to"), source.rsplit(' ').next().unwrap())
+    });
+    let mut moves: Vec<String> = moves.map(|line| line.trim_end().to_owned()).collect();
+    moves.sort();
+    moves
+}
+
+/// `change name from to` of each package in the changes of a report.
+fn packages(report: &Value) -> Vec<String> {
+    let all = report["changes"].as_array().unwrap().iter().filter_map(|change| change["packages"].as_array());
+    let told = all.flatten().map(|one| {
+        let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
+        format!("{} {} {} {}", text("change"), text("name"), text("from"), text("to"))
+    });
+    told.collect()
+}
+
+#[test]
+fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
+    let Some(up) = AptUpstream::new() else { return };
+    let (place, url) = (&up.place, up.url());
+    up.build(
+        "pool/s",
+        &[
+            deb("containerd", "1:1.7.24-1", ""),
+            deb("foo", "1.0-1", "Depends: libfoo (= 1.0-1)\n"),
+            deb("libfoo", "1.0-1", ""),
+            deb("jq", "1.6-1", "Depends: old-lib\n"),
+            deb("old-lib", "1-1", ""),
+            deb("kubelet", "1.33.4-1.1", ""),
+        ],
+    );
+    up.build("pool/s-security", &[deb("none", "1", "")]);
+    up.suite("s", "");
+    up.suite("s-security", "");
+    let text = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nvars:\n  kube: {{value: 1.33.4, update: patch}}\n\
+         packages:\n- apt:   # 1.0-1 everywhere\n    name: nodes\n    base: none\n    update: minor\n    sources:\n    \
+         - {{url: '{url}', suite: [s, s-security], components: [main], key: key.asc}}\n    install: [containerd=1:1.7.24-1,  jq,\n      \
+         \"foo=1.0-1\", &pin libfoo=1.0-1, 'kubelet=${{kube}}-1.1']   # end\n"
+    );
+    place.write("m.yaml", &text);
+    up.lock(0, &[]);
+    let update = |exit: i32, more: &[&str]| place.json(exit, &[&["update", "-f", "m.yaml"], more].concat());
+    assert_eq!(update(0, &["--check"])["updates"], json!([]));
+
+    let new = [
+        deb("containerd", "1:1.7.25-1", ""),
+        deb("containerd", "1:1.8.0-1", "Depends: nowhere\n"),
+        deb("containerd", "1:2.0.0-1", ""),
+        deb("foo", "1.1-1", "Depends: libfoo (= 1.1-1)\n"),
+        deb("libfoo", "1.1-1", ""),
+        deb("jq", "1.7-1", "Depends: new-lib\n"),
+        deb("new-lib", "1-1", ""),
+        deb("kubelet", "1.33.5-1.1", ""),
+        deb("kubelet", "1.33.6-1.1", "Depends: nowhere-else\n"),
+        deb("kubelet", "1.33.7-2", ""),
+        deb("kubelet", "1.34.0-1.1", ""),
+    ];
+    up.build("pool/s", &new);
+    up.build("pool/s-security", &new[..1]);
+    up.suite("s", "");
+    up.suite("s-security", "");
+    place.write("old.lock", place.read("landfall.lock"));
+    let report = update(4, &["--check"]);
+    assert_eq!(place.read("m.yaml"), text);
+    let expected = ["containerd 1:1.7.25-1 s-security", "foo 1.1-1 s", "kube 1.33.5 s", "libfoo 1.1-1 s"];
+    assert_eq!(moved(&report), expected, "{report:#}");
+    let told = report["updates"].to_string();
+    for why in ["needs nowhere", "needs nowhere-else"] {
+        assert!(told.contains(why), "{why}: {report:#}");
+    }
+    assert_eq!(moved(&update(4, &["--check", "--only", "containerd"])), expected[..1]);
+    let report = update(0, &[]);
+    assert_eq!(moved(&report), expected);
+    let edited = text
+        .replace("value: 1.33.4", "value: 1.33.5")
+        .replace("containerd=1:1.7.24-1", "containerd=1:1.7.25-1")
+        .replace("\"foo=1.0-1\"", "\"foo=1.1-1\"")
+        .replace("&pin libfoo=1.0-1", "&pin libfoo=1.1-1");
+    assert_eq!(place.read("m.yaml"), edited);
+    let changes = [
+        "up containerd 1:1.7.24-1 1:1.7.25-1",
+        "up foo 1.0-1 1.1-1",
+        "up jq 1.6-1 1.7-1",
+        "up kubelet 1.33.4-1.1 1.33.5-1.1",
+        "up libfoo 1.0-1 1.1-1",
+        "added new-lib - 1-1",
+        "removed old-lib 1-1 -",
+    ];
+    assert_eq!(packages(&report), changes);
+
+    // metadata that nobody signed moves nothing
+    let signed = place.read("up/r/dists/s/InRelease");
+    place.write("up/r/dists/s/InRelease", signed.replace("Origin: test", "Origin: best"));
+    assert_eq!(moved(&update(3, &["--dry-run"])), Vec::<String>::new());
+
+    // two locks
+    assert_eq!(packages(&place.json(0, &["diff", "old.lock", "landfall.lock"])), changes);
+    let down = packages(&place.json(0, &["diff", "landfall.lock", "old.lock"]));
+    assert_eq!(down[0], "down containerd 1:1.7.25-1 1:1.7.24-1");
+    let told = place.ok(&["diff", "old.lock", "landfall.lock"]);
+    assert!(
+        told.contains("\n  up       jq 1.6-1 -> 1.7-1 amd64  ")
+            && told.contains("  removed  old-lib 1-1 amd64\n"),
+        "{told}"
+    );
+    let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
+    assert!(markdown.contains("<summary>Packages of apt:nodes: 7</summary>"), "{markdown}");
+    assert!(markdown.contains("| up | `jq` | `amd64` | `1.6-1 -> 1.7-1` |"), "{markdown}");
+
+    // scripts beside the lock
+    place.write(
+        "t/setup.sh",
+        "#!/bin/sh\napt-get update && apt-get install -y --no-install-recommends jq \\\n  containerd=1:1.7.2* $MORE\n\
+         apt install -y foo=1.0-1 socat; dnf install -y tar\n",
+    );
+    place.write("t/Dockerfile", "FROM scratch\nRUN [\"apt-get\", \"install\", \"-y\", \"new-lib\"]\n");
+    place.write("t/user-data", "#cloud-config\npackages:\n- jq\n- [libfoo, 1.1-1]\n- nfs-common\n");
+    place.write("t/pod.yaml", "kind: Pod\nargs: [sh, -c, 'apt-get install -y jq/s kubelet:arm64']\n");
+    let audit = ["audit", "t", "--lock", "landfall.lock"];
+    let report = place.json(4, &audit);
+    let names = |of: &str| {
+        let found = report[of].as_array().unwrap().iter().filter(|one| one["manager"].is_string());
+        let told = |one: &Value| format!("{} {}", one["line"], one["reference"].as_str().unwrap());
+        found.map(told).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        names("held"),
+        "2 new-lib, 2 jq/s, 2 jq, 3 containerd=1:1.7.2*, 3 jq, 4 libfoo=1.1-1",
+        "{report:#}"
+    );
+    assert_eq!(names("missing"), "2 kubelet:arm64, 4 foo=1.0-1, 4 socat, 5 nfs-common", "{report:#}");
+    assert_eq!(names("undecided"), "3 $MORE, 4 tar", "{report:#}");
+    let missing = report["items"].as_array().unwrap().iter().find(|item| item["name"] == "socat").unwrap();
+    assert_eq!((&missing["kind"], &missing["status"]), (&json!("package"), &json!("missing")));
+    let output = place.command().args(audit).args(["--missing", "more.yaml"]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("t/setup.sh:4:16: missing apt foo=1.0-1: apt:nodes has 1.1-1\n"), "{told}");
+    assert!(
+        place.read("more.yaml").contains("# - socat  # t/setup.sh:4; not in apt:nodes"),
+        "{}",
+        place.read("more.yaml")
+    );
+    // a lock without packages says nothing about them
+    place.write("empty.lock", "version: 1\nimages: []\n...\n");
+    assert_eq!(place.json(0, &["audit", "t", "--lock", "empty.lock"])["missing"], json!([]));
+}
+
+#[test]
+fn pins_of_yum_move_to_the_newest_version_and_release() {
+    let Some(up) = YumUpstream::new() else { return };
+    up.build(&[("foo", "1.0", "", &["/usr/share/foo"]), ("lib-2", "1.0", "", &[])]);
+    up.index("gz");
+    up.wants("update: '*', base: none, install: [foo-1.0-1, lib-2, 'lib-2-1.0-1']");
+    up.lock(0, &[]);
+    let text = up.place.read("m.yaml");
+    up.place.write("old.lock", up.place.read("landfall.lock"));
+    up.build(&[("foo", "1.10", "", &["/usr/share/foo"]), ("foo", "1.9", "", &[]), ("lib-2", "1.1", "", &[])]);
+    up.index("gz");
+    let report = up.place.json(0, &["update", "-f", "m.yaml"]);
+    let moves = moved(&report);
+    assert!(
+        moves.len() == 2 && moves[0].starts_with("foo 1.10-1 ") && moves[1].starts_with("lib-2 1.1-1 "),
+        "{moves:?}"
+    );
+    assert_eq!(
+        up.place.read("m.yaml"),
+        text.replace("foo-1.0-1", "foo-1.10-1").replace("'lib-2-1.0-1'", "'lib-2-1.1-1'")
+    );
+    assert_eq!(packages(&report), ["up foo 1.0-1 1.10-1", "up lib-2 1.0-1 1.1-1"], "{report:#}");
+    up.place.write("s.sh", "#!/bin/sh\ndnf -y install foo-1.10 foo-1.9 lib-2.noarch\n");
+    let report = up.place.json(4, &["audit", "s.sh", "--lock", "landfall.lock"]);
+    let names = |of: &str| {
+        report[of].as_array().unwrap().iter().map(|one| one["reference"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names("held"), names("missing")),
+        (vec![json!("foo-1.10"), json!("lib-2.noarch")], vec![json!("foo-1.9")])
+    );
+}

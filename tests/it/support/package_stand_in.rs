@@ -1,0 +1,131 @@
+//! Repositories of apt or yum that have all the packages that a shipped manifest asks for.
+
+use super::Place;
+use super::apt::AptUpstream;
+use super::images::sha256;
+use super::library::Wanted;
+use super::yum::YumUpstream;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the repositories of a manifest come from.
+pub enum PackageStandIn {
+    Apt(AptUpstream),
+    Yum(YumUpstream),
+}
+
+impl PackageStandIn {
+    /// One for the manifests in `folder`, whose keys are put where they name them. `None` where they name no packages, or where
+    /// this machine lacks a program.
+    pub fn new(folder: &Path) -> Option<PackageStandIn> {
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let text: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let made = match () {
+            () if text.contains("\n  - apt:") => PackageStandIn::Apt(AptUpstream::new()?),
+            () if text.contains("\n  - yum:") => PackageStandIn::Yum(YumUpstream::new()?),
+            () => return None,
+        };
+        put_keys(folder, &text, &fs::read(made.place().path("key.asc")).unwrap());
+        Some(made)
+    }
+
+    fn place(&self) -> &Place {
+        match self {
+            PackageStandIn::Apt(apt) => &apt.place,
+            PackageStandIn::Yum(yum) => &yum.place,
+        }
+    }
+
+    /// Makes the repositories of all that is wanted. Returns the folder that has each below `files/HOST`.
+    pub fn make(&self, wanted: &Wanted) -> PathBuf {
+        let asked: BTreeSet<(&str, String)> = wanted
+            .packages
+            .iter()
+            .flat_map(|wish| &wish.install)
+            .map(|asked| match self {
+                PackageStandIn::Apt(_) => named(asked, asked.split_once('=')),
+                PackageStandIn::Yum(_) => named(asked, version_of(asked)),
+            })
+            .collect();
+        let sources = wanted.packages.iter().flat_map(|wish| &wish.sources);
+        let folder = |url: &str| format!("files/{}", url.split_once("://").unwrap().1);
+        match self {
+            PackageStandIn::Apt(apt) => {
+                let mut all = asked;
+                // what a machine has before
+                all.insert(("apt", "1".into()));
+                let text: String = all.iter().map(|(name, version)| self.deb(name, version)).collect();
+                for source in sources {
+                    apt_repository(apt, &folder(&source.url), &source.suite, &source.components, &text);
+                }
+            }
+            PackageStandIn::Yum(yum) => {
+                let packages: Vec<_> = asked
+                    .iter()
+                    .map(|(name, version)| (*name, version.as_str(), "", &[] as &[&str]))
+                    .collect();
+                yum.build(&packages);
+                for url in sources.map(|source| &source.url).collect::<BTreeSet<_>>() {
+                    yum.copy(&folder(url));
+                }
+            }
+        }
+        self.place().path("up/r")
+    }
+
+    /// What an index says of a package, which is a text that stands in `pool`.
+    fn deb(&self, name: &str, version: &str) -> String {
+        let bytes = format!("{name} {version}");
+        let path = format!("pool/{name}.deb");
+        self.place().write(&format!("up/r/{path}"), &bytes);
+        let (size, digest) = (bytes.len(), sha256(bytes.as_bytes()).replace("sha256:", ""));
+        format!(
+            "Package: {name}\nVersion: {version}\nArchitecture: amd64\nPriority: required\nFilename: {path}\nSize: {size}\n\
+             SHA256: {digest}\nDescription: a test\n\n"
+        )
+    }
+}
+
+/// Puts `key` below `folder` wherever `text` names one.
+pub fn put_keys(folder: &Path, text: &str, key: &[u8]) {
+    for path in text.split("key: ").skip(1).filter_map(|rest| rest.split(['}', ',', '\n']).next()) {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, key).unwrap();
+    }
+}
+
+fn apt_repository(apt: &AptUpstream, root: &str, suite: &str, components: &[String], packages: &str) {
+    let pool = apt.place.path(format!("up/r/{root}/pool"));
+    if !pool.exists() {
+        fs::create_dir_all(pool.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(apt.place.path("up/r/pool"), pool).unwrap();
+    }
+    if suite.ends_with('/') {
+        apt.index(root, "Packages", packages.as_bytes());
+        return apt.release(root, "");
+    }
+    let folder = format!("{root}/dists/{suite}");
+    for component in components {
+        apt.index(&format!("{folder}/{component}/binary-amd64"), "Packages", packages.as_bytes());
+    }
+    let components = components.join(" ");
+    apt.release(
+        &folder,
+        &format!("Suite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: {components}\n"),
+    );
+}
+
+/// The name of what is asked for, and a version that it may have.
+fn named<'a>(asked: &'a str, parts: Option<(&'a str, &'a str)>) -> (&'a str, String) {
+    let (name, version) = parts.unwrap_or((asked, "1"));
+    (name, version.replace('*', "1"))
+}
+
+/// Cuts `containerd.io-2.2*` where a number begins a version.
+fn version_of(asked: &str) -> Option<(&str, &str)> {
+    let at =
+        asked.match_indices('-').find(|(at, _)| asked[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?.0;
+    Some((&asked[..at], &asked[at + 1..]))
+}
