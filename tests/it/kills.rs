@@ -127,7 +127,7 @@ fn pull_is_killed_and_goes_on() {
     let pull = |store: &str| command(&rig, &["pull", "--store", &format!("stores/{store}")]);
     let bytes = measured(&rig, || finish(pull("whole"), "whole"));
     let (mut whole, mut partial) = (0, 0);
-    spread(rounds(17), bytes, |number, after| {
+    spread(rounds(12), bytes, |number, after| {
         let store = format!("killed-{number}");
         let met = kill(&rig, pull(&store), after);
         let stood = standing(&rig.store(&store));
@@ -151,7 +151,7 @@ fn push_is_killed_and_goes_on() {
     let to = rig.down.address.clone();
     let push = || command(&rig, &["push", "--store", "stores/first", "--to", &to]);
     let bytes = measured(&rig, || finish(push(), "whole"));
-    spread(rounds(17), bytes, |number, after| {
+    spread(rounds(12), bytes, |number, after| {
         let what = format!("push {number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, push(), after);
@@ -174,7 +174,7 @@ fn mirror_is_killed_and_goes_on() {
     let to = rig.down.address.clone();
     let mirror = |store: &str| command(&rig, &["mirror", "--store", &format!("stores/{store}"), "--to", &to]);
     let bytes = measured(&rig, || finish(mirror("whole"), "whole"));
-    spread(rounds(16), bytes, |number, after| {
+    spread(rounds(12), bytes, |number, after| {
         let store = format!("mirrored-{number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, mirror(&store), after);

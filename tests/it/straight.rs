@@ -291,7 +291,7 @@ fn several_connections_bring_a_blob_over_a_bad_network() {
         }
     };
     let mut wide = 0;
-    for number in 0..rounds(15) {
+    for number in 0..rounds(10) {
         let out = rig.place.path(format!("wide-{number}.tar.zst"));
         rig.arm(faults(number));
         let mut items = rig.pull_bundle(&out);

@@ -1,5 +1,8 @@
 //! Packages of yum: from a signed repository to a lock, a bundle, a registry, a server and a folder, and from there to dnf.
 
+mod hostile;
+mod mirrors;
+
 use crate::support::apt::locked;
 use crate::support::charts::{Signer, told};
 use crate::support::http::request;
@@ -140,7 +143,7 @@ fn the_choice_is_that_of_dnf() {
     place.write("key.asc", signer.public());
     std::fs::create_dir_all(place.path("up")).unwrap();
     let server = file_server(&place.path("up"));
-    let text = include_str!("../data/packages/yum-cases.txt");
+    let text = include_str!("../../data/packages/yum-cases.txt");
     let cases: Vec<(Vec<&str>, &str)> = text
         .split("\n= ")
         .skip(1)
@@ -218,7 +221,7 @@ fn what_machines_have_decides_what_is_carried() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     // by the list of a real database, in the form that the page names; a key that it checks by is in it too
-    let page = include_str!("../../docs/packages.md");
+    let page = include_str!("../../../docs/packages.md");
     let query = page.split("rpm -qa --qf '").nth(1).unwrap().split('\'').next().unwrap();
     up.wants("install: [lang, tool], base: none");
     let mut install = dnf(place, "node", &format!("{}/", up.url()), "gpgcheck=0\n");
@@ -313,329 +316,6 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
 
 /// A repository with one fault: what is refused, and with which words.
 #[test]
-fn hostile_repositories_are_refused_and_not_locked() {
-    let Some(up) = YumUpstream::new() else { return };
-    let place = &up.place;
-    let root = place.path("up/r");
-    let other = Signer::new(place, "other");
-    let good = "a: requires b\nb";
-    let read = |name: &str| place.read(&format!("up/r/repodata/{name}"));
-    let swap = |name: &str, from: &str, to: &str| {
-        let text = read(name);
-        assert!(text.contains(from), "{from} in {text}");
-        place.write(&format!("up/r/repodata/{name}"), text.replace(from, to));
-    };
-    let primary = |from: &str, to: &str| {
-        let text = rpm_repository::primary(good);
-        assert!(text.contains(from), "{from} in {text}");
-        rpm_repository::write_primary(&root, &text.replace(from, to));
-    };
-    let packed = || place.read_bytes("up/r/repodata/primary.xml.gz");
-    let digest = |bytes: &[u8]| rpm_repository::sha256(bytes);
-    type Fault<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a str);
-    let faults: Vec<Fault<'_>> = vec![
-        (
-            "repomd.xml changed after it was signed",
-            Box::new(|| swap("repomd.xml", "<revision>1", "<revision>2")),
-            false,
-            "no valid signature",
-        ),
-        (
-            "signed by another key",
-            Box::new(|| {
-                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))));
-            }),
-            false,
-            "no valid signature",
-        ),
-        (
-            "no signature",
-            Box::new(|| drop(place.write("up/r/repodata/repomd.xml.asc", "hello"))),
-            false,
-            "signature of OpenPGP",
-        ),
-        (
-            "a swapped primary index",
-            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", vec![7; packed().len()]))),
-            true,
-            "its bytes are sha256:",
-        ),
-        (
-            "a truncated primary index",
-            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", &packed()[..packed().len() / 2]))),
-            true,
-            "its bytes are sha256:",
-        ),
-        (
-            "a primary index that goes on",
-            Box::new(|| {
-                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()));
-            }),
-            true,
-            "bytes",
-        ),
-        (
-            "a bomb",
-            Box::new(|| {
-                let size = rpm_repository::primary(good).len();
-                rpm_repository::write_primary(&root, &(rpm_repository::primary(good) + &" ".repeat(8 << 20)));
-                let real = size + (8 << 20);
-                swap("repomd.xml", &format!("<open-size>{real}<"), &format!("<open-size>{size}<"));
-            }),
-            true,
-            "unpacks to more than",
-        ),
-        (
-            "an absurd size",
-            Box::new(|| {
-                let open = rpm_repository::primary(good).len();
-                swap("repomd.xml", &format!("<open-size>{open}<"), "<open-size>99999999999999<");
-            }),
-            true,
-            "more than",
-        ),
-        (
-            "another open-checksum",
-            Box::new(|| {
-                let open = digest(rpm_repository::primary(good).as_bytes());
-                swap("repomd.xml", &open, &"0".repeat(64));
-            }),
-            true,
-            "something else than repomd.xml says",
-        ),
-        (
-            "SHA-1 alone",
-            Box::new(|| swap("repomd.xml", "<checksum type=\"sha256\"", "<checksum type=\"sha1\"")),
-            true,
-            "only sha256 and sha512 are believed",
-        ),
-        (
-            "an index outside",
-            Box::new(|| swap("repomd.xml", "href=\"repodata/primary", "href=\"../../primary")),
-            true,
-            "no path inside the repository",
-        ),
-        (
-            "a form that is not read",
-            Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
-            true,
-            "landfall does not read",
-        ),
-        ("a package outside", Box::new(|| primary("Packages/b-1", "../../b-1")), true, "which is refused"),
-        ("an absolute package", Box::new(|| primary("Packages/b-1", "/etc/b-1")), true, "which is refused"),
-        (
-            "a package elsewhere",
-            Box::new(|| {
-                primary(
-                    "<location href=\"Packages/b-1",
-                    "<location xml:base=\"https://x.example\" href=\"b-1",
-                );
-            }),
-            true,
-            "which is refused",
-        ),
-        (
-            "a package by SHA-1",
-            Box::new(|| {
-                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">");
-            }),
-            true,
-            "cannot be checked",
-        ),
-        (
-            "a package of no bytes",
-            Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
-            true,
-            "which is refused",
-        ),
-        (
-            "an index cut in its middle",
-            Box::new(|| rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])),
-            true,
-            "primary index",
-        ),
-        (
-            "another document",
-            Box::new(|| drop(place.write("up/r/repodata/repomd.xml", "<html><body>log in</body></html>"))),
-            true,
-            "repomd.xml",
-        ),
-    ];
-    for (number, (name, fault, sign, words)) in faults.iter().enumerate() {
-        rpm_repository::write(&root, good);
-        up.sign();
-        up.wants("install: [a], base: none");
-        fault();
-        if *sign {
-            up.sign();
-        }
-        let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
-        let why = told(&up.lock(1, &["--lock", &lock, "--store", &store]));
-        assert!(why.contains(words), "{name}: {why}");
-        let text = if place.path(&lock).exists() { place.read(&lock) } else { String::new() };
-        assert!(!text.contains("sources:"), "{name}: {text}");
-    }
-}
-
-#[test]
-fn a_package_that_is_not_what_was_signed_is_refused() {
-    let Some(up) = upstream() else { return };
-    let place = &up.place;
-    up.wants("install: [libapp], base: none");
-    up.lock(0, &[]);
-    // another file in its place
-    let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
-    let good = place.read_bytes(path);
-    let mut bad = good.clone();
-    *bad.last_mut().unwrap() ^= 1;
-    place.write(path, &bad);
-    let why = told(&place.json(1, &["pull"]));
-    assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
-
-    // a repository that offers it under its own digest, signed by somebody else
-    place.write(path, good);
-    let other = Signer::new(place, "other");
-    other.sign_packages(&[place.path(path)]);
-    up.index("gz");
-    up.lock(0, &["--refresh"]);
-    for _ in 0..2 {
-        let why = told(&place.json(1, &["pull"]));
-        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
-    }
-    // what was refused stays in the store, and is packed by nobody; straight into a bundle it is found there
-    let why = told(&place.json(3, &["pack", "-o", "b"]));
-    assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
-    assert!(!place.path("b").exists());
-    place.ok(&["pull", "--bundle", "b"]);
-    let report = place.landfall().args(["verify", "b", "--lock", "landfall.lock"]).output().unwrap();
-    let said = String::from_utf8_lossy(&[report.stdout, report.stderr].concat()).into_owned();
-    assert!(
-        !report.status.success() && said.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
-        "{said}"
-    );
-}
-
-#[test]
-fn a_metalink_says_which_repomd_is_the_right_one() {
-    let Some(up) = YumUpstream::new() else { return };
-    let place = &up.place;
-    rpm_repository::write(&place.path("up/r"), "a");
-    let mirror = format!("{}/mirror", up.server.url());
-    let metalink = |digest: &str| {
-        format!(
-            "<metalink xmlns=\"http://www.metalinker.org/\"><files><file name=\"repomd.xml\"><verification>\
-             <hash type=\"sha256\">{digest}</hash></verification><resources>\
-             <url preference=\"100\">{mirror}/repodata/repomd.xml</url></resources></file></files></metalink>"
-        )
-    };
-    let digest = rpm_repository::sha256(&place.read_bytes("up/r/repodata/repomd.xml"));
-    place.write("up/metalink", metalink(&digest));
-    up.wants(&format!("metalink: '{}/metalink', install: [a], base: none", up.server.url()));
-    up.lock(0, &[]);
-    let lock = place.read("landfall.lock");
-    assert!(!lock.contains("/mirror") && !lock.contains("/metalink"), "{lock}");
-    assert_eq!(up.server.requests("GET /mirror/"), 0, "its own URL comes first");
-    place.write("up/metalink", metalink(&"0".repeat(64)));
-    let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
-    assert!(why.contains("none of its digests is that of repomd.xml"), "{why}");
-    // its mirror has what the metalink means
-    rpm_repository::write(&place.path("up/mirror"), "a 2");
-    let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
-    place.write("up/metalink", metalink(&newer));
-    up.lock(0, &["--refresh"]);
-    let lock = place.read("landfall.lock");
-    assert!(locked(&lock) == ["a 2-1"] && !lock.contains("/mirror"), "{lock}");
-}
-
-#[test]
-fn the_next_mirror_is_taken_where_one_fails() {
-    let Some(up) = YumUpstream::new() else { return };
-    let place = &up.place;
-    rpm_repository::write(&place.path("up/r"), "a");
-    up.sign();
-    let base = up.server.url();
-    let mirrors = format!("# a list\n{base}/$releasever/os\nrsync://h/r\n{base}/empty/\n{base}/r/\n");
-    place.write("up/mirrors", mirrors);
-    let manifest = |url: &str| {
-        let entry = |name: &str| {
-            format!(
-                "- yum: {{name: {name}, url: '{url}', mirrorlist: '{base}/mirrors', key: key.asc, install: [a], base: none}}\n"
-            )
-        };
-        let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
-        place.write("m.yaml", format!("{head}{}{}", entry("one"), entry("two")));
-    };
-    manifest(&format!("{base}/gone"));
-    up.lock(0, &[]);
-    let lock = place.read("landfall.lock");
-    assert_eq!(locked(&lock), ["a 1-1", "a 1-1"]);
-    assert!(!lock.contains("/mirrors") && !lock.contains("/r/"), "{lock}");
-    assert!(lock.contains(&format!("  - url: {base}/gone\n")), "{lock}");
-    assert_eq!(up.server.requests("GET /mirrors "), 1, "the list is asked for once");
-    let asked = |folder: &str| up.server.requests(&format!("GET /{folder}/repodata/repomd.xml "));
-    assert!(asked("gone") == asked("empty") && asked("empty") == asked("r"), "in their order");
-
-    // an index that a mirror has changed is taken from the next
-    std::fs::create_dir_all(place.path("up/gone/repodata")).unwrap();
-    for file in ["repomd.xml", "repomd.xml.asc"] {
-        place.write(&format!("up/gone/repodata/{file}"), place.read_bytes(&format!("up/r/repodata/{file}")));
-    }
-    place.write("up/gone/repodata/primary.xml.gz", "other bytes");
-    up.lock(0, &["--lock", "again.lock", "--store", "again"]);
-    assert_eq!(locked(&place.read("again.lock")), ["a 1-1", "a 1-1"]);
-
-    // nobody says that an unsigned mirror is right
-    std::fs::remove_dir_all(place.path("up/gone")).unwrap();
-    std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
-    let why = told(&up.lock(1, &["--lock", "no.lock"]));
-    assert!(why.contains("it is not signed, and no metalink has its digest"), "{why}");
-
-    // what only dnf fills in
-    manifest(&format!("{base}/$releasever/os"));
-    let output = place.landfall().args(["lock", "-f", "m.yaml"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        output.status.code() == Some(2) && said.contains("`$releasever` is a variable of the machines"),
-        "{said}"
-    );
-}
-
-#[test]
-fn an_older_repomd_is_not_taken_for_a_newer_one() {
-    let Some(up) = YumUpstream::new() else { return };
-    let place = &up.place;
-    let write = |packages: &str, time: &str| {
-        rpm_repository::write(&place.path("up/r"), packages);
-        // a revision need not be a number
-        let text = place.read("up/r/repodata/repomd.xml").replace("<revision>1<", "<revision>9.4 beta<");
-        place
-            .write("up/r/repodata/repomd.xml", text.replace("<timestamp>1<", &format!("<timestamp>{time}<")));
-        up.sign();
-    };
-    up.wants("install: [a], base: none");
-    write("a 2", "1700000100");
-    up.lock(0, &[]);
-    let lock = place.read("landfall.lock");
-    assert!(lock.contains("    date: \"2023-11-14T22:15:00Z\"\n"), "{lock}");
-    // rightly signed, and older
-    write("a 1", "1700000000.5");
-    let why = told(&up.lock(1, &["--refresh"]));
-    assert!(
-        why.contains("repomd.xml is of 2023-11-14T22:13:20Z, older than the lock's of 2023-11-14T22:15:00Z"),
-        "{why}"
-    );
-    // as new, with its signature taken away
-    write("a 1", "1700000200");
-    std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
-    let why = told(&up.lock(1, &["--refresh"]));
-    assert!(why.contains("it has no signature any more"), "{why}");
-    assert_eq!(locked(&place.read("landfall.lock")), ["a 2-1"]);
-    write("a 3", "1700000200");
-    up.lock(0, &["--refresh"]);
-    assert_eq!(locked(&place.read("landfall.lock")), ["a 3-1"]);
-}
-
-#[test]
 fn streams_of_modules_are_seen_as_dnf_sees_them() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
@@ -674,7 +354,7 @@ fn streams_of_modules_are_seen_as_dnf_sees_them() {
     // where the site signs what is carried alone, streams are known still
     up.wants("install: [app, plain], base: none, index: trimmed");
     up.lock(0, &[]);
-    place.write("site.asc", include_bytes!("../data/packages/site-key.asc"));
+    place.write("site.asc", include_bytes!("../../data/packages/site-key.asc"));
     // none of the packages is there
     place.json(3, &["export", "yum", "-o", "out", "--packages-key", "site.asc"]);
     let folder = format!("file://{}", place.path(format!("out/{}/r", up.server.address)).display());

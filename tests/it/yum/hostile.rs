@@ -1,0 +1,209 @@
+//! Repositories of yum that are not what they should be: what is refused, and what it is called.
+
+use super::upstream;
+use crate::support::charts::{Signer, told};
+use crate::support::rpm_repository;
+use crate::support::yum::YumUpstream;
+
+#[test]
+fn hostile_repositories_are_refused_and_not_locked() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let root = place.path("up/r");
+    let other = Signer::new(place, "other");
+    let good = "a: requires b\nb";
+    let read = |name: &str| place.read(&format!("up/r/repodata/{name}"));
+    let swap = |name: &str, from: &str, to: &str| {
+        let text = read(name);
+        assert!(text.contains(from), "{from} in {text}");
+        place.write(&format!("up/r/repodata/{name}"), text.replace(from, to));
+    };
+    let primary = |from: &str, to: &str| {
+        let text = rpm_repository::primary(good);
+        assert!(text.contains(from), "{from} in {text}");
+        rpm_repository::write_primary(&root, &text.replace(from, to));
+    };
+    let packed = || place.read_bytes("up/r/repodata/primary.xml.gz");
+    let digest = |bytes: &[u8]| rpm_repository::sha256(bytes);
+    type Fault<'a> = (&'a str, Box<dyn Fn() + 'a>, bool, &'a str);
+    let faults: Vec<Fault<'_>> = vec![
+        (
+            "repomd.xml changed after it was signed",
+            Box::new(|| swap("repomd.xml", "<revision>1", "<revision>2")),
+            false,
+            "no valid signature",
+        ),
+        (
+            "signed by another key",
+            Box::new(|| {
+                drop(place.write("up/r/repodata/repomd.xml.asc", other.detached(&read("repomd.xml"))));
+            }),
+            false,
+            "no valid signature",
+        ),
+        (
+            "no signature",
+            Box::new(|| drop(place.write("up/r/repodata/repomd.xml.asc", "hello"))),
+            false,
+            "signature of OpenPGP",
+        ),
+        (
+            "a swapped primary index",
+            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", vec![7; packed().len()]))),
+            true,
+            "its bytes are sha256:",
+        ),
+        (
+            "a truncated primary index",
+            Box::new(|| drop(place.write("up/r/repodata/primary.xml.gz", &packed()[..packed().len() / 2]))),
+            true,
+            "its bytes are sha256:",
+        ),
+        (
+            "a primary index that goes on",
+            Box::new(|| {
+                drop(place.write("up/r/repodata/primary.xml.gz", [packed(), vec![0; 9000]].concat()));
+            }),
+            true,
+            "bytes",
+        ),
+        (
+            "a bomb",
+            Box::new(|| {
+                let size = rpm_repository::primary(good).len();
+                rpm_repository::write_primary(&root, &(rpm_repository::primary(good) + &" ".repeat(8 << 20)));
+                let real = size + (8 << 20);
+                swap("repomd.xml", &format!("<open-size>{real}<"), &format!("<open-size>{size}<"));
+            }),
+            true,
+            "unpacks to more than",
+        ),
+        (
+            "an absurd size",
+            Box::new(|| {
+                let open = rpm_repository::primary(good).len();
+                swap("repomd.xml", &format!("<open-size>{open}<"), "<open-size>99999999999999<");
+            }),
+            true,
+            "more than",
+        ),
+        (
+            "another open-checksum",
+            Box::new(|| {
+                let open = digest(rpm_repository::primary(good).as_bytes());
+                swap("repomd.xml", &open, &"0".repeat(64));
+            }),
+            true,
+            "something else than repomd.xml says",
+        ),
+        (
+            "SHA-1 alone",
+            Box::new(|| swap("repomd.xml", "<checksum type=\"sha256\"", "<checksum type=\"sha1\"")),
+            true,
+            "only sha256 and sha512 are believed",
+        ),
+        (
+            "an index outside",
+            Box::new(|| swap("repomd.xml", "href=\"repodata/primary", "href=\"../../primary")),
+            true,
+            "no path inside the repository",
+        ),
+        (
+            "a form that is not read",
+            Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
+            true,
+            "landfall does not read",
+        ),
+        ("a package outside", Box::new(|| primary("Packages/b-1", "../../b-1")), true, "which is refused"),
+        ("an absolute package", Box::new(|| primary("Packages/b-1", "/etc/b-1")), true, "which is refused"),
+        (
+            "a package elsewhere",
+            Box::new(|| {
+                primary(
+                    "<location href=\"Packages/b-1",
+                    "<location xml:base=\"https://x.example\" href=\"b-1",
+                );
+            }),
+            true,
+            "which is refused",
+        ),
+        (
+            "a package by SHA-1",
+            Box::new(|| {
+                primary("<checksum type=\"sha256\" pkgid=\"YES\">", "<checksum type=\"sha\" pkgid=\"YES\">");
+            }),
+            true,
+            "cannot be checked",
+        ),
+        (
+            "a package of no bytes",
+            Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
+            true,
+            "which is refused",
+        ),
+        (
+            "an index cut in its middle",
+            Box::new(|| rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])),
+            true,
+            "primary index",
+        ),
+        (
+            "another document",
+            Box::new(|| drop(place.write("up/r/repodata/repomd.xml", "<html><body>log in</body></html>"))),
+            true,
+            "repomd.xml",
+        ),
+    ];
+    for (number, (name, fault, sign, words)) in faults.iter().enumerate() {
+        rpm_repository::write(&root, good);
+        up.sign();
+        up.wants("install: [a], base: none");
+        fault();
+        if *sign {
+            up.sign();
+        }
+        let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
+        let why = told(&up.lock(1, &["--lock", &lock, "--store", &store]));
+        assert!(why.contains(words), "{name}: {why}");
+        let text = if place.path(&lock).exists() { place.read(&lock) } else { String::new() };
+        assert!(!text.contains("sources:"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_package_that_is_not_what_was_signed_is_refused() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.wants("install: [libapp], base: none");
+    up.lock(0, &[]);
+    // another file in its place
+    let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
+    let good = place.read_bytes(path);
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    place.write(path, &bad);
+    let why = told(&place.json(1, &["pull"]));
+    assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
+
+    // a repository that offers it under its own digest, signed by somebody else
+    place.write(path, good);
+    let other = Signer::new(place, "other");
+    other.sign_packages(&[place.path(path)]);
+    up.index("gz");
+    up.lock(0, &["--refresh"]);
+    for _ in 0..2 {
+        let why = told(&place.json(1, &["pull"]));
+        assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    }
+    // what was refused stays in the store, and is packed by nobody; straight into a bundle it is found there
+    let why = told(&place.json(3, &["pack", "-o", "b"]));
+    assert!(why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"), "{why}");
+    assert!(!place.path("b").exists());
+    place.ok(&["pull", "--bundle", "b"]);
+    let report = place.landfall().args(["verify", "b", "--lock", "landfall.lock"]).output().unwrap();
+    let said = String::from_utf8_lossy(&[report.stdout, report.stderr].concat()).into_owned();
+    assert!(
+        !report.status.success() && said.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+        "{said}"
+    );
+}

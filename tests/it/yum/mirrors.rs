@@ -1,0 +1,126 @@
+//! Where the metadata of a repository of yum comes from: metalinks, lists of mirrors, and older copies.
+
+use crate::support::apt::locked;
+use crate::support::charts::told;
+use crate::support::rpm_repository;
+use crate::support::yum::YumUpstream;
+
+#[test]
+fn a_metalink_says_which_repomd_is_the_right_one() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    rpm_repository::write(&place.path("up/r"), "a");
+    let mirror = format!("{}/mirror", up.server.url());
+    let metalink = |digest: &str| {
+        format!(
+            "<metalink xmlns=\"http://www.metalinker.org/\"><files><file name=\"repomd.xml\"><verification>\
+             <hash type=\"sha256\">{digest}</hash></verification><resources>\
+             <url preference=\"100\">{mirror}/repodata/repomd.xml</url></resources></file></files></metalink>"
+        )
+    };
+    let digest = rpm_repository::sha256(&place.read_bytes("up/r/repodata/repomd.xml"));
+    place.write("up/metalink", metalink(&digest));
+    up.wants(&format!("metalink: '{}/metalink', install: [a], base: none", up.server.url()));
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert!(!lock.contains("/mirror") && !lock.contains("/metalink"), "{lock}");
+    assert_eq!(up.server.requests("GET /mirror/"), 0, "its own URL comes first");
+    place.write("up/metalink", metalink(&"0".repeat(64)));
+    let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
+    assert!(why.contains("none of its digests is that of repomd.xml"), "{why}");
+    // its mirror has what the metalink means
+    rpm_repository::write(&place.path("up/mirror"), "a 2");
+    let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
+    place.write("up/metalink", metalink(&newer));
+    up.lock(0, &["--refresh"]);
+    let lock = place.read("landfall.lock");
+    assert!(locked(&lock) == ["a 2-1"] && !lock.contains("/mirror"), "{lock}");
+}
+
+#[test]
+fn the_next_mirror_is_taken_where_one_fails() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    rpm_repository::write(&place.path("up/r"), "a");
+    up.sign();
+    let base = up.server.url();
+    let mirrors = format!("# a list\n{base}/$releasever/os\nrsync://h/r\n{base}/empty/\n{base}/r/\n");
+    place.write("up/mirrors", mirrors);
+    let manifest = |url: &str| {
+        let entry = |name: &str| {
+            format!(
+                "- yum: {{name: {name}, url: '{url}', mirrorlist: '{base}/mirrors', key: key.asc, install: [a], base: none}}\n"
+            )
+        };
+        let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
+        place.write("m.yaml", format!("{head}{}{}", entry("one"), entry("two")));
+    };
+    manifest(&format!("{base}/gone"));
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert_eq!(locked(&lock), ["a 1-1", "a 1-1"]);
+    assert!(!lock.contains("/mirrors") && !lock.contains("/r/"), "{lock}");
+    assert!(lock.contains(&format!("  - url: {base}/gone\n")), "{lock}");
+    assert_eq!(up.server.requests("GET /mirrors "), 1, "the list is asked for once");
+    let asked = |folder: &str| up.server.requests(&format!("GET /{folder}/repodata/repomd.xml "));
+    assert!(asked("gone") == asked("empty") && asked("empty") == asked("r"), "in their order");
+
+    // an index that a mirror has changed is taken from the next
+    std::fs::create_dir_all(place.path("up/gone/repodata")).unwrap();
+    for file in ["repomd.xml", "repomd.xml.asc"] {
+        place.write(&format!("up/gone/repodata/{file}"), place.read_bytes(&format!("up/r/repodata/{file}")));
+    }
+    place.write("up/gone/repodata/primary.xml.gz", "other bytes");
+    up.lock(0, &["--lock", "again.lock", "--store", "again"]);
+    assert_eq!(locked(&place.read("again.lock")), ["a 1-1", "a 1-1"]);
+
+    // nobody says that an unsigned mirror is right
+    std::fs::remove_dir_all(place.path("up/gone")).unwrap();
+    std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
+    let why = told(&up.lock(1, &["--lock", "no.lock"]));
+    assert!(why.contains("it is not signed, and no metalink has its digest"), "{why}");
+
+    // what only dnf fills in
+    manifest(&format!("{base}/$releasever/os"));
+    let output = place.landfall().args(["lock", "-f", "m.yaml"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(2) && said.contains("`$releasever` is a variable of the machines"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_older_repomd_is_not_taken_for_a_newer_one() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let write = |packages: &str, time: &str| {
+        rpm_repository::write(&place.path("up/r"), packages);
+        // a revision need not be a number
+        let text = place.read("up/r/repodata/repomd.xml").replace("<revision>1<", "<revision>9.4 beta<");
+        place
+            .write("up/r/repodata/repomd.xml", text.replace("<timestamp>1<", &format!("<timestamp>{time}<")));
+        up.sign();
+    };
+    up.wants("install: [a], base: none");
+    write("a 2", "1700000100");
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert!(lock.contains("    date: \"2023-11-14T22:15:00Z\"\n"), "{lock}");
+    // rightly signed, and older
+    write("a 1", "1700000000.5");
+    let why = told(&up.lock(1, &["--refresh"]));
+    assert!(
+        why.contains("repomd.xml is of 2023-11-14T22:13:20Z, older than the lock's of 2023-11-14T22:15:00Z"),
+        "{why}"
+    );
+    // as new, with its signature taken away
+    write("a 1", "1700000200");
+    std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
+    let why = told(&up.lock(1, &["--refresh"]));
+    assert!(why.contains("it has no signature any more"), "{why}");
+    assert_eq!(locked(&place.read("landfall.lock")), ["a 2-1"]);
+    write("a 3", "1700000200");
+    up.lock(0, &["--refresh"]);
+    assert_eq!(locked(&place.read("landfall.lock")), ["a 3-1"]);
+}
