@@ -1,10 +1,9 @@
 //! apt's choice for a node, by the carried indexes and its dpkg status file.
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
-use crate::item::{PackageIndex, PackageSet, PackageSource};
+use crate::item::{PackageSet, PackageSource};
 use crate::packages::apt::{Release, Settings, Universe, choose};
 use crate::packages::{COMPRESSIONS, decompress};
-use crate::sign::OpenPgpKeys;
 use std::collections::BTreeSet;
 
 /// What the node's apt would do for `set`.
@@ -25,7 +24,7 @@ pub(super) fn rehearse(
                 continue;
             };
             if known.insert(stem.to_owned()) {
-                let bytes = carried.index(index)?;
+                let bytes = index.read(carried.blobs)?;
                 let text = decompress(&index.path, &bytes, compression, carried.limits.package_index_bytes)?;
                 read.push(String::from_utf8_lossy(&text).into_owned());
             }
@@ -61,12 +60,6 @@ pub(super) fn rehearse(
 
 /// How much apt prefers the packages of a suite, as its release says.
 fn preference(source: &PackageSource, carried: &Carried<'_>) -> Result<i16, RehearsalError> {
-    let is_release =
-        |index: &&PackageIndex| matches!(index.path.rsplit('/').next(), Some("InRelease" | "Release"));
-    let Some(index) = source.indexes.iter().find(is_release) else { return Ok(500) };
-    let text = String::from_utf8_lossy(&carried.index(index)?).into_owned();
-    // its digest is that of the lock, so the signature was checked; what stands around the text is cut off
-    let signed = OpenPgpKeys::parse(source.key.as_bytes()).and_then(|keys| keys.verify(&text));
-    let release = signed.map_or(text, |(signed, _)| signed);
-    Ok(Release::parse(&index.path, &release)?.pin)
+    let Some((index, text)) = source.release(carried.blobs)? else { return Ok(500) };
+    Ok(Release::parse(&index.path, &text)?.pin)
 }

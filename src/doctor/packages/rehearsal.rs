@@ -1,8 +1,8 @@
 //! What would happen on a node, and the carried indexes that it is found by.
 
-use crate::content::{BlobRead, ContentError};
-use crate::item::{PackageIndex, PackageSet};
-use crate::model::{Descriptor, Limits, media_type};
+use crate::content::BlobRead;
+use crate::item::{PackageIndexError, PackageSet};
+use crate::model::Limits;
 use crate::packages::PackagesError;
 use crate::packages::yum::{MetadataError, YumError};
 use crate::report::{Item, Kind, Status};
@@ -48,14 +48,9 @@ fn item(name: String, status: Status, reason: Option<String>) -> Item {
 /// Why the carried indexes cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RehearsalError {
-    /// An index is not there, or damaged.
-    #[error("{path}: {source}")]
-    Index {
-        /// Its path.
-        path: String,
-        /// Why.
-        source: ContentError,
-    },
+    /// A carried index cannot be read.
+    #[error(transparent)]
+    Index(#[from] PackageIndexError),
     /// An index of apt cannot be read.
     #[error(transparent)]
     Apt(#[from] PackagesError),
@@ -67,7 +62,7 @@ pub(crate) enum RehearsalError {
     Yum(#[from] MetadataError),
     /// A source has no such index.
     #[error("{url} has no {what} in the lock")]
-    None {
+    NoIndex {
         /// The source.
         url: String,
         /// The index.
@@ -82,14 +77,4 @@ pub(crate) enum RehearsalError {
 pub(super) struct Carried<'a> {
     pub(super) blobs: &'a dyn BlobRead,
     pub(super) limits: &'a Limits,
-}
-
-impl Carried<'_> {
-    pub(super) fn index(&self, index: &PackageIndex) -> Result<Vec<u8>, RehearsalError> {
-        let PackageIndex { digest, size, path, .. } = index;
-        let descriptor =
-            Descriptor { digest: digest.clone(), size: *size, media_type: media_type::OCTETS.into() };
-        let bytes = self.blobs.read(&descriptor);
-        bytes.map_err(|source| RehearsalError::Index { path: path.clone(), source })
-    }
 }

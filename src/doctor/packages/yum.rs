@@ -83,9 +83,9 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn read(locked: &'a PackageSource, carried: &Carried<'_>) -> Result<Source<'a>, RehearsalError> {
-        let none = |what| RehearsalError::None { url: locked.url.clone(), what };
+        let none = |what| RehearsalError::NoIndex { url: locked.url.clone(), what };
         let repomd = locked.indexes.iter().find(|index| index.path == "repodata/repomd.xml");
-        let repomd = carried.index(repomd.ok_or_else(|| none("repomd.xml"))?)?;
+        let repomd = repomd.ok_or_else(|| none("repomd.xml"))?.read(carried.blobs)?;
         let repomd = Repomd::parse(&repomd).map_err(RehearsalError::Repomd)?;
         let packed = |kind| packed(&repomd, locked, carried, kind);
         let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
@@ -114,6 +114,6 @@ fn packed(
     };
     let packed = PackedIndex::of(index, carried.limits.package_index_bytes);
     let mut packed = packed.map_err(RehearsalError::Repomd)?;
-    packed.bytes = carried.index(locked)?.into();
+    packed.bytes = locked.read(carried.blobs)?.into();
     Ok(Some(packed))
 }

@@ -3,6 +3,7 @@
 
 mod apt;
 mod carried;
+mod carried_index;
 mod fetch;
 mod fields;
 mod form;
@@ -20,6 +21,7 @@ mod yum_signatures;
 mod yum_source;
 
 pub(crate) use carried::Carried;
+pub(crate) use carried_index::PackageIndexError;
 pub(crate) use form::PackageForm;
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};
 pub(crate) use offered::{OfferedVersion, PinnedPackage, newer_packages};

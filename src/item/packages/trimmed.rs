@@ -1,16 +1,17 @@
 //! Metadata that names what is carried and nothing else, for sets with `index: trimmed`: cut from the carried metadata, and
 //! signed by the site. It is made where it is offered; the lock and the bundle have what the repositories signed.
 
+use super::carried_index::PackageIndexError;
 use super::locked::{PackageIndex, PackageSet, PackageSource};
 use super::wish::OfferedIndex;
-use crate::content::{BlobRead, CopyError, copy_checked};
+use crate::content::BlobRead;
 use crate::item::FileForm;
 use crate::model::{Digest, Limits};
 use crate::packages::apt::{TrimmedSuite, plain_path};
 use crate::packages::yum::{Repomd, TrimmedIndex, YumError, trimmed_repomd};
 use crate::packages::{Compression, PackagesError, decompress, decompressed, file_url};
 use crate::report::Kind;
-use crate::sign::{OpenPgpError, OpenPgpKeys, OpenPgpSigner};
+use crate::sign::{OpenPgpError, OpenPgpSigner};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
@@ -42,16 +43,12 @@ enum Why {
     Mixed(String),
     #[error("the lock names no {0}")]
     NoIndex(&'static str),
-    #[error("{path}: {why}")]
-    Content { path: String, why: String },
+    #[error(transparent)]
+    Index(#[from] PackageIndexError),
     #[error("{path}: {source}")]
     Yum { path: String, source: YumError },
-    #[error("{path}: {source}")]
-    Key { path: String, source: OpenPgpError },
     #[error(transparent)]
     Apt(#[from] PackagesError),
-    #[error("{0} is no text")]
-    NoText(String),
     #[error("its indexes do not name {0}")]
     Lacks(String),
     #[error("the site's key: {0}")]
@@ -116,7 +113,8 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
     let mut suite = TrimmedSuite::default();
     let mut folder = "";
     for part in parts {
-        let (release, text) = part.release()?;
+        let release = part.source.release(part.blobs)?;
+        let (release, text) = release.ok_or(Why::NoIndex("release"))?;
         folder = release.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         suite.add_release(&release.path, &text, &part.source.components, &part.set.architectures)?;
         let packages = part.source.packages.iter();
@@ -156,12 +154,12 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
     for part in parts {
         let list = part.index("repodata/repomd.xml").ok_or(Why::NoIndex("repomd.xml"))?;
         let yum = |source, path: &str| Why::Yum { path: path.to_owned(), source };
-        let repomd = Repomd::parse(&part.bytes(list)?).map_err(|error| yum(error, &list.path))?;
+        let repomd = Repomd::parse(&list.read(part.blobs)?).map_err(|error| yum(error, &list.path))?;
         let own_date = repomd.date.unwrap_or_default();
         // dnf installs no package of a module whose metadata it does not see
         if let Some(listed) = repomd.index("modules").filter(|_| modules.is_none() || own_date > date) {
             let index = part.index(&listed.path).ok_or(Why::NoIndex("modules"))?;
-            modules = Some((listed.clone(), part.bytes(index)?));
+            modules = Some((listed.clone(), index.read(part.blobs)?));
         }
         date = date.max(own_date);
         let packages = part.source.packages.iter();
@@ -170,7 +168,7 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
         for (kind, what) in [("primary", "primary index"), ("filelists", "list of all files")] {
             let Some(listed) = repomd.index(kind) else { continue };
             let index = part.index(&listed.path).ok_or(Why::NoIndex(what))?;
-            let bytes = part.bytes(index)?;
+            let bytes = index.read(part.blobs)?;
             let compression = Compression::of(&index.path)
                 .ok_or_else(|| yum(YumError::Compression(index.path.clone()), &index.path))?;
             let reader = decompressed(&bytes[..], compression, limits.package_index_bytes)
@@ -205,45 +203,11 @@ impl Part<'_> {
         plain.filter(|(path, _)| path.rsplit('/').next() == Some(name)).collect()
     }
 
-    /// The release, and its text.
-    fn release(&self) -> Result<(&PackageIndex, String), Why> {
-        let named = |name: &str| {
-            let mut indexes = self.source.indexes.iter();
-            indexes.find(|index| index.path.rsplit('/').next() == Some(name))
-        };
-        if let Some(index) = named("InRelease") {
-            let keys = OpenPgpKeys::parse(self.source.key.as_bytes());
-            let signed =
-                String::from_utf8(self.bytes(index)?).map_err(|_| Why::NoText(index.path.clone()))?;
-            let read = keys.and_then(|keys| keys.verify(&signed));
-            let read = read.map_err(|source| Why::Key { path: index.path.clone(), source })?;
-            return Ok((index, read.0));
-        }
-        let index = named("Release").ok_or(Why::NoIndex("release"))?;
-        let text = String::from_utf8(self.bytes(index)?).map_err(|_| Why::NoText(index.path.clone()))?;
-        Ok((index, text))
-    }
-
     /// What an index unpacks to.
     fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, Why> {
         let compression = Compression::of(&index.path).unwrap_or(Compression::None);
-        let text = decompress(&index.path, &self.bytes(index)?, compression, limits.package_index_bytes)?;
-        String::from_utf8(text).map_err(|_| Why::NoText(index.path.clone()))
-    }
-
-    /// An index as it is carried, with its digest checked.
-    fn bytes(&self, index: &PackageIndex) -> Result<Vec<u8>, Why> {
-        let mut bytes = Vec::new();
-        let copied = copy_checked(self.blobs, &index.digest, index.size, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        });
-        copied.map(|()| bytes).map_err(|error| {
-            let why = match error {
-                CopyError::Content(error) => error.to_string(),
-                CopyError::Write(error) => error.to_string(),
-            };
-            Why::Content { path: index.path.clone(), why }
-        })
+        let packed = index.read(self.blobs)?;
+        let text = decompress(&index.path, &packed, compression, limits.package_index_bytes)?;
+        Ok(index.text_of(text)?)
     }
 }
