@@ -3,6 +3,7 @@
 use crate::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
 use crate::model::{Digest, DigestError, Platform};
 use std::rc::Rc;
+use url::Url;
 
 /// A value of a manifest, or what is wrong with it and where.
 pub(crate) type Checked<T> = Result<T, Box<Diagnostic>>;
@@ -30,4 +31,14 @@ impl EntryReader<'_> {
 /// `text` as a digest.
 pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
     text.parse().map_err(|error: DigestError| span.fault(error.to_string(), None))
+}
+
+/// Refuses a URL with a user name or a password.
+pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(());
+    }
+    let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+    let message = "a URL must not hold a user name or password: manifest and lock are for everybody";
+    Err(span.fault(message, Some(help.into())))
 }

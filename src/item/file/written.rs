@@ -2,7 +2,7 @@
 
 use super::wish::{Checksum, WantedFile};
 use crate::document::{Field, Node, OWN_URL, SourceSpan};
-use crate::item::entry_reader::{Checked, EntryReader, digest_of};
+use crate::item::entry_reader::{Checked, EntryReader, digest_of, without_account};
 use crate::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -116,12 +116,7 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
             "list images under `images`",
         );
     }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse(
-            "a URL must not hold a user name or password: manifest and lock are for everybody".into(),
-            "take it out of the URL, and name the source of credentials in the site file (`upstreams`)",
-        );
-    }
+    without_account(&url, span)?;
     if url.fragment().is_some() {
         return refuse("a URL of a file has no `#` part".into(), "take it out");
     }

@@ -2,7 +2,7 @@
 
 use super::wish::Base;
 use crate::document::{Node, SourceSpan};
-use crate::item::entry_reader::{Checked, EntryReader};
+use crate::item::entry_reader::{Checked, EntryReader, without_account};
 use crate::item::file::is_file_url;
 use crate::item::{Moving, PinnedBy, Step};
 use crate::model::{PolicyError, UpdatePolicy};
@@ -78,15 +78,6 @@ pub(super) fn list_url(text: &str, at: &SourceSpan) -> Checked<String> {
     let url = url.ok_or_else(|| at.fault("this is no URL", Some("write it as https://host/path".into())))?;
     without_account(&url, at)?;
     Ok(text.to_owned())
-}
-
-fn without_account(url: &Url, at: &SourceSpan) -> Checked<()> {
-    if url.username().is_empty() && url.password().is_none() {
-        return Ok(());
-    }
-    let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
-    let message = "a URL must not hold a user name or password: manifest and lock are for everybody";
-    Err(at.fault(message, Some(help.into())))
 }
 
 pub(super) fn is_word(text: &str) -> bool {
