@@ -40,6 +40,7 @@
 compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
 
 mod archives;
+mod bucket;
 mod bundle;
 #[cfg(feature = "cli")]
 mod cli;

@@ -44,7 +44,7 @@ pub(crate) fn take(
         };
         match bring(member, &blob, into, progress) {
             Ok(()) => {
-                into.settled(&blob.digest);
+                into.settled(&blob);
                 progress.item(&blob.digest.to_string());
                 wanted.remove(&blob.digest);
                 taken.bytes += blob.size;

@@ -2,6 +2,7 @@
 
 use crate::archives::ArchiveError;
 use crate::bundle;
+use crate::http;
 use crate::http::TlsError;
 use crate::pull::PullError;
 use crate::registry::SetupError;
@@ -24,6 +25,9 @@ pub enum ClientError {
     /// The bundle cannot be made.
     #[error(transparent)]
     Bundle(#[from] bundle::Error),
+    /// An object store cannot be used.
+    #[error(transparent)]
+    ObjectStore(#[from] http::Error),
     /// A thread of the bundle stopped.
     #[error("the bundle stopped: {0}")]
     Stopped(#[from] tokio::task::JoinError),

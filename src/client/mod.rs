@@ -4,6 +4,7 @@
 mod builder;
 mod error;
 mod network;
+mod stores;
 
 pub use builder::ClientBuilder;
 pub use error::ClientError;

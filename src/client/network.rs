@@ -4,7 +4,7 @@ use super::ClientError;
 use crate::archives::{Archive, Named, Taken, read_named, take};
 use crate::bundle::{self, DirectBundle, PackOptions, PackPlan, PackedBundle, Start};
 use crate::content::{
-    BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, WriteError, held, stored_once,
+    BlobRead, Cached, Keep, LocalFirst, LocalSink, LocalSource, Source, Store, WriteError, held, stored_once,
 };
 use crate::item::{Pins, Resolver};
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
@@ -153,9 +153,25 @@ impl Client {
     /// When the store cannot be used. What fails at its source is an item that says so.
     pub async fn pull(&self, lock: &Lock, store: &Disk, rehash: bool) -> Result<Vec<Item>, PullError> {
         let into: Arc<dyn LocalSink> = Arc::new(store.clone());
-        let mut items =
-            self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await?;
-        check_packages(lock, Arc::new(store.clone()), &mut items).await;
+        let came = self.take(lock, &into).await?;
+        self.pull_to(lock, into, rehash, &came).await
+    }
+
+    /// As [`Client::pull`] into any store; `came` is there already, and is new.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn pull_to(
+        &self,
+        lock: &Lock,
+        store: Arc<dyn Store>,
+        rehash: bool,
+        came: &BTreeSet<Digest>,
+    ) -> Result<Vec<Item>, PullError> {
+        store.claim(&lock.fingerprint(), &lock.to_text())?;
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let mut items = self.pull_into(lock, upstream, &store, rehash, came).await?;
+        check_packages(lock, store, &mut items).await;
         Ok(items)
     }
 
@@ -163,10 +179,10 @@ impl Client {
         &self,
         lock: &Lock,
         source: Arc<dyn Source>,
-        into: &Arc<dyn LocalSink>,
+        into: &Arc<dyn Store>,
         rehash: bool,
+        came: &BTreeSet<Digest>,
     ) -> Result<Vec<Item>, PullError> {
-        let came = self.take(lock, into).await?;
         let mut items = pull(lock, source, into, self.limits, rehash, self.progress.clone()).await?;
         if !came.is_empty() {
             for (entry, item) in lock.each_entry().zip(&mut items) {
@@ -263,7 +279,10 @@ impl Client {
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn LocalSink> = near;
-            let pulled = self.pull_into(lock, source, &into, rehash).await;
+            let pulled = match self.take(lock, &into).await {
+                Ok(came) => self.pull_into(lock, source, &(into as Arc<dyn Store>), rehash, &came).await,
+                Err(error) => Err(error),
+            };
             bundle.close();
             pulled
         };
@@ -303,8 +322,22 @@ impl Client {
         mapping: &Mapping,
         options: Options,
     ) -> Result<Pushed, PushError> {
+        self.mirror_by(lock, (Arc::new(store.clone()), keep), mapping, options).await
+    }
+
+    /// As [`Client::mirror`] with any store.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn mirror_by(
+        &self,
+        lock: &Lock,
+        (store, keep): (Arc<dyn Store>, Keep),
+        mapping: &Mapping,
+        options: Options,
+    ) -> Result<Pushed, PushError> {
         let upstream = Arc::new(UploadFeed(Upstreams(self.sessions.clone())));
-        let source = Arc::new(Cached::new(Arc::new(store.clone()), upstream, keep, self.limits));
+        let source = Arc::new(Cached::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options).await
     }
 

@@ -2,7 +2,7 @@
 
 use super::blocking::blocking;
 use super::follow::{Bringing, follow};
-use super::{IdleSlots, Local, LocalSink, LocalSource, Opened, Part, Source, Transfer};
+use super::{IdleSlots, LocalSource, Opened, Part, Source, Store, Transfer};
 use crate::http::Error;
 use crate::model::Limits;
 use crate::report::Silent;
@@ -21,7 +21,7 @@ pub enum Keep {
 
 /// Upstream with a store in front of it.
 pub(crate) struct Cached {
-    disk: Arc<dyn LocalSink>,
+    store: Arc<dyn Store>,
     local: LocalSource,
     upstream: Arc<dyn Source>,
     keep: Keep,
@@ -30,9 +30,9 @@ pub(crate) struct Cached {
 }
 
 impl Cached {
-    /// `upstream`, with `disk` in front.
+    /// `upstream`, with `store` in front.
     pub(crate) fn new(
-        disk: Arc<dyn LocalSink>,
+        store: Arc<dyn Store>,
         upstream: Arc<dyn Source>,
         keep: Keep,
         limits: Limits,
@@ -40,16 +40,16 @@ impl Cached {
         // there is no end of a run to wait for: what comes is wanted now
         let (_, begun) = watch::channel(true);
         let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);
-        Cached { local: LocalSource(disk.clone()), disk, upstream, keep, limits, slots }
+        Cached { local: LocalSource(store.clone()), store, upstream, keep, limits, slots }
     }
 
     /// Brings a part into the store, and reads it there while it comes.
     async fn open_coming(&self, part: &Part, offset: u64) -> Result<Opened, Error> {
         let (by, begun) = oneshot::channel();
-        let sink = Local::new(self.disk.clone(), self.limits, Some(self.slots.clone())).followed(by);
+        let sink = self.store.clone().followed(self.limits, self.slots.clone(), by);
         let (source, limits) = (self.upstream.clone(), self.limits);
         // bytes are counted on their way out, not a second time on their way in
-        let transfer = Transfer { source, sink: Arc::new(sink), limits, progress: Arc::new(Silent) };
+        let transfer = Transfer { source, sink, limits, progress: Arc::new(Silent) };
         let wanted = part.clone();
         let mut bringing = Bringing(tokio::spawn(async move { transfer.bring(&wanted).await }));
         match begun.await {
@@ -69,8 +69,8 @@ impl Cached {
 impl Source for Cached {
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
-            let (disk, descriptor) = (self.disk.clone(), part.descriptor.clone());
-            let is_here = blocking(move || disk.holds(&descriptor, false)).await;
+            let (store, descriptor) = (self.store.clone(), part.descriptor.clone());
+            let is_here = blocking(move || store.holds(&descriptor, false)).await;
             match (is_here.map_err(|failed| *failed.why)?, self.keep) {
                 (true, _) => self.local.open(part, offset).await,
                 (false, Keep::Nothing) => self.upstream.open(part, offset).await,

@@ -22,7 +22,7 @@ pub(super) struct Written {
 
 /// What a writer writes, for a reader beside it.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(crate) struct Follower {
     pub(super) partial: Arc<dyn PartialBlob>,
     pub(super) written: watch::Receiver<Written>,
 }

@@ -1,6 +1,6 @@
 //! What of some content is here. What must be hashed for that is hashed on all processors, with progress.
 
-use super::{Entry, LocalSink, Part, WriteError};
+use super::{Entry, Part, Store, WriteError};
 use crate::model::{Descriptor, Digest};
 use crate::report::Progress;
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ pub(crate) fn stored_once(entries: impl Iterator<Item = Entry>) -> Vec<Descripto
 /// # Errors
 /// When that cannot be found out.
 pub(crate) fn held(
-    sink: &dyn LocalSink,
+    sink: &dyn Store,
     mut wanted: Vec<Descriptor>,
     rehash: bool,
     progress: &dyn Progress,
@@ -57,11 +57,7 @@ pub(crate) fn held(
         progress.end();
         here.extend(hashed?.into_iter().flatten());
     }
-    for descriptor in known {
-        if sink.holds(&descriptor, rehash)? {
-            here.insert(descriptor.digest);
-        }
-    }
+    here.extend(sink.held(known, rehash)?);
     Ok(here)
 }
 

@@ -4,34 +4,16 @@ use super::blocking::blocking;
 use super::follow::Follower;
 use super::parallel::fetch_parallel;
 use super::{
-    BlobRead, BlobWrite, ByteRange, Entry, Failed, IdleSlots, Opener, Room, Sink, TransferError, WriteError,
-    Writer,
+    BlobWrite, ByteRange, Failed, IdleSlots, Opener, Sink, Store, TransferError, WriteError, Writer,
 };
-use crate::model::{Descriptor, Digest, Limits};
+use crate::model::{Descriptor, Limits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// A sink whose content lies in files here: a store, or a bundle that is made straight from upstream. It can be
-/// read from too, as far as content is there.
-pub(crate) trait LocalSink: BlobRead {
-    /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is hashed,
-    /// whatever was recorded when it came.
-    ///
-    /// # Errors
-    /// When that cannot be found out.
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
-
-    /// Whether [`LocalSink::holds`] reads and hashes content for its answer.
-    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool;
-
-    /// Keeps a small piece of content that is not fetched.
-    ///
-    /// # Errors
-    /// When it has another digest or size, or cannot be written.
-    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
-
+/// A store whose content lies in files here.
+pub(crate) trait LocalSink: Store {
     /// Begins to write content, or resumes what an earlier run left. `None` means that it
     /// is there by now. With `apart` the ranges that lie apart from the beginning are kept and returned: content that
     /// several connections brought.
@@ -43,28 +25,6 @@ pub(crate) trait LocalSink: BlobRead {
         descriptor: &Descriptor,
         apart: bool,
     ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError>;
-
-    /// The room for this content, where the sink knows; what of it is here in part needs less.
-    ///
-    /// # Errors
-    /// When that cannot be found out.
-    fn room(&self, _wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
-        Ok(None)
-    }
-
-    /// The content with the lowest rank is fetched first: here, the biggest.
-    fn rank(&self, descriptor: &Descriptor) -> u64 {
-        u64::MAX - descriptor.size
-    }
-
-    /// This content is here now.
-    fn settled(&self, _digest: &Digest) {}
-
-    /// These entries have all their parts.
-    ///
-    /// # Errors
-    /// When that cannot be recorded.
-    fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError>;
 }
 
 /// A [`LocalSink`] as a [`Sink`]. Big content is written over several connections where slots stand idle.
@@ -84,7 +44,7 @@ impl Local {
     }
 
     /// The same for one piece of content, whose first write can be followed.
-    pub(super) fn followed(self, by: oneshot::Sender<Follower>) -> Local {
+    pub(crate) fn followed(self, by: oneshot::Sender<Follower>) -> Local {
         Local { follows: Mutex::new(Some(by)), ..self }
     }
 }
@@ -131,7 +91,7 @@ async fn pump(writer: &mut Writer, opener: &Arc<Opener>) -> Result<(), Failed> {
     if at == size && size > 0 {
         return Ok(());
     }
-    let mut stream = opener.resuming(at, opener.open(at).await?);
+    let mut stream = opener.unchecked_stream(at).await?;
     while let Some(bytes) = stream.next().await {
         // written here and not on a blocking thread: a write into the page cache is shorter than a switch
         let bytes = bytes.map_err(|error| opener.failed(error))?;

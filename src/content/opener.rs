@@ -54,7 +54,7 @@ impl Opener {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn part(&self) -> &Part {
+    pub(crate) fn part(&self) -> &Part {
         &self.part
     }
 
@@ -63,7 +63,7 @@ impl Opener {
     }
 
     /// So many bytes came. What comes again is more to do than was said.
-    pub(super) fn came(&self, bytes: usize) {
+    pub(crate) fn came(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.state().received += bytes;
         let again = bytes - self.count(bytes);
@@ -132,6 +132,15 @@ impl Opener {
             0 if !is_checked => Ok(self.noting(checked(stream, &self.part.descriptor))),
             _ => Ok(stream),
         }
+    }
+
+    /// The part from `offset` on, for a sink that checks what it takes, and says by [`Opener::came`] what that was. What
+    /// fails is told by [`Opener::failed`].
+    ///
+    /// # Errors
+    /// When the source cannot be opened.
+    pub(crate) async fn unchecked_stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Failed> {
+        Ok(self.resuming(offset, self.open(offset).await?))
     }
 
     /// What was opened for `offset`, to the end of the part: where the source breaks off, it is opened again at that
@@ -208,7 +217,7 @@ impl Opener {
     }
 
     /// What failed, by an error of [`Opener::resuming`].
-    pub(super) fn failed(&self, error: Error) -> Failed {
+    pub(crate) fn failed(&self, error: Error) -> Failed {
         self.failure().unwrap_or_else(|| Failed::reading(error))
     }
 }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::content::{
         BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink, Opened,
-        Origin, WriteError, Writer,
+        Origin, Store, WriteError, Writer,
     };
     use crate::http::{Error, ErrorKind};
     use crate::model::{Descriptor, Digest};
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    impl LocalSink for Counting {
+    impl Store for Counting {
         fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
             self.0.holds(descriptor, rehash)
         }
@@ -244,6 +244,16 @@ mod tests {
             self.0.take(descriptor, bytes)
         }
 
+        fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
+            Arc::new(Local::new(self, limits, slots))
+        }
+
+        fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+            Ok(())
+        }
+    }
+
+    impl LocalSink for Counting {
         fn begin(
             &self,
             descriptor: &Descriptor,
@@ -251,10 +261,6 @@ mod tests {
         ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
             self.1.fetch_add(1, Ordering::Relaxed);
             LocalSink::begin(&self.0, descriptor, apart)
-        }
-
-        fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
-            Ok(())
         }
     }
 

@@ -17,6 +17,8 @@ pub enum Purpose {
     Token,
     /// A redirect named it.
     Redirect,
+    /// An object store.
+    ObjectStore,
 }
 
 impl Purpose {
@@ -26,6 +28,7 @@ impl Purpose {
             Purpose::File => "file",
             Purpose::Token => "token",
             Purpose::Redirect => "redirect",
+            Purpose::ObjectStore => "object store",
         }
     }
 }

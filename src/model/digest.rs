@@ -1,6 +1,7 @@
 //! Content digests: `algorithm:hex`, and the hashers that make them.
 
 use serde::{Deserialize, Serialize};
+use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest as _, Sha256, Sha512};
 use std::fmt;
 use std::str::FromStr;
@@ -178,6 +179,22 @@ impl Hasher {
             State::Sha256(state) => state.update(bytes),
             State::Sha512(state) => state.update(bytes),
         }
+    }
+
+    /// What another process continues from, by [`Hasher::resume`].
+    pub(crate) fn state(&self) -> Vec<u8> {
+        match &self.0 {
+            State::Sha256(state) => state.serialize().to_vec(),
+            State::Sha512(state) => state.serialize().to_vec(),
+        }
+    }
+
+    /// A hasher that continues from a [`Hasher::state`]; `None` where that is none.
+    pub(crate) fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Hasher> {
+        Some(Hasher(match algorithm {
+            Algorithm::Sha256 => State::Sha256(Sha256::deserialize(&state.try_into().ok()?).ok()?),
+            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::deserialize(&state.try_into().ok()?).ok()?)),
+        }))
     }
 
     /// The digest of all bytes so far.

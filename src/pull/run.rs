@@ -1,8 +1,8 @@
 //! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
 
 use crate::content::{
-    Brought, Entry, Local, LocalSink, Origin, Part, Schedule, Source, Step, Transfer, TransferError,
-    WriteError, held, stored_once,
+    Brought, Entry, Origin, Part, Schedule, Source, Step, Store, Transfer, TransferError, WriteError, held,
+    stored_once,
 };
 use crate::http::ErrorKind;
 use crate::lockfile::{Lock, losses};
@@ -32,7 +32,7 @@ const ORIGINS: usize = 4;
 pub(crate) async fn pull(
     lock: &Lock,
     source: Arc<dyn Source>,
-    into: &Arc<dyn LocalSink>,
+    into: &Arc<dyn Store>,
     limits: Limits,
     rehash: bool,
     progress: Arc<dyn Progress>,
@@ -54,7 +54,7 @@ pub(crate) async fn pull(
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let mut schedule = Schedule::new([(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)]);
-    let sink = Arc::new(Local::new(into.clone(), limits, Some(schedule.idle_slots(1))));
+    let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
     let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
     while let Some(step) = schedule.step().await {
         match step {
@@ -62,8 +62,8 @@ pub(crate) async fn pull(
                 let (transfer, into, parts) = (transfer.clone(), into.clone(), outcome.origins(&digest));
                 schedule.spawn(slot, async move {
                     let result = bring_any(&transfer, &parts).await;
-                    if result.is_ok() {
-                        into.settled(&digest);
+                    if let (Ok(_), Some(part)) = (&result, parts.first()) {
+                        into.settled(&part.descriptor);
                     }
                     (digest, result)
                 });
@@ -105,7 +105,7 @@ impl Pending {
     /// What is not `there` yet, by rank. What follows from the lock is written at once.
     fn new(
         lock: &Lock,
-        into: &dyn LocalSink,
+        into: &dyn Store,
         rehash: bool,
         there: &HashSet<Digest>,
     ) -> Result<Pending, WriteError> {
@@ -201,7 +201,7 @@ impl Outcome {
         }
     }
 
-    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn LocalSink) {
+    fn compute_trimmed(&mut self, entry: &Entry, into: &dyn Store) {
         for part in &entry.parts {
             if let Origin::Trimmed { of, keep } = &part.origin {
                 let digest = &part.descriptor.digest;

@@ -2,10 +2,15 @@
 
 use super::disk::Disk;
 use super::partial;
-use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, Look, Room, WriteError, Writer};
-use crate::model::{Descriptor, Digest};
+use crate::content::{
+    BlobRead, ByteRange, ContentError, Entry, Follower, IdleSlots, Local, LocalSink, Look, Room, Sink, Store,
+    WriteError, Writer,
+};
+use crate::model::{Descriptor, Digest, Limits};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 impl Disk {
     /// Begins to write content, or resumes what an earlier run left. Waits while another process writes the same.
@@ -63,7 +68,7 @@ impl BlobRead for Disk {
     }
 }
 
-impl LocalSink for Disk {
+impl Store for Disk {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         if rehash { self.rehash(digest, *size) } else { self.has(digest, *size) }
@@ -77,12 +82,17 @@ impl LocalSink for Disk {
         self.put(descriptor, bytes)
     }
 
-    fn begin(
-        &self,
-        descriptor: &Descriptor,
-        apart: bool,
-    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
-        partial::open(self, descriptor, apart)
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
+        Arc::new(Local::new(self, limits, slots))
+    }
+
+    fn followed(
+        self: Arc<Self>,
+        limits: Limits,
+        slots: IdleSlots,
+        by: oneshot::Sender<Follower>,
+    ) -> Arc<dyn Sink> {
+        Arc::new(Local::new(self, limits, Some(slots)).followed(by))
     }
 
     fn room(&self, wanted: &mut dyn Iterator<Item = (&Digest, u64)>) -> Result<Option<Room>, WriteError> {
@@ -91,6 +101,16 @@ impl LocalSink for Disk {
 
     fn name(&self, whole: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
         Ok(Disk::name(self, whole)?)
+    }
+}
+
+impl LocalSink for Disk {
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        apart: bool,
+    ) -> Result<Option<(Writer, Vec<ByteRange>)>, WriteError> {
+        partial::open(self, descriptor, apart)
     }
 }
 

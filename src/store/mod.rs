@@ -1,10 +1,11 @@
-//! KEEP IT. The store on disk: an OCI image layout that resumes what was cut off.
+//! KEEP IT. The store: on disk, an OCI image layout; or in an object store. Both resume what was cut off.
 
 mod content;
 mod disk;
 mod error;
 mod gc;
 mod layout;
+mod objects;
 mod own_files;
 mod partial;
 mod ranges;
@@ -14,3 +15,4 @@ pub use disk::Disk;
 pub use error::StoreError;
 pub(crate) use gc::{Swept, gc};
 pub(crate) use layout::LayoutIndex;
+pub(crate) use objects::{Blob, Collected, Objects, Sweep};

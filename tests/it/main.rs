@@ -34,6 +34,7 @@ mod library;
 mod lock;
 mod manifest;
 mod mistakes;
+mod object_store;
 mod outputs;
 mod package_verbs;
 mod packages;

@@ -5,10 +5,12 @@ use super::state::{DirectBundle, State};
 use crate::bundle::format::header;
 use crate::bundle::format::stored::{stored_len, stored_place};
 use crate::bundle::plan::planned_entry::ContentSource;
-use crate::content::{BlobRead, ByteRange, ContentError, Entry, LocalSink, WriteError, Writer};
-use crate::model::{Descriptor, Digest};
+use crate::content::{
+    BlobRead, ByteRange, ContentError, Entry, IdleSlots, Local, LocalSink, Sink, Store, WriteError, Writer,
+};
+use crate::model::{Descriptor, Digest, Limits};
 use std::io::Read;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 impl State {
     /// Where this content is here.
@@ -33,7 +35,7 @@ impl BlobRead for DirectBundle {
     }
 }
 
-impl LocalSink for DirectBundle {
+impl Store for DirectBundle {
     fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         let state = &*self.0;
@@ -57,7 +59,7 @@ impl LocalSink for DirectBundle {
         }
         for disk in state.disks() {
             if disk.has(digest, *size)? {
-                self.settled(digest);
+                self.settled(descriptor);
                 return Ok(true);
             }
         }
@@ -75,6 +77,30 @@ impl LocalSink for DirectBundle {
         Ok(())
     }
 
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn Sink> {
+        Arc::new(Local::new(self, limits, slots))
+    }
+
+    fn rank(&self, descriptor: &Descriptor) -> u64 {
+        // what must be compressed comes first, in its order: it stays in the spool until those before it are there
+        match self.0.places.get(&descriptor.digest) {
+            Some(&place) if place >= self.0.compressed => place as u64,
+            _ => u64::MAX - descriptor.size,
+        }
+    }
+
+    fn settled(&self, descriptor: &Descriptor) {
+        let digest = descriptor.digest.clone();
+        self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).here.insert(digest);
+        self.0.arrivals.1.notify_all();
+    }
+
+    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
+
+impl LocalSink for DirectBundle {
     fn begin(
         &self,
         descriptor: &Descriptor,
@@ -98,22 +124,5 @@ impl LocalSink for DirectBundle {
         }
         writer.absorb(begin)?;
         Ok(Some((writer, if keep_ranges { apart } else { Vec::new() })))
-    }
-
-    fn rank(&self, descriptor: &Descriptor) -> u64 {
-        // what must be compressed comes first, in its order: it stays in the spool until those before it are there
-        match self.0.places.get(&descriptor.digest) {
-            Some(&place) if place >= self.0.compressed => place as u64,
-            _ => u64::MAX - descriptor.size,
-        }
-    }
-
-    fn settled(&self, digest: &Digest) {
-        self.0.arrivals.0.lock().unwrap_or_else(PoisonError::into_inner).here.insert(digest.clone());
-        self.0.arrivals.1.notify_all();
-    }
-
-    fn name(&self, _: &mut dyn Iterator<Item = Entry>) -> Result<(), WriteError> {
-        Ok(())
     }
 }

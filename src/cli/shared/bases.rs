@@ -8,7 +8,6 @@ use crate::lockfile::Lock;
 use crate::model::human_size;
 use crate::push::{Omitted, Receipt};
 use crate::report::count_of;
-use crate::store::Disk;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -138,7 +137,7 @@ impl Together {
 /// The store as one more place, where `--with-store` asks for it.
 pub(crate) fn store(context: &Context, with_store: bool) -> Result<Option<Arc<dyn BlobRead>>, Failure> {
     match with_store {
-        true => Ok(Some(Arc::new(Disk::open(&context.store_dir()?)?))),
+        true => Ok(Some(context.store()?)),
         false => Ok(None),
     }
 }

@@ -296,7 +296,7 @@ fn address(host: &EgressHost) -> String {
 /// Hosts that only one of the two locks needs.
 fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, Failure> {
     let sessions = context.client()?.shared_sessions();
-    let record = Record::load(&context.store_dir()?)?;
+    let record = Record::load(&context.memory_dir()?)?;
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
     // endpoints are told by themselves
     let named = |hosts: Vec<EgressHost>| {

@@ -50,21 +50,6 @@ impl Context {
         Ok(Context { global, site, limits, progress, shown, interrupts: Interrupts::default() })
     }
 
-    /// The folder of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
-    ///
-    /// # Errors
-    /// When none of them is known (exit 2).
-    pub(crate) fn store_dir(&self) -> Result<PathBuf, Failure> {
-        if let Some(dir) = &self.global.store {
-            return Ok(dir.clone());
-        }
-        let env = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
-        let missing =
-            || Failure::usage("there is no cache folder (HOME is not set); name a store with --store DIR");
-        Ok(cache.ok_or_else(missing)?.join("landfall/store"))
-    }
-
     /// The mapping to `--to`, or to the site's `registry.address` where `--to` is left out.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::config::SiteError;
 use crate::content::{WriteError, write_whole};
 use crate::document::Diagnostic;
 use crate::egress::EgressError;
+use crate::http::ErrorKind;
 use crate::image_archive::ArchiveError;
 use crate::item::TrimError;
 use crate::lockfile::LockError;
@@ -283,6 +284,12 @@ impl From<ClientError> for Failure {
             ClientError::Setup(error) => error.into(),
             ClientError::Trust(error) => Failure::usage(error.to_string()),
             ClientError::Archive(error) => Failure::usage(error.to_string()),
+            ClientError::ObjectStore(error) if error.kind == ErrorKind::Local => {
+                Failure::usage(error.to_string())
+            }
+            ClientError::ObjectStore(error) => {
+                Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+            }
             ClientError::Pull(error) => error.into(),
             ClientError::Bundle(error) => error.into(),
             ClientError::Stopped(_) => Failure::new(Exit::Failed, error.to_string()),

@@ -5,7 +5,6 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::{BlobRead, Entry};
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::store::Disk;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ impl ExportedFrom {
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<(Lock, Arc<dyn BlobRead>), Failure> {
         let Some(path) = self.bundle.as_ref().or(self.flag.as_ref()) else {
-            return Ok((input_file::lock(&self.lock)?, Arc::new(Disk::open(&context.store_dir()?)?)));
+            return Ok((input_file::lock(&self.lock)?, context.store()?));
         };
         let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
         let bundle = open_bundle::open(context, std::slice::from_ref(path), &demands)?.bundle;

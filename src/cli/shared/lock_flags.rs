@@ -5,8 +5,6 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::LAYOUT_FILE;
-use crate::store::Disk;
 use clap::Args;
 use std::fs::File;
 use std::io::Read;
@@ -76,7 +74,7 @@ impl Locked {
 
     /// Whether there is content of what is locked: a bundle, or a store that has been made.
     pub(crate) fn has_content(&self, context: &Context) -> bool {
-        self.bundle.is_some() || context.store_dir().is_ok_and(|dir| dir.join(LAYOUT_FILE).exists())
+        self.bundle.is_some() || context.has_store()
     }
 
     /// The content of what is locked; `paths` are those of [`Locked::load_beside`].
@@ -86,7 +84,7 @@ impl Locked {
     pub(crate) fn content(&self, context: &Context, paths: &[PathBuf]) -> Result<Arc<dyn BlobRead>, Failure> {
         let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));
         let Some(bundle) = bundle.filter(|_| self.lock.is_none()) else {
-            return Ok(Arc::new(Disk::open(&context.store_dir()?)?));
+            return Ok(context.store()?);
         };
         let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
         Ok(Arc::new(open_bundle::open(context, std::slice::from_ref(bundle), &demands)?.bundle))

@@ -39,6 +39,7 @@ pub(super) mod room;
 pub(super) mod shipped;
 pub(super) mod shown;
 pub(super) mod stdout;
+pub(super) mod store_place;
 pub(super) mod summary;
 pub(super) mod taken;
 pub(super) mod unified_diff;

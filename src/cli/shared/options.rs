@@ -74,8 +74,9 @@ fn seconds(text: &str) -> Result<u64, String> {
         Some(b's') => (&text[..text.len() - 1], 1),
         Some(b'm') => (&text[..text.len() - 1], 60),
         Some(b'h') => (&text[..text.len() - 1], 3600),
+        Some(b'd') => (&text[..text.len() - 1], 86400),
         _ => (text, 1),
     };
-    let number: u64 = number.parse().map_err(|_| "write a number with s, m or h, as in 15m".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "write a number with s, m, h or d, as in 15m".to_owned())?;
     number.checked_mul(factor).ok_or_else(|| "that is too long".into())
 }

@@ -46,7 +46,7 @@ impl Egress {
         let limits = if self.probe { Limits { attempts: 1, ..context.limits } } else { context.limits };
         context.run(async {
             let client = context.client_with(limits)?;
-            let store = context.store_dir()?;
+            let store = context.memory_dir()?;
             let sessions = client.shared_sessions();
             let probed = if self.probe { Some(probe(&lock, &sessions).await?) } else { None };
             let mut report = client.report(Vec::new());

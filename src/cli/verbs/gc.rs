@@ -1,22 +1,26 @@
 //! `landfall gc`: the store without what no lock needs.
 
+use crate::bucket::Location;
 use crate::bundle::{Bundle, Serial};
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::store_place::StorePlace;
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, patience};
+use crate::client::ClientError;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{LAYOUT_FILE, human_size};
-use crate::report::{Report, escape};
-use crate::store::{Swept, gc};
+use crate::model::{Digest, LAYOUT_FILE, human_size};
+use crate::report::{Report, count_of, escape};
+use crate::store::{Blob, Collected, Sweep, Swept, gc};
 use clap::Args;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Remove from the store what none of these locks and bundles needs
 ///
-/// A store that another command uses is left alone.
+/// A store on disk that another command uses is left alone. One in an object store may be used meanwhile: what is unused is
+/// condemned first, and deleted by a later gc, when the grace period is over and no lock or run has claimed it since.
 #[derive(Args)]
 pub(crate) struct Gc {
     /// A lock whose content stays; name every lock that this store serves (may be repeated) [default: landfall.lock]
@@ -28,6 +32,9 @@ pub(crate) struct Gc {
     /// Of the bundles of each series keep the content of the last N, by their numbers, or else by their age
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
+    /// In an object store: how long what is unused stays; longer than any run takes
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = patience)]
+    grace: u64,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
@@ -47,6 +54,9 @@ impl Gc {
         for bundle in &last {
             needs(&bundle.lock()?);
         }
+        if let StorePlace::Bucket(location) = context.store_place()? {
+            return self.sweep_objects(context, &location, keep);
+        }
         let dir = context.store_dir()?;
         if !dir.join(LAYOUT_FILE).exists() {
             return Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())));
@@ -62,6 +72,65 @@ impl Gc {
         let strange: Vec<_> = swept.strange.iter().map(|path| path.display().to_string()).collect();
         report.extra.insert("strange".into(), json!(strange));
         Ok(Outcome::new(report, escape(&self.text(&swept)), Exit::Done))
+    }
+
+    /// Sweeps a store in an object store.
+    fn sweep_objects(
+        &self,
+        context: &Context,
+        location: &Location,
+        keep: BTreeSet<Digest>,
+    ) -> Result<Outcome, Failure> {
+        context.run(async {
+            let client = context.client()?;
+            let bucket = client.bucket(location)?;
+            let names = |claim: &[u8]| {
+                let lock = Lock::parse(FILE_NAME, std::str::from_utf8(claim).ok()?).ok()?;
+                Some(
+                    lock.each_entry()
+                        .flat_map(|entry| entry.parts)
+                        .map(|part| part.descriptor.digest)
+                        .collect(),
+                )
+            };
+            let (grace, now, dry_run) = (Duration::from_secs(self.grace), SystemTime::now(), self.dry_run);
+            let sweep = Sweep { bucket: &bucket, keep, names: &names, grace, now, dry_run };
+            let collected = sweep.run().await.map_err(ClientError::from)?;
+            let mut report = client.report(Vec::new());
+            report.extra.insert("removed".into(), json!(collected.deleted));
+            report.extra.insert("condemned".into(), json!(collected.condemned));
+            report.extra.insert("waiting".into(), json!(collected.waiting));
+            report.extra.insert("uploads".into(), json!(collected.uploads));
+            report
+                .extra
+                .insert("kept".into(), json!({"blobs": collected.kept, "bytes": collected.kept_bytes}));
+            report.extra.insert("claims".into(), json!(collected.claims));
+            Ok(Outcome::new(report, self.objects_text(&collected), Exit::Done))
+        })
+    }
+
+    fn objects_text(&self, collected: &Collected) -> String {
+        let bytes = |blobs: &[Blob]| human_size(blobs.iter().map(|blob| blob.bytes).sum());
+        let (deleted, condemned, gave_up) = match self.dry_run {
+            true => ("would delete", "would condemn", "would give up"),
+            false => ("deleted", "condemned", "gave up"),
+        };
+        let mut text = format!(
+            "{deleted} {} blobs, {}; {condemned} {}, {}; {} blobs stay, {}\n",
+            collected.deleted.len(),
+            bytes(&collected.deleted),
+            collected.condemned.len(),
+            bytes(&collected.condemned),
+            collected.kept,
+            human_size(collected.kept_bytes)
+        );
+        if collected.condemned.len() + collected.waiting > 0 {
+            text += "what is condemned is deleted by the next gc after its grace period\n";
+        }
+        if collected.uploads > 0 {
+            let _ = writeln!(text, "{gave_up} {}", count_of(collected.uploads, "upload"));
+        }
+        text
     }
 
     /// The locks that are named, or the one that is there by default: it must be, where nothing else says what stays.

@@ -56,7 +56,7 @@ impl LockVerb {
         let pins = if self.check || self.refresh { Pins::Refresh } else { Pins::Keep };
         context.run(async {
             let client = context.client_from(&self.from.from)?;
-            let store = Disk::open(&context.store_dir()?)?;
+            let store = Disk::open(&context.memory_dir()?)?;
             let locked = client.lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store).await;
             client.remember_hosts(&store, "lock");
             let mut report = client.report(locked.items.clone());

@@ -1,15 +1,17 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::Keep;
+use crate::content::{Keep, Store};
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::Platform;
 use crate::store::Disk;
 use clap::Args;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
@@ -39,16 +41,20 @@ impl Mirror {
         };
         // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
         let scratch;
-        let (dir, keep) = match &context.global.store {
-            Some(dir) => (dir.clone(), Keep::Everything),
+        let (place, keep) = match &context.global.store {
+            Some(_) => (context.store_place()?, Keep::Everything),
             None => {
                 scratch = tempfile::tempdir().map_err(|error| {
                     Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
                 })?;
-                (scratch.path().to_path_buf(), Keep::Nothing)
+                (StorePlace::Folder(scratch.path().to_path_buf()), Keep::Nothing)
             }
         };
-        let disk = Disk::open(&dir)?;
+        // an object store keeps what passes, and this folder what is remembered
+        let disk = match &place {
+            StorePlace::Folder(dir) => Disk::open(dir)?,
+            StorePlace::Bucket(_) => Disk::open(&context.memory_dir()?)?,
+        };
         context.run(async {
             let client = context.client()?;
             let lock = match (given, &wanted) {
@@ -59,7 +65,11 @@ impl Mirror {
                 }
             };
             context.shown.lock(&lock, None);
-            let mirroring = client.mirror(&lock, (&disk, keep), &mapping, self.delivery.options(context));
+            let store: Arc<dyn Store> = match &place {
+                StorePlace::Folder(_) => Arc::new(disk.clone()),
+                StorePlace::Bucket(location) => context.store_by(&client, location)?,
+            };
+            let mirroring = client.mirror_by(&lock, (store, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);
             let outcome =
                 Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await;

@@ -61,10 +61,11 @@ pub(crate) struct Pack {
 
 impl Pack {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let store = Disk::open(&context.store_dir()?)?;
         if !self.like.like.is_empty() {
+            let store = Disk::open(&context.store_dir()?)?;
             return context.run(self.like.run(self.out, self.lock, store, context));
         }
+        let store = context.store()?;
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
         let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
@@ -75,9 +76,9 @@ impl Pack {
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                held(&store, stored_once(lock.each_entry()), false, &*progress)?;
-                shown.lock(&lock, Some(&store));
-                let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
+                held(&*store, stored_once(lock.each_entry()), false, &*progress)?;
+                shown.lock(&lock, Some(&*store));
+                let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
                 plan.serial = self.serial.of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);
                 if !self.allow_partial
@@ -103,9 +104,9 @@ impl Pack {
                 let written = match stdout {
                     Some(stdout) => {
                         let signer = packaging.signer.as_deref();
-                        bundle::write_to(&plan, &store, stdout, options, signer, &*progress)?
+                        bundle::write_to(&plan, &*store, stdout, options, signer, &*progress)?
                     }
-                    None => bundle::write_packaged(&plan, &store, &out, options, &packaging, &*progress)?,
+                    None => bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?,
                 };
                 note_whole_file(&out, self.volume_size.is_some(), &*progress);
                 let keys: Vec<_> = packaging.signer.iter().map(|signer| signer.key().clone()).collect();

@@ -1,21 +1,23 @@
 //! `landfall pull`.
 
+use crate::bucket::Location;
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
+use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
-use crate::content::{held, stored_once};
+use crate::content::{Part, Store, held, stored_once};
 use crate::lockfile::losses;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
 use crate::report::{Item, Progress, Report, Status};
 use crate::store::Disk;
 use clap::Args;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,12 +52,67 @@ pub(crate) struct Pull {
 impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = input_file::lock(&self.lock)?;
-        let dir = context.store_dir()?;
-        match &self.bundle {
-            Some(out) => self.to_bundle(context, &lock, &dir, out),
-            None if self.dry_run => self.dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress),
-            None => self.to_store(context, &lock, &dir),
+        match (&self.bundle, context.store_place()?) {
+            (Some(out), _) => self.to_bundle(context, &lock, &context.store_dir()?, out),
+            (None, StorePlace::Bucket(location)) => self.to_bucket(context, &lock, &location),
+            (None, StorePlace::Folder(dir)) if self.dry_run => {
+                self.dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress)
+            }
+            (None, StorePlace::Folder(dir)) => self.to_store(context, &lock, &dir),
         }
+    }
+
+    fn to_bucket(&self, context: &Context, lock: &Lock, location: &Location) -> Result<Outcome, Failure> {
+        if !self.from.from.is_empty() {
+            let words = "archives are taken into a store on disk: leave --from out, or name a folder with --store DIR";
+            return Err(Failure::usage(words));
+        }
+        let client = context.client()?;
+        let store = context.store_by(&client, location)?;
+        if self.dry_run {
+            return self.dry_by(lock, &*store, location, &*context.progress);
+        }
+        let memory = Disk::open(&context.memory_dir()?)?;
+        context.run(async {
+            let items = client.pull_to(lock, store.clone(), self.rehash, &BTreeSet::new()).await;
+            client.remember_hosts(&memory, "pull");
+            let items = items?;
+            context.shown.lock(lock, Some(&*store));
+            let report = client.report(items);
+            let text = text(&report, &location.to_string());
+            Ok(Outcome::of(report, text))
+        })
+    }
+
+    /// What a pull into an object store would do.
+    fn dry_by(
+        &self,
+        lock: &Lock,
+        store: &dyn Store,
+        location: &Location,
+        progress: &dyn Progress,
+    ) -> Result<Outcome, Failure> {
+        let wanted = stored_once(lock.each_entry());
+        let here = held(store, wanted.clone(), false, progress)?;
+        let mut items: Vec<Item> = Vec::new();
+        for entry in lock.each_entry() {
+            let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
+            let status = if entry.parts.iter().all(is_here) { Status::Present } else { Status::Skipped };
+            items.push(Item { status, ..entry.item() });
+        }
+        items.extend(losses(lock));
+        let to_come = wanted.iter().filter(|blob| !here.contains(&blob.digest)).map(|blob| blob.size).sum();
+        let report = Report { items, ..Report::default() };
+        let totals = report.totals();
+        let text = format!(
+            "{}would pull {} into {location}{}: {} there, {} to come\n",
+            loss_lines(&losses(lock)),
+            count_kinds(&report.items),
+            lost_count(&totals),
+            totals.present,
+            human_size(to_come)
+        );
+        Ok(Outcome::of(report, text))
     }
 
     fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
@@ -67,7 +124,7 @@ impl Pull {
             let items = items?;
             context.shown.lock(lock, Some(&store));
             let mut report = client.report(items);
-            let text = tell_taken(&mut report, &client) + &text(&report, dir);
+            let text = tell_taken(&mut report, &client) + &text(&report, &dir.display().to_string());
             Ok(Outcome::of(report, text))
         })
     }
@@ -96,7 +153,7 @@ impl Pull {
             let PulledBundle { items, packed, keys } = pulled?;
             context.shown.lock(lock, None);
             let mut report = client.report(items);
-            let mut text = tell_taken(&mut report, &client) + &text(&report, out);
+            let mut text = tell_taken(&mut report, &client) + &text(&report, &out.display().to_string());
             match packed {
                 Some(written) => {
                     text += &packed::bundle_lines(&plan, &written);
@@ -165,13 +222,13 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
     Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
 }
 
-fn text(report: &Report, into: &Path) -> String {
+fn text(report: &Report, into: &str) -> String {
     let totals = report.totals();
     format!(
         "{}pulled {} into {}{}: {} new, {} there, {} in {} requests\n",
         loss_lines(&report.items),
         good_of_all(&report.items),
-        into.display(),
+        into,
         lost_count(&totals),
         totals.done,
         totals.present,

@@ -11,7 +11,6 @@ use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::Digest;
 use crate::push::{Omitted, Options};
-use crate::store::Disk;
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -147,7 +146,7 @@ impl Push {
                 path.display()
             )));
         }
-        let blobs = Arc::new(Disk::open(&context.store_dir()?)?);
+        let blobs = context.store()?;
         let omitted = Omitted::default();
         Ok(Load { whole: None, lock, blobs, omitted, fingerprint, bundle: None, serial: None, volumes: None })
     }

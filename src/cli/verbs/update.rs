@@ -29,7 +29,7 @@ impl Update {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         context.run(async {
             let client = context.client()?;
-            let store = Disk::open(&context.store_dir()?)?;
+            let store = Disk::open(&context.memory_dir()?)?;
             let planned = self.update.plan(&client, &store, true).await;
             client.remember_hosts(&store, "update");
             let (updated, old) = planned?;

@@ -18,6 +18,7 @@ pub mod interceptor;
 pub mod library;
 pub mod middle;
 pub mod netns;
+pub mod object_store;
 pub mod package_stand_in;
 pub mod peers;
 pub mod pki;
@@ -44,6 +45,7 @@ use std::process::Command;
 /// A temporary folder in which landfall runs, with a home of its own. Gone when dropped.
 pub struct Place {
     dir: tempfile::TempDir,
+    environment: std::sync::Mutex<Vec<(String, String)>>,
 }
 
 impl Place {
@@ -54,7 +56,12 @@ impl Place {
         for folder in ["home", "home/run", "tmp"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
-        Place { dir }
+        Place { dir, environment: std::sync::Mutex::default() }
+    }
+
+    /// Every program that is run in this place from now on gets this variable.
+    pub fn set(&self, name: &str, value: &str) {
+        self.environment.lock().unwrap().push((name.to_owned(), value.to_owned()));
     }
 
     pub fn dir(&self) -> &Path {
@@ -99,6 +106,7 @@ impl Place {
             .env("XDG_RUNTIME_DIR", home.join("run"))
             .env("TMPDIR", self.path("tmp"))
             .env("LC_ALL", "C")
+            .envs(self.environment.lock().unwrap().iter().cloned())
             .current_dir(self.dir());
         command
     }

@@ -1,0 +1,17 @@
+//! A folder of an object store: objects by key, in S3 and what speaks its protocol, Google Cloud Storage and Azure Blob
+//! Storage. The crate `object_store` knows the protocols and signs; all its requests go through landfall's transport.
+
+#[allow(dead_code, reason = "bundles by ranges come next")]
+mod cloud;
+mod error;
+#[allow(dead_code, reason = "bundles by ranges come next")]
+mod folder;
+#[allow(dead_code, reason = "bundles by ranges come next")]
+mod location;
+mod profile;
+mod service;
+mod waiting;
+
+pub(crate) use folder::{Bucket, Condition, Object, Put};
+pub(crate) use location::Location;
+pub(crate) use waiting::{Reader, wait};

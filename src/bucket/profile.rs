@@ -1,0 +1,96 @@
+//! The files of AWS's command line: `~/.aws/credentials` and `~/.aws/config`, which `object_store` does not read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a profile sets, by its keys.
+pub(super) type Profile = BTreeMap<String, String>;
+
+/// The profile that the environment names, or `default`, by both files. Empty where there is none.
+///
+/// # Errors
+/// A named profile that neither file has, and one whose account only a program can give.
+pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Profile, String> {
+    let home = environment("HOME").map(PathBuf::from);
+    let file = |variable: &str, name: &str| {
+        environment(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".aws").join(name)))
+    };
+    let named = environment("AWS_PROFILE");
+    let wanted = named.as_deref().unwrap_or("default");
+    let read = |path: Option<PathBuf>, section: &str| path.and_then(|path| section_of(&path, section));
+    let config_section = if wanted == "default" { wanted.to_owned() } else { format!("profile {wanted}") };
+    let config = read(file("AWS_CONFIG_FILE", "config"), &config_section);
+    let credentials = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), wanted);
+    if let (Some(named), None, None) = (&named, &config, &credentials) {
+        return Err(format!(
+            "AWS_PROFILE names '{named}', which is in neither ~/.aws/config nor ~/.aws/credentials"
+        ));
+    }
+    let mut profile = config.unwrap_or_default();
+    profile.extend(credentials.unwrap_or_default());
+    let by_program = ["credential_process", "sso_session", "sso_start_url", "role_arn"];
+    if !profile.contains_key("aws_access_key_id")
+        && let Some(key) = by_program.iter().find(|key| profile.contains_key(**key))
+    {
+        return Err(format!(
+            "profile '{wanted}' gets its account by {key}, which landfall does not; put the keys into the environment: \
+             eval \"$(aws configure export-credentials --profile {wanted} --format env)\""
+        ));
+    }
+    Ok(profile)
+}
+
+/// The keys of a section of such a file; `None` where there is no such file or section.
+fn section_of(path: &Path, wanted: &str) -> Option<Profile> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut found: Option<Profile> = None;
+    let mut is_in = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            is_in = section.trim() == wanted;
+            if is_in {
+                found.get_or_insert_default();
+            }
+        } else if let (true, Some((key, value)), Some(found)) = (is_in, line.split_once('='), &mut found) {
+            found.insert(key.trim().to_owned(), value.trim().to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_read_from_both_files_and_programs_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, credentials) = (dir.path().join("c"), dir.path().join("k"));
+        std::fs::write(
+            &config,
+            "[default]\nregion = eu-west-1\n[profile two]\nsso_session=x\n[profile three]\nregion=r\n",
+        )
+        .unwrap();
+        std::fs::write(&credentials, "# note\n[default]\naws_access_key_id = A\naws_secret_access_key=S=\n")
+            .unwrap();
+        let with = |name: Option<&str>| {
+            let (config, credentials, name) = (config.clone(), credentials.clone(), name.map(str::to_owned));
+            profile(move |variable| match variable {
+                "AWS_CONFIG_FILE" => Some(config.display().to_string()),
+                "AWS_SHARED_CREDENTIALS_FILE" => Some(credentials.display().to_string()),
+                "AWS_PROFILE" => name.clone(),
+                _ => None,
+            })
+        };
+        let default = with(None).unwrap();
+        let value = |key: &str| default[key].as_str();
+        assert_eq!(
+            (value("region"), value("aws_access_key_id"), value("aws_secret_access_key")),
+            ("eu-west-1", "A", "S=")
+        );
+        assert!(with(Some("two")).unwrap_err().contains("export-credentials --profile two"));
+        assert_eq!(with(Some("three")).unwrap()["region"], "r");
+        assert!(with(Some("four")).unwrap_err().contains("'four'"));
+        assert!(profile(|_| None).unwrap().is_empty());
+    }
+}

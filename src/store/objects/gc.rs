@@ -1,0 +1,278 @@
+//! Removes from a store in an object store what no lock needs any more, while others may use it.
+//!
+//! No lock of a file system helps here, so content goes in two steps, a grace period apart that is longer than any run.
+//! The first `gc` **condemns** what is unused: a list of it is written. A run that reads this list takes such content for
+//! absent, and writes it anew. A later `gc` **deletes** what was condemned before the grace period, unless a lock or a
+//! claim names it by then, or it was written since.
+
+use super::keys;
+use super::list::{self, Contents};
+use super::record::Record;
+use crate::bucket::{Bucket, Object};
+use crate::http::Error;
+use crate::model::Digest;
+use futures_util::TryStreamExt;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+/// The most that a claim may have, in bytes.
+const CLAIM: u64 = 1 << 30;
+/// Objects that are deleted by one call.
+const BATCH: usize = 1000;
+
+/// What a sweep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Collected {
+    /// What was deleted now, or would be.
+    pub deleted: Vec<Blob>,
+    /// What was condemned now, or would be: a later sweep deletes it.
+    pub condemned: Vec<Blob>,
+    /// What was condemned earlier, and waits for the end of its grace period.
+    pub waiting: usize,
+    /// Uploads that nobody resumed, and that were given up, or would be.
+    pub uploads: usize,
+    /// How many blobs locks and claims name.
+    pub kept: usize,
+    /// Their size in bytes.
+    pub kept_bytes: u64,
+    /// Claims of runs that count.
+    pub claims: usize,
+}
+
+/// Content that is deleted or condemned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Blob {
+    /// Which.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// How a sweep goes.
+pub(crate) struct Sweep<'a> {
+    /// The store.
+    pub bucket: &'a Bucket,
+    /// What locks name.
+    pub keep: BTreeSet<Digest>,
+    /// What the lock of a claim names; `None` where it is no lock.
+    pub names: &'a (dyn Fn(&[u8]) -> Option<Vec<Digest>> + Sync),
+    /// Longer than any run.
+    pub grace: Duration,
+    /// The time now, by a clock that differs from the object store's by much less than `grace`.
+    pub now: SystemTime,
+    /// Deletes and writes nothing.
+    pub dry_run: bool,
+}
+
+impl Sweep<'_> {
+    /// Sweeps.
+    ///
+    /// # Errors
+    /// When the object store does not answer, or refuses. Nothing that is needed is gone then; another sweep goes on.
+    pub(crate) async fn run(mut self) -> Result<Collected, Error> {
+        let mut collected = Collected::default();
+        let old_lists = list::read_all(self.bucket, keys::INDEX).await?;
+        collected.claims = self.take_claims().await?;
+        let blobs: Vec<(Digest, Object)> = self.blobs().await?;
+        let condemned = list::read_all(self.bucket, keys::CONDEMNED).await?;
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            condemned.into_iter().partition(|list| self.is_old(list.written));
+        // by the lists whose time has come, and not written anew since
+        let mut doomed: Contents = Contents::new();
+        for (digest, object) in &blobs {
+            let is_due =
+                |list: &list::List| list.contents.contains_key(digest) && object.modified < list.written;
+            if !self.keep.contains(digest) && due.iter().any(is_due) {
+                doomed.insert(digest.clone(), object.size);
+            }
+        }
+        let mut listed = Contents::new();
+        let mut condemns = Contents::new();
+        for (digest, object) in &blobs {
+            if doomed.contains_key(digest) {
+                continue;
+            }
+            if self.keep.contains(digest) {
+                listed.insert(digest.clone(), object.size);
+                collected.kept += 1;
+                collected.kept_bytes += object.size;
+            } else if waiting.iter().any(|list| list.contents.contains_key(digest)) {
+                collected.waiting += 1;
+            } else if self.is_old(object.modified) {
+                condemns.insert(digest.clone(), object.size);
+            } else {
+                listed.insert(digest.clone(), object.size);
+            }
+        }
+        collected.uploads = self.end_uploads().await?;
+        if !self.dry_run {
+            // runs that begin now know of it before anything is deleted
+            list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
+            let kept_list = list::write(self.bucket, keys::INDEX, &listed).await?;
+            let replaced =
+                old_lists.into_iter().map(|list| list.key).filter(|key| Some(key) != kept_list.as_ref());
+            self.delete(replaced.collect()).await?;
+            // who claimed something meanwhile keeps it
+            self.take_claims().await?;
+            doomed.retain(|digest, _| !self.keep.contains(digest));
+            self.delete(doomed.keys().map(keys::blob).collect()).await?;
+            self.delete(due.into_iter().map(|list| list.key).collect()).await?;
+        }
+        let shown =
+            |contents: Contents| contents.into_iter().map(|(digest, bytes)| Blob { digest, bytes }).collect();
+        (collected.deleted, collected.condemned) = (shown(doomed), shown(condemns));
+        Ok(collected)
+    }
+
+    /// Whether the grace period after this moment is over.
+    fn is_old(&self, moment: SystemTime) -> bool {
+        self.now.duration_since(moment).is_ok_and(|age| age > self.grace)
+    }
+
+    /// Keeps what runs claim; claims whose grace period is over are deleted. Returns how many count.
+    async fn take_claims(&mut self) -> Result<usize, Error> {
+        let (mut count, mut over) = (0, Vec::new());
+        let objects: Vec<Object> = self.bucket.list(keys::CLAIMS).try_collect().await?;
+        for object in objects {
+            if self.is_old(object.modified) {
+                over.push(object.key);
+                continue;
+            }
+            let Some((bytes, _)) = self.bucket.get(&object.key, CLAIM).await? else { continue };
+            let unread = || {
+                let words = "it is no lock that this release reads: what its run needs is not known, and nothing is removed; use \
+                             the newest landfall, or delete it when its run has ended";
+                Error::new(crate::http::ErrorKind::Local, words).about(self.bucket.shown(&object.key))
+            };
+            let names = (self.names)(&bytes).ok_or_else(unread)?;
+            self.keep.extend(names);
+            count += 1;
+        }
+        if !self.dry_run {
+            self.delete(over).await?;
+        }
+        Ok(count)
+    }
+
+    /// All content that is there.
+    async fn blobs(&self) -> Result<Vec<(Digest, Object)>, Error> {
+        let objects = self.bucket.list("blobs");
+        let known = |object: Object| {
+            std::future::ready(Ok(keys::content_of(&object.key).map(|digest| (digest, object))))
+        };
+        objects.try_filter_map(known).try_collect().await
+    }
+
+    /// Gives up the uploads that nobody resumed. Returns how many.
+    async fn end_uploads(&self) -> Result<usize, Error> {
+        let objects: Vec<Object> = self.bucket.list("uploads").try_collect().await?;
+        let old: Vec<Object> = objects.into_iter().filter(|object| self.is_old(object.modified)).collect();
+        if !self.dry_run {
+            for object in &old {
+                Record::end(self.bucket, &object.key).await?;
+            }
+        }
+        Ok(old.len())
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), Error> {
+        for batch in keys.chunks(BATCH) {
+            self.bucket.delete(batch.to_vec()).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Store;
+    use crate::model::Descriptor;
+    use crate::store::Objects;
+    use bytes::Bytes;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn blob(text: &str) -> Descriptor {
+        Descriptor {
+            digest: Digest::sha256(text.as_bytes()),
+            size: text.len() as u64,
+            media_type: "x/y".into(),
+        }
+    }
+
+    /// Sweeps when so many hours have passed.
+    async fn sweep(bucket: &Bucket, keep: &[&str], hours: u32, dry_run: bool) -> (Vec<u64>, Vec<u64>) {
+        let sweep = Sweep {
+            bucket,
+            keep: keep.iter().map(|text| blob(text).digest).collect(),
+            names: &|claim| Some(vec![Digest::sha256(claim)]),
+            grace: 10 * HOUR,
+            now: SystemTime::now() + hours * HOUR,
+            dry_run,
+        };
+        let Collected { deleted, condemned, .. } = sweep.run().await.unwrap();
+        let sizes = |blobs: Vec<Blob>| blobs.iter().map(|blob| blob.bytes).collect();
+        (sizes(deleted), sizes(condemned))
+    }
+
+    async fn store(bucket: &Bucket, texts: &[&'static str]) -> Objects {
+        let store = Objects::open(bucket.clone()).await.unwrap();
+        for text in texts {
+            store.put(&blob(text), Bytes::from(*text)).await.unwrap();
+        }
+        store.name(&mut std::iter::empty()).unwrap();
+        store
+    }
+
+    fn has(store: &Objects, text: &str) -> bool {
+        store.holds(&blob(text), false).unwrap()
+    }
+
+    #[tokio::test]
+    async fn content_goes_in_two_steps_and_never_what_is_kept_claimed_or_written_since() {
+        let bucket = Bucket::in_memory();
+        store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
+        assert_eq!(sweep(&bucket, &["a"], 1, false).await, (vec![], vec![]), "what is young stays");
+        assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
+        let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
+        assert_eq!((deleted.len(), condemned.len()), (0, 3));
+        // the clock of the store in memory stands still: the lists were written now
+        let late = store(&bucket, &[]).await;
+        assert!(has(&late, "a") && !has(&late, "bb"), "what is condemned counts as absent");
+        assert_eq!(sweep(&bucket, &["a"], 2, false).await, (vec![], vec![]), "its time has not come");
+        // one was written anew, one is kept by now, and one is neither
+        store(&bucket, &["bb"]).await;
+        assert_eq!(sweep(&bucket, &["a", "ccc"], 11, true).await.0, [4]);
+        assert_eq!(sweep(&bucket, &["a", "ccc"], 11, false).await.0, [4]);
+        let after = store(&bucket, &[]).await;
+        assert!(has(&after, "a") && has(&after, "bb") && has(&after, "ccc") && !has(&after, "dddd"));
+    }
+
+    #[tokio::test]
+    async fn claims_keep_and_a_claim_that_is_no_lock_stops_the_sweep() {
+        let bucket = Bucket::in_memory();
+        let at = store(&bucket, &["a", "bb"]).await;
+        at.claim(&Digest::sha256(b"lock"), "bb").unwrap();
+        let refused = Sweep {
+            bucket: &bucket,
+            keep: BTreeSet::new(),
+            names: &|_| None,
+            grace: HOUR,
+            now: SystemTime::now(),
+            dry_run: true,
+        };
+        assert!(refused.run().await.unwrap_err().to_string().contains("claims/"));
+        let kept = Sweep {
+            bucket: &bucket,
+            keep: BTreeSet::new(),
+            names: &|claim| Some(vec![Digest::sha256(claim)]),
+            grace: HOUR,
+            now: SystemTime::now(),
+            dry_run: true,
+        };
+        let collected = kept.run().await.unwrap();
+        assert_eq!((collected.kept, collected.kept_bytes, collected.claims), (1, 2, 1));
+    }
+}

@@ -1,0 +1,82 @@
+//! A list of content as an object: a line each of digest and size, compressed, called by its own digest.
+
+use super::keys;
+use crate::bucket::{Bucket, Condition, Object};
+use crate::http::{Error, ErrorKind};
+use crate::model::Digest;
+use futures_util::TryStreamExt;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::Read;
+use std::time::SystemTime;
+
+/// The most that a list may have, in bytes as they stand there, and as they are read.
+const MOST: (u64, u64) = (256 << 20, 1 << 30);
+/// Lists that are read at once.
+const AT_ONCE: usize = 16;
+
+/// Content by its digest, with its size in bytes.
+pub(super) type Contents = BTreeMap<Digest, u64>;
+
+/// A list that was read.
+pub(super) struct List {
+    pub key: String,
+    pub contents: Contents,
+    pub written: SystemTime,
+}
+
+/// Writes a list into `folder`, unless it is empty. Returns its key.
+///
+/// # Errors
+/// When the object store does not take it.
+pub(super) async fn write(
+    bucket: &Bucket,
+    folder: &str,
+    contents: &Contents,
+) -> Result<Option<String>, Error> {
+    if contents.is_empty() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    for (digest, size) in contents {
+        let _ = writeln!(text, "{digest} {size}");
+    }
+    let packed = zstd::encode_all(text.as_bytes(), 3);
+    let packed = packed.map_err(|error| Error::new(ErrorKind::Local, error.to_string()))?;
+    let key = keys::named(folder, &Digest::sha256(text.as_bytes()));
+    bucket.put(&key, packed.into(), &Condition::Always).await?;
+    Ok(Some(key))
+}
+
+/// All lists of `folder`. One that is deleted meanwhile is left out.
+///
+/// # Errors
+/// When the object store does not answer, or an object is no list.
+pub(super) async fn read_all(bucket: &Bucket, folder: &'static str) -> Result<Vec<List>, Error> {
+    let objects = bucket.list(folder);
+    let lists = objects.map_ok(|object| read(bucket, object)).try_buffer_unordered(AT_ONCE);
+    lists.try_filter_map(|list| std::future::ready(Ok(list))).try_collect().await
+}
+
+async fn read(bucket: &Bucket, object: Object) -> Result<Option<List>, Error> {
+    let Some((packed, _)) = bucket.get(&object.key, MOST.0).await? else { return Ok(None) };
+    let wrong = || {
+        let words = "it is no list of landfall's, or a damaged one; delete it: what it lists is looked for one by one then";
+        Error::new(ErrorKind::Invalid, words).about(bucket.shown(&object.key))
+    };
+    let mut text = String::new();
+    let unpacked =
+        zstd::Decoder::new(&packed[..]).and_then(|read| read.take(MOST.1).read_to_string(&mut text));
+    unpacked.map_err(|_| wrong())?;
+    let hex = object.key.rsplit('/').next().unwrap_or_default();
+    if Digest::sha256(text.as_bytes()).hex() != hex {
+        return Err(wrong());
+    }
+    let line = |line: &str| {
+        let (digest, size) = line.split_once(' ')?;
+        Some((digest.parse().ok()?, size.parse().ok()?))
+    };
+    let contents: Option<Contents> = text.lines().map(line).collect();
+    let contents = contents.ok_or_else(wrong)?;
+    Ok(Some(List { key: object.key, contents, written: object.modified }))
+}

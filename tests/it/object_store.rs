@@ -1,0 +1,214 @@
+//! The store in an object store: the whole way with `--store s3://`, resumption, faults, and what stands there.
+
+use crate::support::faults::{Rig, Settings};
+use crate::support::images::sha256;
+use crate::support::object_store::{Asked, Fault, ObjectStore};
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+const STORE: &str = "s3://mirror/air/gap";
+
+/// Content of which one blob and one file need several parts.
+struct Case {
+    rig: Rig,
+    store: ObjectStore,
+    /// What a store on disk packs.
+    wanted: Vec<u8>,
+}
+
+impl Case {
+    fn new(scale: usize) -> Case {
+        let (rig, store) = (Rig::of(scale), ObjectStore::start());
+        store.introduce_to(&rig.place);
+        rig.place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
+        let wanted = fs::read(rig.place.path("wanted.tar.zst")).unwrap();
+        Case { rig, store, wanted }
+    }
+
+    fn pull(&self, exit: i32) -> Value {
+        self.rig.place.json(exit, &["pull", "--store", STORE])
+    }
+
+    fn assert_packs(&self) {
+        self.rig.place.ok(&["pack", "--store", STORE, "-o", "made.tar.zst"]);
+        assert!(
+            fs::read(self.rig.place.path("made.tar.zst")).unwrap() == self.wanted,
+            "other bytes than from a disk"
+        );
+    }
+}
+
+#[test]
+fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
+    let case = Case::new(500);
+    let (rig, store) = (&case.rig, &case.store);
+    let pulled = case.pull(0);
+    assert_eq!(pulled["totals"]["done"], 3, "{pulled}");
+    assert!(
+        pulled["hosts"].as_array().unwrap().iter().any(|host| host["purpose"] == "object store"),
+        "{pulled}"
+    );
+    let is_blob =
+        |method: &'static str| move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/");
+    // big ones in parts, and nothing is left of their uploads
+    assert!(store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=3")) >= 1);
+    assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
+    assert_eq!((store.keys("air/gap/index").len(), store.keys("air/gap/claims").len()), (1, 1));
+    for key in store.keys("air/gap/blobs") {
+        let hex = key.rsplit('/').next().unwrap();
+        assert_eq!(sha256(&fs::read(store.file(&key)).unwrap()), format!("sha256:{hex}"));
+    }
+    // nothing is asked for again, and no blob is looked for: the list says what is there
+    store.reset();
+    let (before, again) = (rig.up.seen().len(), case.pull(0));
+    assert_eq!((again["totals"]["present"].as_u64(), rig.up.seen().len()), (Some(3), before), "{again}");
+    assert_eq!((store.count(is_blob("PUT")), store.count(is_blob("HEAD"))), (0, 0), "{:?}", store.asked());
+    case.assert_packs();
+    // without lists each is looked for, and listed
+    for key in store.keys("air/gap/index") {
+        fs::remove_file(store.file(&key)).unwrap();
+    }
+    store.reset();
+    case.pull(0);
+    assert_eq!(store.count(is_blob("PUT")), 0);
+    assert!(store.count(is_blob("HEAD")) > 10 && store.keys("air/gap/index").len() == 1);
+    // it is pushed as from a disk
+    let pushed = rig
+        .place
+        .json(0, &["push", "--store", STORE, "--to", &rig.down.address, "--plain-http", &rig.down.address]);
+    assert_eq!(pushed["totals"]["done"], 3, "{pushed}");
+    // other bytes under a digest are noticed, named, and mended
+    let largest = store
+        .keys("air/gap/blobs")
+        .into_iter()
+        .max_by_key(|key| fs::metadata(store.file(key)).unwrap().len())
+        .unwrap();
+    let mut bytes = fs::read(store.file(&largest)).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(store.file(&largest), &bytes).unwrap();
+    let packed = rig.place.json(1, &["pack", "--store", STORE, "-o", "bad.tar.zst"]);
+    assert!(packed["error"]["message"].as_str().unwrap().contains("pull --rehash"), "{packed}");
+    assert!(!rig.place.path("bad.tar.zst").exists());
+    let mended = rig.place.json(0, &["pull", "--store", STORE, "--rehash"]);
+    assert_eq!(mended["totals"]["failed"], 0, "{mended}");
+    case.assert_packs();
+}
+
+#[test]
+fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_nothing() {
+    let case = Case::new(500);
+    let (rig, store) = (&case.rig, &case.store);
+    let part_one =
+        |asked: &Asked| asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1");
+    // killed when a record says that a part is there
+    rig.up.set(Settings { pace: Some((200_000, Duration::from_millis(8))), ..Settings::default() });
+    let mut command = rig.place.command();
+    command
+        .args(["pull", "--store", STORE, "--progress", "none"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    while records(store).is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed: {:?}", store.asked());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    rig.up.set(Settings::default());
+    let resumed = records(store);
+    assert!(!resumed.is_empty(), "it was killed too late");
+    assert!(store.keys("air/gap/blobs").iter().all(|key| {
+        let name = key.rsplit('/').next().unwrap();
+        sha256(&fs::read(store.file(key)).unwrap()).ends_with(name)
+    }));
+    store.reset();
+    // each fault strikes once where it hurts
+    let (mut slow, mut cut, mut part_lost, mut whole_lost) = (2, 2, 1, 2);
+    store.judge(move |asked| {
+        let strike = |left: &mut i32, fault: Fault| {
+            *left -= 1;
+            (*left >= 0).then_some(fault)
+        };
+        match (asked.method.as_str(), asked.query.as_str()) {
+            ("GET", _) if asked.key.contains("/uploads/") => strike(&mut slow, Fault::SlowDown),
+            ("PUT", query) if query.contains("partNumber") => {
+                strike(&mut cut, Fault::Cut).or_else(|| strike(&mut part_lost, Fault::LostAnswer))
+            }
+            ("POST", query) if query.contains("uploadId") => strike(&mut whole_lost, Fault::LostAnswer),
+            _ => None,
+        }
+    });
+    let pulled = case.pull(0);
+    assert_eq!(pulled["totals"]["failed"], 0, "{pulled}");
+    for key in resumed {
+        let again = store.count(|asked| part_one(asked) && asked.key.ends_with(&key));
+        assert_eq!(again, 0, "the first part of {key} was sent again");
+    }
+    assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
+    store.reset();
+    case.assert_packs();
+    // a wrong clock is named, and a bucket that is not there
+    store.judge(|_| Some(Fault::Skewed));
+    let refused = case.pull(1);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("clock"), "{refused}");
+    store.reset();
+    let refused = rig.place.json(1, &["pull", "--store", "s3://other/air"]);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("no such bucket"), "{refused}");
+    let refused = rig.place.json(2, &["pull", "--store", "s3://mirror//air"]);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("s3://BUCKET/PREFIX"), "{refused}");
+}
+
+/// The blobs of which a record says that a part is there.
+fn records(store: &ObjectStore) -> Vec<String> {
+    let has_part = |key: &String| {
+        let record: Value =
+            serde_json::from_slice(&fs::read(store.file(key)).unwrap_or_default()).unwrap_or_default();
+        record["parts"].as_array().is_some_and(|parts| !parts.is_empty())
+    };
+    let keys = store.keys("air/gap/uploads").into_iter().filter(has_part);
+    keys.map(|key| key.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_claimed() {
+    let case = Case::new(1);
+    let (rig, store) = (&case.rig, &case.store);
+    case.pull(0);
+    let before = store.keys("air/gap/blobs");
+    let gc = |more: &[&str]| {
+        rig.place.json(0, &[&["gc", "--store", STORE, "--lock", "one.lock"][..], more].concat())
+    };
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [{}/team/tool:v1]\n",
+        rig.up.address
+    );
+    rig.place.write("one.yaml", manifest);
+    let plain = ["--plain-http", &rig.up.address];
+    rig.place.ok(&[&["lock", "-f", "one.yaml", "--lock", "one.lock"][..], &plain].concat());
+    // the run's own claim keeps everything
+    let swept = gc(&[]);
+    assert_eq!(
+        (swept["condemned"].as_array().unwrap().len(), swept["claims"].as_u64()),
+        (0, Some(1)),
+        "{swept}"
+    );
+    assert_eq!(store.keys("air/gap/blobs"), before);
+    // seconds later, under a grace period of one: first condemned, then deleted
+    std::thread::sleep(Duration::from_millis(2100));
+    let dry = gc(&["--grace", "1s", "--dry-run"]);
+    let condemned = dry["condemned"].as_array().unwrap().len();
+    assert!(condemned > 0 && store.keys("air/gap/condemned").is_empty(), "{dry}");
+    assert_eq!(gc(&["--grace", "1s"])["condemned"].as_array().unwrap().len(), condemned);
+    assert_eq!(store.keys("air/gap/blobs"), before, "nothing goes at once");
+    std::thread::sleep(Duration::from_millis(2100));
+    let swept = gc(&["--grace", "1s"]);
+    assert_eq!(swept["removed"].as_array().unwrap().len(), condemned, "{swept}");
+    assert_eq!(store.keys("air/gap/blobs").len(), before.len() - condemned);
+    rig.place.ok(&["pack", "--store", STORE, "--lock", "one.lock", "-o", "one.tar.zst"]);
+    let lacking = rig.place.json(1, &["pack", "--store", STORE, "-o", "all.tar.zst"]);
+    assert!(lacking["error"]["message"].as_str().unwrap().contains("team/app"), "{lacking}");
+    case.pull(0);
+    case.assert_packs();
+}

@@ -1,0 +1,178 @@
+//! An object store that speaks S3 (`s3s-fs`, over a folder), in this process, and faults between it and landfall.
+
+use super::Place;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The account of the object store.
+const ACCOUNT: (&str, &str) = ("landfall", "a-secret-of-the-object-store");
+/// Its bucket.
+pub const BUCKET: &str = "mirror";
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    pub method: String,
+    /// The key in the bucket, and the query.
+    pub key: String,
+    pub query: String,
+    /// The `Range` header.
+    pub range: Option<String>,
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is answered with 503 SlowDown, and has no effect.
+    SlowDown,
+    /// It takes effect, and is answered with 500.
+    LostAnswer,
+    /// The connection is cut before anything happens.
+    Cut,
+    /// It is refused, as the clock of the client is wrong.
+    Skewed,
+}
+
+type Judge = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+
+#[derive(Default)]
+struct Shared {
+    asked: Mutex<Vec<Asked>>,
+    judge: Mutex<Option<Judge>>,
+}
+
+/// A running object store. It ends when it is dropped.
+pub struct ObjectStore {
+    pub address: SocketAddr,
+    dir: tempfile::TempDir,
+    shared: Arc<Shared>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl ObjectStore {
+    pub fn start() -> ObjectStore {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(dir.path().join(BUCKET)).unwrap();
+        let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(dir.path()).unwrap());
+        builder.set_auth(SimpleAuth::from_single(ACCOUNT.0, ACCOUNT.1));
+        let (service, shared) = (builder.build(), Arc::new(Shared::default()));
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = shared.clone();
+        runtime.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let (service, state) = (service.clone(), state.clone());
+                let answering = service_fn(move |request| answer(service.clone(), state.clone(), request));
+                let serving = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(socket), answering);
+                tokio::spawn(async move { drop(serving.await) });
+            }
+        });
+        ObjectStore { address, dir, shared, runtime: Some(runtime) }
+    }
+
+    /// landfall in this place has the account, and finds the object store.
+    pub fn introduce_to(&self, place: &Place) {
+        place.set("AWS_ACCESS_KEY_ID", ACCOUNT.0);
+        place.set("AWS_SECRET_ACCESS_KEY", ACCOUNT.1);
+        place.set("AWS_REGION", "eu-west-1");
+        place.set("AWS_ENDPOINT_URL", &format!("http://{}", self.address));
+    }
+
+    /// Judges the requests from now on.
+    pub fn judge(&self, judge: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) {
+        *self.shared.judge.lock().unwrap() = Some(Box::new(judge));
+    }
+
+    /// No faults any more, and nothing asked yet.
+    pub fn reset(&self) {
+        *self.shared.judge.lock().unwrap() = None;
+        self.shared.asked.lock().unwrap().clear();
+    }
+
+    /// What was asked since the last reset.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    /// How many of the requests since then are meant.
+    pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
+        self.shared.asked.lock().unwrap().iter().filter(|asked| is_meant(asked)).count()
+    }
+
+    /// The file of an object.
+    pub fn file(&self, key: &str) -> std::path::PathBuf {
+        self.dir.path().join(BUCKET).join(key)
+    }
+
+    /// The keys of all objects that begin so, sorted.
+    pub fn keys(&self, beginning: &str) -> Vec<String> {
+        let root = self.dir.path().join(BUCKET);
+        let mut folders = vec![root.clone()];
+        let mut keys = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.path().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => {
+                        keys.push(entry.path().strip_prefix(&root).unwrap().to_str().unwrap().to_owned())
+                    }
+                }
+            }
+        }
+        keys.retain(|key| key.starts_with(beginning));
+        keys.sort();
+        keys
+    }
+}
+
+impl Drop for ObjectStore {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn answer(
+    service: S3Service,
+    state: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<s3s::Body>, std::io::Error> {
+    let uri = request.uri();
+    let asked = Asked {
+        method: request.method().to_string(),
+        key: uri.path().trim_start_matches('/').trim_start_matches(BUCKET).trim_start_matches('/').to_owned(),
+        query: uri.query().unwrap_or_default().to_owned(),
+        range: request.headers().get("range").and_then(|range| Some(range.to_str().ok()?.to_owned())),
+    };
+    let fault =
+        state.judge.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|judge| judge(&asked));
+    state.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    let refusal = |status: StatusCode, code: &str| {
+        let text =
+            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>try again</Message></Error>");
+        Ok(Response::builder().status(status).body(s3s::Body::from(text)).unwrap())
+    };
+    match fault {
+        Some(Fault::Cut) => Err(std::io::Error::other("cut")),
+        Some(Fault::Skewed) => refusal(StatusCode::FORBIDDEN, "RequestTimeTooSkewed"),
+        Some(Fault::SlowDown) => refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
+        _ => {
+            let answered =
+                service.call(request).await.map_err(|error| std::io::Error::other(format!("{error:?}")))?;
+            match fault {
+                Some(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+                None => Ok(answered),
+            }
+        }
+    }
+}
