@@ -55,8 +55,8 @@ pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn
         Protocol::S3 => {
             let environment = AmazonS3Builder::from_env();
             let builder = with_profile(environment).map_err(wrong)?;
-            let allow_http = is_plain(&builder, &AmazonS3ConfigKey::Endpoint)
-                || is_plain(&builder, &AmazonS3ConfigKey::S3Endpoint);
+            let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
+                || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
             let builder = if allow_http { builder.with_allow_http(true) } else { builder };
             let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(service);
             builder.build().map(|store| Arc::new(store) as Arc<dyn Cloud>)
@@ -74,8 +74,8 @@ pub(super) fn open(location: &Location, transport: &Transport) -> Result<Arc<dyn
 }
 
 /// Whether the endpoint that the user named is one of plain http.
-fn is_plain(builder: &AmazonS3Builder, key: &AmazonS3ConfigKey) -> bool {
-    builder.get_config_value(key).is_some_and(|endpoint| endpoint.starts_with("http://"))
+fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
+    builder.get_config_value(&key).is_some_and(|endpoint| endpoint.starts_with("http://"))
 }
 
 /// With the account and the region of the user's profile, where the environment has none.

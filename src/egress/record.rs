@@ -21,7 +21,7 @@ pub(super) struct Contacted {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) scheme: String,
-    /// `registry`, `file`, `token`, `redirect`.
+    /// `registry`, `file`, `token`, `redirect`, `object-store`.
     pub(super) why: BTreeSet<String>,
     /// `host:port` of those whose answers named it.
     #[serde(rename = "namedBy")]

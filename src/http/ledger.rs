@@ -28,7 +28,7 @@ impl Purpose {
             Purpose::File => "file",
             Purpose::Token => "token",
             Purpose::Redirect => "redirect",
-            Purpose::ObjectStore => "object store",
+            Purpose::ObjectStore => "object-store",
         }
     }
 }

@@ -253,7 +253,7 @@ pub(crate) const HOST: &[Member] = &[
     member("via", "string", &[], "the proxy, without credentials"),
     member("bytes", "integer", &[], "body bytes received and sent"),
     member("requests", "integer", &[], "requests sent"),
-    member("why", "string", &[], "`registry`, `file`, `token`, `redirect`, comma-separated"),
+    member("why", "string", &[], "`registry`, `file`, `token`, `redirect`, `object-store`, comma-separated"),
     member(
         "namedBy",
         "array",

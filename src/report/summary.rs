@@ -45,7 +45,7 @@ pub struct HostUse {
     pub bytes: u64,
     /// Requests sent.
     pub requests: u64,
-    /// The purposes: `registry`, `file`, `token`, `redirect`, comma-separated.
+    /// The purposes: `registry`, `file`, `token`, `redirect`, `object-store`, comma-separated.
     pub why: String,
     /// `host:port` of those whose answers named it: a redirect, a token realm.
     #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]

@@ -46,10 +46,7 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
     let (rig, store) = (&case.rig, &case.store);
     let pulled = case.pull(0);
     assert_eq!(pulled["totals"]["done"], 3, "{pulled}");
-    assert!(
-        pulled["hosts"].as_array().unwrap().iter().any(|host| host["purpose"] == "object store"),
-        "{pulled}"
-    );
+    assert!(pulled["hosts"].as_array().unwrap().iter().any(|host| host["why"] == "object-store"), "{pulled}");
     let is_blob =
         |method: &'static str| move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/");
     // big ones in parts, and nothing is left of their uploads

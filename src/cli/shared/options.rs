@@ -8,8 +8,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
-    /// The store [default: landfall/store in the user's cache folder]
-    #[arg(long, global = true, env = "LANDFALL_STORE", value_name = "DIR")]
+    /// The store: a folder, or an object store as `s3://BUCKET/PREFIX`, `gs://…` or `az://…` [default: landfall/store in the user's cache folder]
+    #[arg(long, global = true, env = "LANDFALL_STORE", value_name = "DIR|URL")]
     pub store: Option<PathBuf>,
     /// The site file: registry, destination paths, proxy, upstreams
     #[arg(long, global = true, env = "LANDFALL_SITE", value_name = "FILE")]

@@ -2,7 +2,7 @@
 
 use crate::bucket::{Location, wait};
 use crate::cli::shared::{Context, Failure};
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 use crate::content::Store;
 use crate::model::LAYOUT_FILE;
 use crate::store::{Disk, Objects};
@@ -83,19 +83,19 @@ impl Context {
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         match self.store_place()? {
             StorePlace::Folder(dir) => Ok(Arc::new(Disk::open(&dir)?)),
-            StorePlace::Bucket(location) => self.store_by(&self.client()?, &location),
+            StorePlace::Bucket(location) => open_objects(&self.client()?, &location),
         }
     }
+}
 
-    /// Opens the store at `location` through a client that there is already.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub(crate) fn store_by(&self, client: &Client, location: &Location) -> Result<Arc<dyn Store>, Failure> {
-        let bucket = client.bucket(location)?;
-        let objects = wait(async move { Objects::open(bucket).await });
-        Ok(Arc::new(objects.map_err(crate::client::ClientError::from)?))
-    }
+/// Opens the store at `location` in an object store.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(crate) fn open_objects(client: &Client, location: &Location) -> Result<Arc<dyn Store>, Failure> {
+    let bucket = client.bucket(location)?;
+    let objects = wait(async move { Objects::open(bucket).await });
+    Ok(Arc::new(objects.map_err(ClientError::from)?))
 }
 
 /// The user's cache folder for a store.

@@ -1,7 +1,7 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::store_place::StorePlace;
+use crate::cli::shared::store_place::{StorePlace, open_objects};
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{Keep, Store};
@@ -67,7 +67,7 @@ impl Mirror {
             context.shown.lock(&lock, None);
             let store: Arc<dyn Store> = match &place {
                 StorePlace::Folder(_) => Arc::new(disk.clone()),
-                StorePlace::Bucket(location) => context.store_by(&client, location)?,
+                StorePlace::Bucket(location) => open_objects(&client, location)?,
             };
             let mirroring = client.mirror_by(&lock, (store, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);

@@ -6,7 +6,7 @@ use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
-use crate::cli::shared::store_place::StorePlace;
+use crate::cli::shared::store_place::{StorePlace, open_objects};
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
@@ -68,9 +68,9 @@ impl Pull {
             return Err(Failure::usage(words));
         }
         let client = context.client()?;
-        let store = context.store_by(&client, location)?;
+        let store = open_objects(&client, location)?;
         if self.dry_run {
-            return self.dry_by(lock, &*store, location, &*context.progress);
+            return Self::dry_by(lock, &*store, location, &*context.progress);
         }
         let memory = Disk::open(&context.memory_dir()?)?;
         context.run(async {
@@ -86,7 +86,6 @@ impl Pull {
 
     /// What a pull into an object store would do.
     fn dry_by(
-        &self,
         lock: &Lock,
         store: &dyn Store,
         location: &Location,

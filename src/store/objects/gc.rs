@@ -192,7 +192,7 @@ mod tests {
     use crate::store::Objects;
     use bytes::Bytes;
 
-    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     fn blob(text: &str) -> Descriptor {
         Descriptor {

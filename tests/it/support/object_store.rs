@@ -3,7 +3,7 @@
 use super::Place;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -29,7 +29,7 @@ pub struct Asked {
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is answered with 503 SlowDown, and has no effect.
+    /// It is answered with 503 `SlowDown`, and has no effect.
     SlowDown,
     /// It takes effect, and is answered with 500.
     LostAnswer,
@@ -123,7 +123,7 @@ impl ObjectStore {
                 match entry.path().is_dir() {
                     true => folders.push(entry.path()),
                     false => {
-                        keys.push(entry.path().strip_prefix(&root).unwrap().to_str().unwrap().to_owned())
+                        keys.push(entry.path().strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
                     }
                 }
             }
@@ -167,8 +167,10 @@ async fn answer(
         Some(Fault::Skewed) => refusal(StatusCode::FORBIDDEN, "RequestTimeTooSkewed"),
         Some(Fault::SlowDown) => refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
         _ => {
-            let answered =
-                service.call(request).await.map_err(|error| std::io::Error::other(format!("{error:?}")))?;
+            let answered = service
+                .call(request.map(s3s::Body::from))
+                .await
+                .map_err(|error| std::io::Error::other(format!("{error:?}")))?;
             match fault {
                 Some(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
                 None => Ok(answered),
