@@ -3,6 +3,7 @@
 
 use crate::http::{Body as SentBody, ByteStream, Error, Purpose, Request, Transport};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
@@ -56,7 +57,7 @@ impl HttpService for Service {
             if let Some(headers) = answer.headers_mut() {
                 headers.clone_from(&response.headers);
             }
-            let body = HttpResponseBody::new(Received(Mutex::new(response.stream())));
+            let body = HttpResponseBody::new(Received(Mutex::new(response.stream().fuse().boxed())));
             answer.body(body).map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
         })
     }

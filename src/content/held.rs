@@ -57,7 +57,7 @@ pub(crate) fn held(
         progress.end();
         here.extend(hashed?.into_iter().flatten());
     }
-    here.extend(sink.held(known, rehash)?);
+    here.extend(sink.held(known)?);
     Ok(here)
 }
 

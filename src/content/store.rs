@@ -23,10 +23,10 @@ pub(crate) trait Store: BlobRead {
     ///
     /// # Errors
     /// As [`Store::holds`].
-    fn held(&self, wanted: Vec<Descriptor>, rehash: bool) -> Result<HashSet<Digest>, WriteError> {
+    fn held(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
         let mut here = HashSet::new();
         for descriptor in wanted {
-            if self.holds(&descriptor, rehash)? {
+            if self.holds(&descriptor, false)? {
                 here.insert(descriptor.digest);
             }
         }

@@ -20,7 +20,7 @@ impl BlobRead for Objects {
         let reader = Reader::open(async move { bucket.stream(&key, offset, None).await });
         let reader = reader.map_err(|error| unreadable(digest, error))?;
         Ok(match offset {
-            0 => Box::new(Checked::new(reader, digest)),
+            0 => Box::new(Checked::new(self, reader, digest)),
             _ => Box::new(reader),
         })
     }
@@ -29,6 +29,7 @@ impl BlobRead for Objects {
 /// Content that is hashed while it is read. A piece is handed out when the next one is there, so that the last comes only
 /// after all have the digest.
 struct Checked {
+    store: Objects,
     reader: Reader,
     digest: Digest,
     /// `None` after the end.
@@ -42,9 +43,10 @@ struct Checked {
 const PIECE: usize = 64 << 10;
 
 impl Checked {
-    fn new(reader: Reader, digest: &Digest) -> Checked {
+    fn new(store: &Objects, reader: Reader, digest: &Digest) -> Checked {
         let hasher = Some(Hasher::new(digest.algorithm()));
-        Checked { reader, digest: digest.clone(), hasher, piece: Vec::new(), at: 0, next: Vec::new() }
+        let (store, digest) = (store.clone(), digest.clone());
+        Checked { store, reader, digest, hasher, piece: Vec::new(), at: 0, next: Vec::new() }
     }
 
     /// Hands out the piece that waits, and receives the one after it.
@@ -64,10 +66,14 @@ impl Checked {
             self.hasher = Some(hasher);
         } else if hasher.finish() != self.digest {
             self.piece.clear();
-            let words = format!(
-                "{}: the object store has other bytes under this digest; `landfall pull --rehash` mends it",
-                self.digest
-            );
+            let (store, digest) = (self.store.clone(), self.digest.clone());
+            let told = wait(async move { store.condemn(&digest).await });
+            let hint = match told {
+                Ok(()) => "`landfall pull` writes it anew",
+                Err(_) => "`landfall pull --rehash` writes it anew",
+            };
+            let words =
+                format!("{}: the object store has other bytes under this digest; {hint}", self.digest);
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
         Ok(())

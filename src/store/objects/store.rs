@@ -125,6 +125,17 @@ impl Objects {
         written.map(drop)
     }
 
+    /// Lists content that turned out damaged, so that every run takes it for absent and writes it anew.
+    pub(super) async fn condemn(&self, digest: &Digest) -> Result<(), Error> {
+        let damaged = {
+            let mut known = self.known();
+            known.unlisted.remove(digest);
+            known.condemned.insert(digest.clone());
+            Contents::from([(digest.clone(), known.here.remove(digest).unwrap_or_default())])
+        };
+        list::write(self.bucket(), keys::CONDEMNED, &damaged).await.map(drop)
+    }
+
     /// Looks once more for what was condemned: a `gc` that ran meanwhile may have deleted it after it was written anew.
     async fn check_rescued(&self) -> Result<(), Error> {
         let rescued = std::mem::take(&mut self.known().rescued);
@@ -220,19 +231,20 @@ impl Store for Objects {
         rehash
     }
 
-    fn held(&self, wanted: Vec<Descriptor>, rehash: bool) -> Result<HashSet<Digest>, WriteError> {
-        debug_assert!(!rehash, "what is hashed is asked for one by one");
+    fn held(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
         let this = self.clone();
         wait(async move { this.find(wanted).await }).map_err(refused)
     }
 
     fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
-        if self.known_size(&descriptor.digest) == Some(descriptor.size) {
-            return Ok(());
-        }
         let (this, descriptor, bytes) = (self.clone(), descriptor.clone(), Bytes::copy_from_slice(bytes));
-        let put = async move { Ok(this.put(&descriptor, bytes).await) };
-        wait(put).map_err(refused)?
+        let taking = async move {
+            Ok(match this.look(&descriptor.digest).await? == Some(descriptor.size) {
+                true => Ok(()),
+                false => this.put(&descriptor, bytes).await,
+            })
+        };
+        wait(taking).map_err(refused)?
     }
 
     fn sink(self: Arc<Self>, _: Limits, _: Option<IdleSlots>) -> Arc<dyn Sink> {
