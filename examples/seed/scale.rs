@@ -1,5 +1,5 @@
-//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that splits as landfall does, from costs
-//! that were measured elsewhere and are given as `NAME=NUMBER`.
+//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that splits as landfall does, from
+//! costs that were measured elsewhere and are given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall::internals::{cost, split};

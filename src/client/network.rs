@@ -161,22 +161,21 @@ impl Client {
     /// When the store cannot be used. What fails at its source is an item that says so.
     pub async fn pull(&self, lock: &Lock, store: &Disk, rehash: bool) -> Result<Vec<Item>, PullError> {
         let into: Arc<dyn LocalSink> = Arc::new(store.clone());
-        let mut items =
-            self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await?;
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let mut items = self.pull_into(&Share::new(lock, self.shard), upstream, &into, rehash).await?;
         check_packages(lock, Arc::new(store.clone()), &mut items).await;
         Ok(items)
     }
 
     async fn pull_into(
         &self,
-        lock: &Lock,
+        share: &Share<'_>,
         source: Arc<dyn Source>,
         into: &Arc<dyn LocalSink>,
         rehash: bool,
     ) -> Result<Vec<Item>, PullError> {
-        let share = Share::new(lock, self.shard);
-        let came = self.take(&share, into).await?;
-        let mut items = pull(&share, source, into, self.limits, rehash, self.progress.clone()).await?;
+        let came = self.take(share, into).await?;
+        let mut items = pull(share, source, into, self.limits, rehash, self.progress.clone()).await?;
         if !came.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
                 let is_new = || entry.parts.iter().any(|part| came.contains(&part.descriptor.digest));
@@ -276,7 +275,9 @@ impl Client {
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn LocalSink> = near;
-            let pulled = self.pull_into(lock, source, &into, rehash).await;
+            // a bundle is one runner's
+            let share = Share::new(lock, Shard::default());
+            let pulled = self.pull_into(&share, source, &into, rehash).await;
             bundle.close();
             pulled
         };

@@ -115,8 +115,8 @@ impl Transport {
         !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a store: every shard may ask as much of it
-    /// as a single runner. To be said before it is asked for something.
+    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a store: every shard may
+    /// ask as much of it as a single runner. To be said before it is asked for something.
     pub fn note_own(&self, url: &Url) {
         self.0.own.lock().unwrap_or_else(PoisonError::into_inner).insert(host_port(url));
     }

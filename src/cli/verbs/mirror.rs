@@ -33,8 +33,8 @@ impl Mirror {
         let shard = self.delivery.shard.get()?;
         if self.delivery.shard.is_given() && self.lock.is_none() {
             return Err(Failure::usage(
-                "--shard needs one lock for all runners: run `landfall lock` with these manifests once, and give every runner its \
-                 file with --lock",
+                "--shard needs one lock for all runners: run `landfall lock` with these manifests once, and give \
+                 every runner its file with --lock",
             ));
         }
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;

@@ -16,8 +16,9 @@ impl Platform for Kubernetes {
         &Spec {
             name: "kubernetes",
             about: "landfall itself in a cluster: many runners, refresh, and servers over an object store",
-            details: "An Indexed Job pulls a lock by shards and a Job packs it; a CronJob refreshes; a Deployment serves, with a \
-                      Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the store.",
+            details: "An Indexed Job pulls a lock by shards and a Job packs it; a CronJob refreshes; a Deployment serves, \
+                      with a Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the \
+                      store.",
             inputs: &[],
             settings: SETTINGS,
             consumer: None,
@@ -40,8 +41,8 @@ impl Platform for Kubernetes {
         let mut notes = Vec::new();
         if wanted.claim.is_none() {
             notes.push(format!(
-                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock --from-file=site.yaml (at most 1 MiB; \
-                 for a larger lock name a volume with --set claim=NAME)"
+                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock --from-file=site.yaml (at \
+                 most 1 MiB; for a larger lock name a volume with --set claim=NAME)"
             ));
         }
         notes.push(format!(
