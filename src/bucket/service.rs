@@ -43,6 +43,7 @@ impl HttpService for Service {
             let (head, body) = request.into_parts();
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+            self.0.note_own(&url);
             let bytes = body.collect().await?.to_bytes();
             let body = if bytes.is_empty() { SentBody::Empty } else { SentBody::Bytes(bytes) };
             // the signature is for this host alone
