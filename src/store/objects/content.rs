@@ -1,7 +1,7 @@
 //! The store as content that is read by digest.
 
 use super::keys;
-use super::store::{Objects, unreadable};
+use super::state::{Objects, unreadable};
 use crate::bucket::{Reader, wait};
 use crate::content::{BlobRead, ContentError};
 use crate::model::{Digest, Hasher};

@@ -15,7 +15,8 @@ mod keys;
 mod list;
 mod record;
 mod sink;
+mod state;
 mod store;
 
 pub(crate) use gc::{Blob, Collected, Sweep};
-pub(crate) use store::Objects;
+pub(crate) use state::Objects;

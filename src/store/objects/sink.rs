@@ -3,7 +3,7 @@
 
 use super::keys;
 use super::record::{PART, Record, hash_text};
-use super::store::{Objects, refused};
+use super::state::{Objects, refused};
 use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Descriptor, Hasher};
