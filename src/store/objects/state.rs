@@ -1,7 +1,7 @@
 //! What the store knows to be there, and what it asks for.
 
-use super::list::{self, Contents};
 use super::keys;
+use super::list::{self, Contents};
 use crate::bucket::{Bucket, Condition};
 use crate::content::{ContentError, WriteError};
 use crate::http::{Error, ErrorKind};

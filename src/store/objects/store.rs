@@ -1,8 +1,8 @@
 //! The store as the place that a pull brings content to.
 
+use super::keys;
 use super::sink::ObjectSink;
 use super::state::{Objects, refused};
-use super::keys;
 use crate::bucket::{Condition, wait};
 use crate::content::{BlobRead, Entry, IdleSlots, Sink, Store, WriteError};
 use crate::model::{Descriptor, Digest, Limits};
