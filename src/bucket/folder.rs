@@ -3,6 +3,7 @@
 use super::cloud::{Cloud, open};
 use super::error::failed;
 use super::location::Location;
+use super::service::Slow;
 use crate::http::{ByteStream, Error, ErrorKind, Transport};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -230,12 +231,39 @@ impl Bucket {
         Ok(result.into_stream().map_err(move |error| failed(&shown, error)).boxed())
     }
 
+    /// A range of an object, which must be the one that was looked at.
+    ///
+    /// # Errors
+    /// As [`Bucket::stream`].
+    pub(crate) async fn stream_of(&self, object: &Object, range: Range<u64>) -> Result<ByteStream, Error> {
+        let key = &object.key;
+        let mut extensions = http::Extensions::new();
+        extensions.insert(Slow);
+        let range = Some(GetRange::Bounded(range));
+        let options =
+            GetOptions { if_match: object.etag.clone(), range, extensions, ..GetOptions::default() };
+        let result = self
+            .0
+            .cloud
+            .get_opts(&self.path(key), options)
+            .await
+            .map_err(|error| self.replaced(key, error))?;
+        let found = self.object(result.meta.clone());
+        if (found.size, found.modified) != (object.size, object.modified) {
+            return Err(self.written_anew(key));
+        }
+        let shown = self.shown(key);
+        Ok(result.into_stream().map_err(move |error| failed(&shown, error)).boxed())
+    }
+
+    fn written_anew(&self, key: &str) -> Error {
+        let words = "it was written anew while it was read; run it again";
+        Error::new(ErrorKind::Invalid, words).about(self.shown(key))
+    }
+
     fn replaced(&self, key: &str, error: object_store::Error) -> Error {
         match error {
-            object_store::Error::Precondition { .. } => {
-                let words = "it was written anew while it was read; run it again";
-                Error::new(ErrorKind::Invalid, words).about(self.shown(key))
-            }
+            object_store::Error::Precondition { .. } => self.written_anew(key),
             error => self.failed(key, error),
         }
     }
@@ -338,7 +366,7 @@ impl Bucket {
     }
 
     /// Completes an upload of `size` bytes from all its parts, in order. An upload that another process completed, or of
-    /// which the store's answer was lost, is complete too.
+    /// which the store's answer was lost, is complete too: then another object than `before` stands there.
     ///
     /// # Errors
     /// As [`Bucket::put_part`].
@@ -348,6 +376,7 @@ impl Bucket {
         upload: &String,
         parts: Vec<String>,
         size: u64,
+        before: Option<&Object>,
     ) -> Result<(), Error> {
         let parts =
             parts.into_iter().map(|content_id| object_store::multipart::PartId { content_id }).collect();
@@ -356,7 +385,7 @@ impl Bucket {
         };
         let error = self.failed(key, error);
         match self.look(key).await {
-            Ok(Some(object)) if object.size == size => Ok(()),
+            Ok(Some(object)) if object.size == size && Some(&object) != before => Ok(()),
             _ => Err(error),
         }
     }

@@ -8,10 +8,14 @@ mod error;
 mod folder;
 #[allow(dead_code, reason = "bundles by ranges come next")]
 mod location;
+mod object_writer;
+mod open_object;
 mod profile;
 mod service;
 mod waiting;
 
-pub(crate) use folder::{Bucket, Condition, Object, Put};
+pub(crate) use folder::{Bucket, Changed, Condition, Object, Put};
 pub(crate) use location::Location;
+pub(crate) use object_writer::{ObjectWriter, UploadGuard};
+pub(crate) use open_object::OpenObject;
 pub(crate) use waiting::{Reader, wait};

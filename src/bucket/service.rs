@@ -21,6 +21,11 @@ use url::Url;
 #[derive(Clone)]
 pub(super) struct Service(pub Transport);
 
+/// Marks a request whose answer is read as slowly as its reader likes, who may ask for something else meanwhile: it takes no
+/// slot of the host that short requests need.
+#[derive(Clone)]
+pub(super) struct Slow;
+
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Service")
@@ -50,6 +55,7 @@ impl HttpService for Service {
             let request = Request {
                 headers: head.headers,
                 body,
+                feeds: head.extensions.get::<Slow>().is_some(),
                 secret: true,
                 ..Request::new(head.method, url, Purpose::ObjectStore)
             };

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Say what is wanted", &["init", "discover", "import", "update", "diff"]),
     ("Get it", &["refresh", "mirror", "egress", "gc"]),
     ("Carry it", &["sign", "verify", "ls", "report", "sbom"]),
-    ("Deliver it", &["serve", "export", "status"]),
+    ("Deliver it", &["serve", "publish", "export", "status"]),
     ("Point to it", &["audit", "render"]),
     ("Find out", &["doctor", "schema", "man", "completions", "help"]),
 ];

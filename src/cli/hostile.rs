@@ -22,9 +22,7 @@ fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_tha
     assert_eq!(verified.exit, Exit::Refused, "{}", verified.message);
     assert!(verified.message.contains("digest"), "{}", verified.message);
 
-    let nothing =
-        || Served { bundles: vec![], content: vec![], made: vec![], users: None, guides: None, tls: vec![] };
-    let registry = start(Some(&dir.join("pushed")), nothing);
+    let registry = start(Some(&dir.join("pushed")), Served::default);
     let pushed = run(dir, &format!("push DIR/B --lock DIR/l --to {}", registry.address));
     assert!(pushed.is_err() || pushed.is_ok_and(|outcome| outcome.exit != Exit::Done));
     let target = format!("/v2/app/blobs/{}", Digest::sha256(&honest));

@@ -38,7 +38,7 @@ fn manifest(dir: &Path, text: &str) {
 fn serving(bundles: Vec<ServedBundle>, writable: Option<&Path>) -> Started {
     start(writable, move || {
         let content = bundles.iter().map(|bundle| bundle.blobs.clone()).collect();
-        Served { bundles: bundles.clone(), content, made: vec![], users: None, guides: None, tls: vec![] }
+        Served { bundles: bundles.clone(), content, ..Served::default() }
     })
 }
 

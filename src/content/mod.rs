@@ -23,6 +23,7 @@ mod part;
 mod partial_blob;
 mod pieces;
 mod range_plan;
+mod range_read;
 mod read;
 mod recent_checks;
 mod replace;
@@ -58,6 +59,9 @@ pub(crate) use parallel::IdleSlots;
 pub(crate) use part::{Origin, Part};
 pub(crate) use partial_blob::{ByteRange, PartialBlob, merged};
 pub(crate) use pieces::{digest_of, each_piece};
+#[cfg(test)]
+pub(crate) use range_read::tests::InMemory;
+pub(crate) use range_read::{RangeRead, RangeReader};
 pub use read::{BlobRead, ContentError};
 pub(crate) use recent_checks::RecentChecks;
 pub(crate) use replace::{ReplaceError, create, replace, write_like, write_whole};

@@ -57,6 +57,19 @@ pub trait BlobRead: Send + Sync {
         Ok(None)
     }
 
+    /// Whether the content comes over a network, so that hashing it before it is handed on brings all of it twice.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// A URL at which anybody can read the content for a while. `None` where there is none.
+    ///
+    /// # Errors
+    /// When it is not there, or none can be made.
+    fn link(&self, _digest: &Digest) -> Result<Option<String>, ContentError> {
+        Ok(None)
+    }
+
     /// Whether the content has its digest, and what [`BlobRead::open_known`] compares is right. All of it is read.
     ///
     /// # Errors

@@ -222,6 +222,12 @@ pub(crate) const MEMBERS: &[Member] = &[
          and `from` and `to` of what moved",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
+    member(
+        "published",
+        "object",
+        &["publish"],
+        "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, and of the one `before` it",
+    ),
     member("removed", "array", &["gc"], "what was removed, or would be: `what`, `digest`, `bytes`"),
     member("kept", "object", &["gc"], "what stays: `blobs`, `bytes`"),
     member("strange", "array", &["gc"], "files that are none of the store's"),

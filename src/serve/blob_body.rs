@@ -20,6 +20,8 @@ pub(super) struct Sending {
     pub(super) left: u64,
     pub(super) digest: Digest,
     pub(super) notes: Arc<dyn Progress>,
+    /// Called when the last piece is made ready.
+    pub(super) at_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Where the bytes come from.
@@ -81,6 +83,12 @@ impl Sending {
                     gather(runs, &mut self.left).map(|runs| Piece::Runs(runs, pieces.clone()))
                 }
             };
+            if piece.is_ok()
+                && self.left == 0
+                && let Some(at_end) = self.at_end.take()
+            {
+                at_end();
+            }
             (piece, self)
         })
     }

@@ -8,11 +8,16 @@ use super::response::{ApiError, CONTENT_DIGEST, Response, blocking, empty, set};
 use super::state::State;
 use crate::content::ContentError;
 use crate::model::Digest;
-use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use crate::model::media_type::is_manifest;
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION, RANGE};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The smallest blob that is worth another request of the client, in bytes.
+const REDIRECTED: u64 = 64 << 10;
 
 /// The response that carries the blob `digest`, or the range of it that `request` asks for. The response to
 /// HEAD has no body, and needs no hashing.
@@ -45,7 +50,22 @@ pub(super) async fn blob_response(
         // a range changes nothing about HEAD (RFC 9110 §14.2)
         return Ok(response);
     }
-    let holder = state.known.right(&holders, digest).await?;
+    if let Some(link) = link(state, &holders[0], digest, media_type).await? {
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        set(&mut response, LOCATION, &link);
+        set(&mut response, CONTENT_LENGTH, "0");
+        response.headers_mut().remove(CONTENT_TYPE);
+        state.observer.metrics.redirects.fetch_add(1, Ordering::Relaxed);
+        return Ok(response);
+    }
+    // what comes over a network is hashed on its way where all of it is asked for
+    let is_hashed_later = holders[0].blobs.is_remote()
+        && !state.known.is_known(&holders[0], digest)
+        && matches!(range::wanted(headers, size, &etag), Wanted::Whole);
+    let holder = match is_hashed_later {
+        true => holders[0].clone(),
+        false => state.known.right(&holders, digest).await?,
+    };
     let size = holder.size;
     let (from, to) = match range::wanted(headers, size, &etag) {
         Wanted::Whole => (0, size),
@@ -66,7 +86,11 @@ pub(super) async fn blob_response(
     if to > from {
         let files = request.extensions.get::<FilePieces>().cloned();
         let (digest, state) = (digest.clone(), state.clone());
-        let opened = blocking(move || open(&holder, &digest, from..to, &state, files)).await?;
+        let opened = blocking(move || match is_hashed_later {
+            true => open_whole(holder, digest, &state),
+            false => open(&holder, &digest, from..to, &state, files),
+        });
+        let opened = opened.await?;
         *response.body_mut() = opened?.body();
     }
     Ok(response)
@@ -89,5 +113,29 @@ fn open(
         Some((runs, files)) => Content::Files(runs.peekable(), files),
         None => Content::Reader(holder.blobs.open_known(digest, from)?, state.buffers.clone()),
     };
-    Ok(Sending { content, left: length, digest: digest.clone(), notes: state.notes.clone() })
+    Ok(Sending { content, left: length, digest: digest.clone(), notes: state.notes.clone(), at_end: None })
+}
+
+/// The whole of a blob that is hashed while it is sent: its last piece is held back until the digest is right. Later requests
+/// need not hash it.
+fn open_whole(holder: Holder, digest: Digest, state: &Arc<State>) -> Result<Sending, ContentError> {
+    let content = Content::Reader(holder.blobs.open_whole(&digest)?, state.buffers.clone());
+    let (left, notes) = (holder.size, state.notes.clone());
+    let (kept, sent) = (state.kept.clone(), digest.clone());
+    let at_end = Box::new(move || kept.known.was_sent(&holder, &sent));
+    Ok(Sending { content, left, digest, notes, at_end: Some(at_end) })
+}
+
+/// Where the client can read the blob itself: of what is big, where the server redirects and there is such a place.
+async fn link(
+    state: &Arc<State>,
+    holder: &Holder,
+    digest: &Digest,
+    media_type: &str,
+) -> Result<Option<String>, ApiError> {
+    if !state.redirect || holder.size < REDIRECTED || is_manifest(media_type) {
+        return Ok(None);
+    }
+    let (blobs, digest) = (holder.blobs.clone(), digest.clone());
+    Ok(blocking(move || blobs.link(&digest)).await??)
 }

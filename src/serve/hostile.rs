@@ -24,7 +24,7 @@ fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
         lock: bundle.lock().unwrap(),
         blobs: blobs.clone(),
     };
-    Served { bundles: vec![named], content, made: vec![], users: None, guides: None, tls: vec![] }
+    Served { bundles: vec![named], content, ..Served::default() }
 }
 
 fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {

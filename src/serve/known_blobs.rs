@@ -91,6 +91,19 @@ impl KnownBlobs {
         Err(error)
     }
 
+    /// Whether what the holder has was hashed before and is right.
+    pub(super) fn is_known(&self, holder: &Holder, digest: &Digest) -> bool {
+        let checks = self.checks();
+        let mut known = checks.get(digest).into_iter().flatten().filter(|check| check.looks == holder.looks);
+        known.any(|check| matches!(*check.verdict.borrow(), Verdict::Right))
+    }
+
+    /// Remembers that what the holder had when it was asked was hashed while it was sent.
+    pub(super) fn was_sent(&self, holder: &Holder, digest: &Digest) {
+        let check = Check { looks: holder.looks.clone(), verdict: watch::channel(Verdict::Right).1 };
+        add(self.checks().entry(digest.clone()).or_default(), check);
+    }
+
     /// Remembers that what `blobs` holds now was hashed while it came in.
     pub(super) fn came_in(&self, blobs: &dyn BlobRead, digest: &Digest) -> Result<(), ContentError> {
         let check = Check { looks: blobs.looks(digest)?, verdict: watch::channel(Verdict::Right).1 };

@@ -29,6 +29,20 @@ pub(super) fn metrics_page(state: &State) -> String {
     page.counter("blobs_hashed_total", "Blobs hashed before they were served.", load(&known.hashed));
     page.counter("blobs_damaged_total", "Blobs found damaged, and not served.", load(&known.damaged));
     page.counter("reloads_total", "Reloads that succeeded.", load(&metrics.reloads));
+    if state.is_outdated.is_some() {
+        let (asked, failed) = (load(&state.freshness.asked), load(&state.freshness.failed));
+        page.counter("pointer_reads_total", "How often the store was asked what is to be served.", asked);
+        page.counter("pointer_failures_total", "How often it did not say.", failed);
+    }
+    if state.redirect {
+        let redirects = load(&metrics.redirects);
+        page.counter("redirects_total", "Blobs answered by links to the object store.", redirects);
+    }
+    page.gauge(
+        "draining",
+        "1 while the server is about to stop.",
+        u8::from(state.draining.load(Ordering::Relaxed)),
+    );
     if let Some(log) = &state.observer.log {
         page.counter("log_lines_lost_total", "Lines of the access log left out.", log.lost());
     }

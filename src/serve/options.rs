@@ -8,8 +8,10 @@ use crate::item::MadeFile;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Mapping, Target};
 use crate::report::{Kind, Progress};
+use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A bundle, or anything else that has a lock and content.
 #[derive(Clone)]
@@ -67,6 +69,10 @@ pub(crate) struct Options<'a> {
     pub max_bytes: Option<u64>,
     /// Whether everybody may push, also beyond loopback.
     pub anonymous_push: bool,
+    /// Whether big blobs are answered by links to where they stand, where there are such links.
+    pub redirect: bool,
+    /// How long it goes on answering after it was told to stop, while it says that it is not ready.
+    pub drain: Duration,
     /// Where each request is told.
     pub log: Option<AccessLog>,
     /// Bounds.
@@ -76,11 +82,16 @@ pub(crate) struct Options<'a> {
 }
 
 /// What is served, and to whom. A reload reads it anew.
+#[derive(Default)]
 pub(crate) struct Served {
     /// What is served by name. Where two bundles hold one name, the later one counts.
     pub bundles: Vec<ServedBundle>,
     /// All content, in the order in which it is looked for: the bundles, and what deltas take from elsewhere.
     pub content: Vec<Arc<dyn BlobRead>>,
+    /// What was served before by name, and is still there by digest.
+    pub earlier: Vec<ServedBundle>,
+    /// Whether all of this is outdated by now. Asked before each look-up by name, where it is there.
+    pub is_outdated: Option<IsOutdated>,
     /// Metadata of packages that is made here, in place of what the bundles have.
     pub made: Vec<MadeFile>,
     /// Who may use the API; everybody by default.
@@ -90,6 +101,9 @@ pub(crate) struct Served {
     /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one for all others.
     pub tls: Vec<(PathBuf, PathBuf)>,
 }
+
+/// Finds out whether what is served is outdated; an error says why nobody knows.
+pub(crate) type IsOutdated = Arc<dyn Fn() -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
 
 /// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS or not.
 pub(crate) type Guides = Arc<dyn Fn(&str, bool) -> Vec<Guide> + Send + Sync>;

@@ -83,6 +83,12 @@ fn manifest(
             return Ok(descriptor.clone());
         }
     }
+    let earlier = state.earlier.repositories(name, ns);
+    if let Reference::Digest(digest) = reference
+        && let Some(held) = earlier.iter().find_map(|repository| repository.manifest(digest))
+    {
+        return Ok(held.clone());
+    }
     let mut known = !repositories.is_empty();
     if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {

@@ -2,6 +2,7 @@
 
 use super::auth::{Known, Right};
 use super::blob_response::blob_response;
+use super::lookup::{fresh, state_for};
 use super::metrics_page::metrics_page;
 use super::observe::User;
 use super::origin::Hosts;
@@ -17,6 +18,7 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{Method, Request, StatusCode};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Below these stands every file as HOST/PATH: they are one table under three names.
 const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
@@ -24,6 +26,11 @@ const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api
 
 /// Answers one request.
 pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Response {
+    let path = request.uri().path().to_owned();
+    let (state, fresh) = match state_for(state.clone(), &path).await {
+        Ok(fresh) => (fresh, Ok(())),
+        Err(error) => (state, Err(error)),
+    };
     let hosts = origin::hosts(&state, &request);
     let (parts, body) = request.into_parts();
     let head = parts.method == Method::HEAD;
@@ -32,11 +39,13 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Body>) -> Respons
     let is_api = path == "/v2" || path.starts_with("/v2/");
     let what = format!("{} {path}", parts.method);
     let file = hosts.file(&state, path, parts.uri.query()).filter(|_| is_read);
-    let (user, result) = match file {
-        Some(Ok(digest)) => (None, blob_response(&state, digest, file_table::media_type(path), &parts).await),
-        Some(Err(error)) => (None, Err(error)),
-        None if is_api => api(state.clone(), parts, hosts, body).await,
-        None => (None, plain(state.clone(), parts, &hosts).await),
+    let (user, result) = match (fresh, file) {
+        (Err(error), _) | (Ok(()), Some(Err(error))) => (None, Err(error)),
+        (Ok(()), Some(Ok(digest))) => {
+            (None, blob_response(&state, digest, file_table::media_type(path), &parts).await)
+        }
+        (Ok(()), None) if is_api => api(state.clone(), parts, hosts, body).await,
+        (Ok(()), None) => (None, plain(state.clone(), parts, &hosts).await),
     };
     let mut response = result.unwrap_or_else(|error| {
         if error.log {
@@ -156,24 +165,37 @@ fn allowed(route: &Route) -> &'static str {
 /// Whether the request asks about the server itself. It needs no place in flight.
 pub(super) fn is_about_the_server<T>(state: &State, request: &Request<T>) -> bool {
     let path = request.uri().path();
-    let is_about = path == "/healthz" || path == "/metrics";
+    let is_about = path == "/healthz" || path == "/readyz" || path == "/metrics";
     is_about && origin::hosts(state, request).file(state, path, None).is_none()
 }
 
 /// Answers a request about the server itself.
-pub(super) fn about<T>(state: &State, request: &Request<T>) -> Response {
+pub(super) async fn about<T>(state: &Arc<State>, request: &Request<T>) -> Response {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD").into_text();
     }
-    let (kind, text) = match request.uri().path() {
-        "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", metrics_page(state)),
-        _ => ("text/plain; charset=utf-8", "ok\n".to_owned()),
+    let plain = "text/plain; charset=utf-8";
+    let (status, kind, text) = match request.uri().path() {
+        "/metrics" => (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics_page(state)),
+        "/readyz" => match readiness(state).await {
+            Ok(()) => (StatusCode::OK, plain, "ready\n".to_owned()),
+            Err(why) => (StatusCode::SERVICE_UNAVAILABLE, plain, format!("{why}\n")),
+        },
+        _ => (StatusCode::OK, plain, "ok\n".to_owned()),
     };
-    let mut response = bytes(StatusCode::OK, kind, text.into_bytes());
+    let mut response = bytes(status, kind, text.into_bytes());
     if request.method() == Method::HEAD {
         *response.body_mut() = Body::empty();
     }
     response
+}
+
+/// Whether more requests may be sent here; or why not.
+async fn readiness(state: &Arc<State>) -> Result<(), String> {
+    if state.draining.load(Ordering::Relaxed) {
+        return Err("the server is about to stop".into());
+    }
+    fresh(state.clone()).await.map(drop)
 }
 
 /// Everything outside of the API: the page, and charts below `/charts/`, and plain files and packages below `/files/`.

@@ -4,6 +4,7 @@
 use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
+use super::freshness::Freshness;
 use super::known_blobs::KnownBlobs;
 use super::listen::{Door, Place};
 use super::observe::Observer;
@@ -11,10 +12,10 @@ use super::repository::Repository;
 use super::state::{Kept, State};
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
-use super::{Options, ServeError, Served, Serving, blob_body, connections, deletion, listen};
+use super::{Options, ServeError, Served, Serving, blob_body, connections, deletion, listen, lookup};
 use crate::config;
 use crate::content::{BlobChain, BlobRead, Memory};
-use crate::model::{Mapping, Target};
+use crate::model::{Limits, Mapping, Target};
 use crate::report::Progress;
 use std::io;
 use std::net::SocketAddr;
@@ -42,13 +43,7 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     for listen in &options.listen {
         places.push(Place::find(listen, !served.tls.is_empty()).await?);
     }
-    let beyond = |place: &&Place| place.addresses.iter().any(|address| !address.ip().is_loopback());
-    let addresses = places.iter().flat_map(|place| &place.addresses);
-    let exposure = Exposure {
-        beyond: addresses.copied().find(|address| !address.ip().is_loopback()),
-        in_clear: places.iter().filter(beyond).any(|place| !place.tls),
-        takes_pushes: options.writable.is_some() && !options.anonymous_push,
-    };
+    let exposure = Exposure::of(&places, options.writable.is_some() && !options.anonymous_push);
     exposure.check(&served, &*options.progress)?;
     let writable = options
         .writable
@@ -61,16 +56,11 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         doors.push(place.bind().await?);
     }
     let limits = options.limits;
-    let most = connections::raise_open_files(limits.connections, limits.requests);
-    if most < limits.connections {
-        let note = format!(
-            "warning: at most {most} connections at one time: the process may not open more files (ulimit -n)"
-        );
-        options.progress.note(&note);
-    }
+    let most = most_connections(&limits, &*options.progress);
     let address = doors.first().map(|door| door.address.to_string()).unwrap_or_default();
     let here = Target { registry: address.clone(), prefix: String::new() };
     let mapping = config::mapping(options.target.clone().unwrap_or(here), options.site);
+    let (freshness, asking) = Freshness::new();
     let kept = Arc::new(Kept {
         known: KnownBlobs::new(limits.hashing),
         buffers: Buffers::new(blob_body::PIECE),
@@ -80,6 +70,9 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
         seats: Seats::new(most, limits.keep_alive, limits.stall),
         in_flight: InFlight::new(limits.requests),
         observer: Arc::new(Observer::new(options.log)),
+        freshness,
+        redirect: options.redirect,
+        draining: AtomicBool::new(false),
         limits,
         notes: options.progress,
         address,
@@ -93,36 +86,67 @@ pub(crate) async fn serve<E: From<ServeError> + std::fmt::Display>(
     ready(&serving);
     // a task of its own: connections are taken while a reload reads its files
     let connections = tokio::spawn(connections::run(doors, current, ended));
+    let renew = || -> Result<Arc<State>, E> {
+        let served = block_in_place(&load)?;
+        exposure.check(&served, &*kept.notes)?;
+        let state = Arc::new(state(&kept, served, &mapping)?);
+        let _ = states.send(state.clone());
+        kept.observer.metrics.reloads.fetch_add(1, Ordering::Relaxed);
+        Ok(state)
+    };
     let reloading = async {
         loop {
             reload().await;
             if let Some(log) = &kept.observer.log {
                 log.reopen();
             }
-            let loaded = block_in_place(&load).and_then(|served| {
-                exposure.check(&served, &*kept.notes)?;
-                Ok(state(&kept, served, &mapping)?)
-            });
-            match loaded {
-                Ok(state) => {
-                    let _ = states.send(Arc::new(state));
-                    kept.observer.metrics.reloads.fetch_add(1, Ordering::Relaxed);
-                    kept.notes.note("reloaded: new requests get what the files hold now");
-                }
+            match renew() {
+                Ok(_) => kept.notes.note("reloaded: new requests get what the files hold now"),
                 Err(error) => {
                     kept.notes.note(&format!("nothing is reloaded, what was served is served on: {error}"));
                 }
             }
         }
     };
+    let renewing = asking.answer(async || {
+        let renew = || {
+            let renewed = renew().map_err(|error| error.to_string());
+            renewed.inspect(|_| kept.notes.note("renewed: another lock is served now"))
+        };
+        let state = states.borrow().clone();
+        lookup::renewed(state, renew).await
+    });
+    let stopping = async {
+        stop.await;
+        kept.draining.store(true, Ordering::Relaxed);
+        tokio::time::sleep(options.drain).await;
+    };
+    let running = async {
+        tokio::select! {
+            () = stopping => {}
+            () = reloading => {}
+            () = deletion::clean_up(kept.clone()) => {}
+        }
+        let _ = end.send(true);
+        let _ = connections.await;
+    };
+    // up to the last answer
     tokio::select! {
-        () = stop => {}
-        () = reloading => {}
-        () = deletion::clean_up(kept.clone()) => {}
+        () = running => {}
+        () = renewing => {}
     }
-    let _ = end.send(true);
-    let _ = connections.await;
     Ok(())
+}
+
+/// How many connections there may be at one time.
+fn most_connections(limits: &Limits, progress: &dyn Progress) -> usize {
+    let most = connections::raise_open_files(limits.connections, limits.requests);
+    if most < limits.connections {
+        progress.note(&format!(
+            "warning: at most {most} connections at one time: the process may not open more files (ulimit -n)"
+        ));
+    }
+    most
 }
 
 /// Who could do what.
@@ -136,6 +160,15 @@ struct Exposure {
 }
 
 impl Exposure {
+    /// What listening at `places` means.
+    fn of(places: &[Place], takes_pushes: bool) -> Exposure {
+        let is_beyond = |address: &&SocketAddr| !address.ip().is_loopback();
+        let in_clear =
+            places.iter().any(|place| !place.tls && place.addresses.iter().any(|one| is_beyond(&one)));
+        let mut addresses = places.iter().flat_map(|place| &place.addresses);
+        Exposure { beyond: addresses.find(is_beyond).copied(), in_clear, takes_pushes }
+    }
+
     /// Whether `served` may be served so.
     fn check(&self, served: &Served, progress: &dyn Progress) -> Result<(), ServeError> {
         let Some(address) = self.beyond else { return Ok(()) };
@@ -168,8 +201,18 @@ fn state(kept: &Arc<Kept>, served: Served, mapping: &Mapping) -> Result<State, S
     }
     bundles.notes.iter().for_each(|note| kept.notes.note(note));
     let tls = listen::tls(&served.tls)?;
-    let (users, guides) = (served.users, served.guides);
-    Ok(State { bundles, blobs: BlobChain(blobs), users, guides, tls, kept: kept.clone() })
+    let (users, guides, is_outdated) = (served.users, served.guides, served.is_outdated);
+    let earlier = Bundles::new(&served.earlier, mapping);
+    Ok(State {
+        bundles,
+        earlier,
+        blobs: BlobChain(blobs),
+        is_outdated,
+        users,
+        guides,
+        tls,
+        kept: kept.clone(),
+    })
 }
 
 /// A note for each pushed tag that a bundle now holds with other content.

@@ -6,8 +6,10 @@ use super::auth::Users;
 use super::buffers::Buffers;
 use super::bundles::Bundles;
 use super::connections::{InFlight, Seats};
+use super::freshness::Freshness;
 use super::known_blobs::KnownBlobs;
 use super::observe::Observer;
+use super::options::IsOutdated;
 use super::upload_sessions::Uploads;
 use super::writable::WritableStore;
 use crate::content::BlobChain;
@@ -24,6 +26,10 @@ pub(super) struct State {
     pub(super) bundles: Bundles,
     /// All content: that of the bundles first, then what was pushed.
     pub(super) blobs: BlobChain,
+    /// What was served before by name, and is still there by digest.
+    pub(super) earlier: Bundles,
+    /// Whether this state is outdated by now.
+    pub(super) is_outdated: Option<IsOutdated>,
     /// Who may use the API; everybody where it is `None`.
     pub(super) users: Option<Users>,
     /// How to point nodes here.
@@ -48,6 +54,12 @@ pub(super) struct Kept {
     pub(super) seats: Seats,
     pub(super) in_flight: InFlight,
     pub(super) observer: Arc<Observer>,
+    /// Who asks whether a state is outdated.
+    pub(super) freshness: Freshness<Arc<State>>,
+    /// Whether big blobs are answered by links.
+    pub(super) redirect: bool,
+    /// Whether the server is about to stop: it still answers, and is not ready.
+    pub(super) draining: AtomicBool,
     pub(super) limits: Limits,
     /// Where warnings go.
     pub(super) notes: Arc<dyn Progress>,

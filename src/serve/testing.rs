@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// Content in memory.
 pub(super) fn memory(contents: &[&[u8]]) -> Memory {
@@ -49,6 +50,8 @@ pub(crate) fn start(writable: Option<&Path>, load: impl Fn() -> Served + Send + 
             writable,
             max_bytes: None,
             anonymous_push: false,
+            redirect: false,
+            drain: Duration::ZERO,
             log: None,
             limits: Limits::default(),
             progress: Arc::new(Silent),

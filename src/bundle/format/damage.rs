@@ -1,6 +1,7 @@
 //! Damage: a place in a bundle that is not as it must be.
 
 use std::fmt;
+use std::io;
 
 /// A place in a bundle that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +14,17 @@ pub struct Damage {
     pub volume: Option<String>,
     /// What is wrong.
     pub why: String,
+    /// Whether it could not be read, so that nobody knows what stands there.
+    pub is_unread: bool,
 }
 
 impl Damage {
     pub(crate) fn new(entry: impl Into<String>, offset: u64, why: impl Into<String>) -> Damage {
-        Damage { entry: entry.into(), offset, volume: None, why: why.into() }
+        Damage { entry: entry.into(), offset, volume: None, why: why.into(), is_unread: false }
+    }
+
+    pub(crate) fn unread(entry: impl Into<String>, offset: u64, error: &io::Error) -> Damage {
+        Damage { is_unread: true, ..Damage::new(entry, offset, format!("cannot be read: {error}")) }
     }
 }
 

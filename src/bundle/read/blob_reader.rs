@@ -2,6 +2,7 @@
 //! one digest over all of it, in place of a hash for each frame and a copy of it.
 
 use super::open_bundle::OpenBundle;
+use super::stretch::Stretch;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::stored::StoredReader;
 use crate::model::Hasher;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 /// Reads a stored blob from its beginning. The last bytes are not handed out if its digest is wrong.
 pub(super) struct BlobReader {
-    content: StoredReader<Arc<OpenBundle>>,
+    content: StoredReader<Stretch>,
     place: usize,
     hasher: Option<Hasher>,
 }
@@ -20,11 +21,12 @@ impl BlobReader {
         let entry = bundle.entry(place);
         let (start, size) = (entry.content_offset(), entry.size);
         let hasher = Some(Hasher::new(entry.digest.algorithm()));
-        BlobReader { content: StoredReader { source: bundle, start, at: 0, size }, place, hasher }
+        let source = Stretch::new(Arc::clone(&bundle), entry.end());
+        BlobReader { content: StoredReader { source, start, at: 0, size }, place, hasher }
     }
 
     fn check(&mut self) -> io::Result<()> {
-        let (at_end, bundle) = (self.content.at == self.content.size, &self.content.source);
+        let (at_end, bundle) = (self.content.at == self.content.size, &self.content.source.bundle);
         let entry = bundle.entry(self.place);
         if at_end && self.hasher.take().is_some_and(|hasher| hasher.finish() != entry.digest) {
             let why = format!("its content does not have the digest {}", entry.digest);

@@ -41,7 +41,7 @@ use crate::bundle::format::damage::Damage;
 use crate::bundle::format::form::Form;
 use crate::bundle::format::names::{CONTENTS, ItemName};
 use crate::bundle::plan::base::Base;
-use crate::content::{BlobRead, ContentError, Entry, FileRuns, Look, digest_of};
+use crate::content::{BlobRead, ContentError, Entry, FileRuns, Look, RangeRead, digest_of};
 use crate::lockfile::{Lock, Unresolved};
 use crate::model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
@@ -71,7 +71,18 @@ impl Bundle {
     /// # Errors
     /// As [`Bundle::open`].
     pub fn open_at(places: &[PathBuf]) -> Result<Bundle, Error> {
-        let volumes = VolumeReader::open(places)?;
+        Bundle::of(places, VolumeReader::open(places)?)
+    }
+
+    /// Opens a bundle that is an object: by one request for its end, and another one where the index is large.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`].
+    pub(crate) fn open_object(object: Arc<dyn RangeRead>) -> Result<Bundle, Error> {
+        Bundle::of(&[object.url().into()], VolumeReader::of_object(object)?)
+    }
+
+    fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, Error> {
         let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a volume that is cut short looks like damage in those after it
@@ -218,6 +229,14 @@ impl Bundle {
     }
 }
 
+impl Bundle {
+    /// The place of a blob that lies in files as it is.
+    fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
+        let place = self.0.place(digest).filter(|_| !self.0.volumes.is_remote())?;
+        (self.0.entry(place).form == Form::Stored).then_some(place)
+    }
+}
+
 impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.0.place(digest).map(|place| self.contents().entries[place].size))
@@ -249,18 +268,28 @@ impl BlobRead for Bundle {
         let missing = || ContentError::Missing { digest: digest.clone() };
         let place = self.0.place(digest).ok_or_else(missing)?;
         Ok(match self.0.entry(place).form {
-            Form::Stored => Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset)),
-            Form::Compressed => Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset)),
+            Form::Stored if !self.0.volumes.is_remote() => {
+                Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset))
+            }
+            // of an object no frame is read twice
+            Form::Stored | Form::Compressed => {
+                Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset))
+            }
         })
     }
 
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
-        let stored = self.0.place(digest).filter(|place| self.0.entry(*place).form == Form::Stored);
-        Ok(stored.map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
+        Ok(self
+            .stored_in_file(digest)
+            .map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.0.volumes.is_remote()
     }
 
     fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
-        match self.0.place(digest).filter(|place| self.0.entry(*place).form == Form::Stored) {
+        match self.stored_in_file(digest) {
             Some(place) => StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound(),
             None => {
                 let mut reader = self.open_known(digest, 0).map_err(io::Error::other)?;

@@ -1,6 +1,7 @@
 //! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is handed out.
 
 use super::open_bundle::{FrameContent, OpenBundle};
+use super::stretch::Stretch;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::entry::TarEntry;
 use crate::bundle::format::stored::CHUNK;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 /// Reads one entry frame by frame.
 pub(super) struct EntryReader {
     bundle: Arc<OpenBundle>,
+    stretch: Stretch,
     place: usize,
     /// The next frame to read.
     next: usize,
@@ -36,6 +38,7 @@ impl EntryReader {
             piece: io::Cursor::default(),
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
             content: TarEntry::content,
+            stretch: Stretch::new(Arc::clone(&bundle), entry.end()),
             bundle,
         }
     }
@@ -48,13 +51,20 @@ impl EntryReader {
 
     fn load(&mut self) -> io::Result<()> {
         let entry = self.bundle.entry(self.place);
-        let damaged = |damage| {
-            let damage = self.bundle.volumes.place(damage);
-            io::Error::new(io::ErrorKind::InvalidData, damage.to_string())
+        let volumes = &self.bundle.volumes;
+        let damaged = |damage: Damage| {
+            // what an object store does not give now is not damaged
+            let kind = match damage.is_unread && volumes.is_remote() {
+                true => io::ErrorKind::Other,
+                false => io::ErrorKind::InvalidData,
+            };
+            io::Error::new(kind, volumes.place(damage).to_string())
         };
         if entry.is_content(self.next) {
             let frame = self.bundle.frame(self.place, self.next).map_err(damaged)?;
-            let content = self.bundle.content(self.place, &frame, self.content).map_err(damaged)?;
+            let bytes = self.stretch.bytes_at(frame.offset, frame.length);
+            let content = self.bundle.content(self.place, &frame, bytes, self.content);
+            let content = content.map_err(damaged)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&content);
             }

@@ -73,7 +73,7 @@ impl FrameRows {
         let frame = self.table.frame(index).ok_or_else(none)?;
         let damage = |why: String| Damage::new(FRAMES, frame.offset, why);
         let bytes = volumes.bytes_at(frame.offset, stored_len(frame.content as u64) as usize);
-        let bytes = bytes.map_err(|error| damage(format!("cannot be read: {error}")))?;
+        let bytes = bytes.map_err(|error| Damage::unread(FRAMES, frame.offset, &error))?;
         if Hash::of(&bytes) != frame.hash {
             return Err(damage("its bytes do not have the hash that the contents index gives them".into()));
         }

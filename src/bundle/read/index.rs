@@ -56,7 +56,7 @@ pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
 pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
     let at = end.saturating_sub(footer::LEN as u64);
     let bytes = volumes.bytes_at(at, (end - at) as usize);
-    let bytes = bytes.map_err(|error| Damage::new("footer", at, format!("cannot be read: {error}")))?;
+    let bytes = bytes.map_err(|error| Damage::unread("footer", at, &error))?;
     Ok(Footer::parse(&bytes))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<
         return Err(damage(format!("it is longer than the {limit} bytes that landfall reads")));
     }
     let frames = volumes.bytes_at(footer.offset, footer.length as usize);
-    let frames = frames.map_err(|error| damage(format!("cannot be read: {error}")))?;
+    let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
     if Hash::of(&frames) != footer.frames {
         return Err(damage("its bytes do not have the hash that the footer gives them".into()));
     }
@@ -124,7 +124,7 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
         return Err(damage(format!("they are longer than the {limit} bytes that landfall reads")));
     }
     let frame = volumes.bytes_at(at, footer.signed as usize);
-    let frame = frame.map_err(|error| damage(format!("cannot be read: {error}")))?;
+    let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
     if Hash::of(&frame) != footer.signatures {
         return Err(damage("their bytes do not have the hash that the footer gives them".into()));
     }

@@ -64,21 +64,20 @@ impl OpenBundle {
         entry.frame(index, from, to, hash).map_err(|why| Damage::new(&entry.name, entry.offset, why))
     }
 
-    /// The content of such a frame, as `content` checks it.
+    /// The content of such a frame, of which these bytes were read, as `content` checks it.
     ///
     /// # Errors
     /// When it is damaged.
-    pub(crate) fn content(
+    pub(super) fn content(
         &self,
         place: usize,
         frame: &EntryFrame,
+        bytes: io::Result<Vec<u8>>,
         content: FrameContent,
     ) -> Result<Vec<u8>, Damage> {
         let entry = self.entry(place);
-        let bytes = self.volumes.bytes_at(frame.offset, frame.length);
-        let bytes = bytes.map_err(|error| format!("cannot be read: {error}"));
-        let content = bytes.and_then(|bytes| content(entry, frame, &bytes));
-        content.map_err(|why| Damage::new(&entry.name, frame.offset, why))
+        let bytes = bytes.map_err(|error| Damage::unread(&entry.name, frame.offset, &error))?;
+        content(entry, frame, &bytes).map_err(|why| Damage::new(&entry.name, frame.offset, why))
     }
 
     /// The place of a blob among the entries.

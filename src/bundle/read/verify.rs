@@ -6,6 +6,7 @@ use super::index::Index;
 use super::lost_items::lost_items;
 use super::mend::{Bad, COPY};
 use super::open_bundle::OpenBundle;
+use super::stretch::Stretch;
 use super::volume_set::VolumeSet;
 use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
@@ -18,6 +19,7 @@ use crate::content::OwnParts;
 use crate::model::{Digest, Hasher, Shard, cost};
 use crate::report::Progress;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Most damaged places that are listed.
 const MAX_LISTED: usize = 100;
@@ -134,6 +136,8 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
     let mut damage: Vec<Damage> = Vec::new();
     let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
+    let end = bundle.contents().frames.offset;
+    let stretch = Stretch::new(Arc::clone(&bundle.0), end);
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         pipeline::DEPTH,
         |hand| {
@@ -141,7 +145,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
                 for index in 0..TarEntry::frame_count(entry.size) as usize {
                     let frame = bundle.0.frame(place, index);
                     let bytes = frame.map(|frame| {
-                        let bytes = bundle.0.volumes.bytes_at(frame.offset, frame.length);
+                        let bytes = stretch.bytes_at(frame.offset, frame.length);
                         (frame, bytes.map_err(|error| format!("cannot be read: {error}")))
                     });
                     let no_row = bytes.is_err();
@@ -236,7 +240,7 @@ fn rest(bundle: &Bundle) -> Vec<Damage> {
     ];
     let differs =
         |(name, at, expected): (&str, u64, Vec<u8>)| match bundle.0.volumes.bytes_at(at, expected.len()) {
-            Err(error) => Some(Damage::new(name, at, format!("cannot be read: {error}"))),
+            Err(error) => Some(Damage::unread(name, at, &error)),
             Ok(found) => {
                 let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected)?;
                 Some(Damage::new(name, at + differs as u64, "it is not what the contents index says"))

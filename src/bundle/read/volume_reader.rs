@@ -1,15 +1,17 @@
-//! The reader of a bundle's bytes, which lie in one file, or in volumes `B.0001` … `B.0999` that, joined, are that
-//! file. Other readers see one run of bytes; only messages name a volume.
+//! The reader of a bundle's bytes, which lie in one file, in volumes `B.0001` … `B.0999` that, joined, are that
+//! file, or in an object that is read by ranges. Other readers see one run of bytes; only messages name a volume.
 
+use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
 use crate::bundle::error::Error;
 use crate::bundle::format::damage::Damage;
 use crate::bundle::format::files::file_name;
 use crate::bundle::format::stored::ReadAt;
-use crate::content::{FileRun, Look};
+use crate::content::{FileRun, Look, RangeRead, RangeReader};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +33,16 @@ struct Part {
     path: PathBuf,
     start: u64,
     length: u64,
-    /// Whether it cannot be read.
-    is_lost: bool,
+    medium: Medium,
+}
+
+/// What has the bytes of a part.
+#[derive(Debug)]
+enum Medium {
+    File,
+    Object(ObjectPart),
+    /// It cannot be read.
+    Lost,
 }
 
 impl VolumeReader {
@@ -70,10 +80,39 @@ impl VolumeReader {
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
             }
-            parts.push(Part { path, start, length, is_lost: false });
+            parts.push(Part { path, start, length, medium: Medium::File });
             start += length;
         }
         Ok(VolumeReader { parts, are_volumes, open: Mutex::new(open) })
+    }
+
+    /// Reads an object. Its end is read at once, as footer and index stand there.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, Error> {
+        let (path, length) = (PathBuf::from(object.url()), object.size());
+        let part = ObjectPart::open(object).map_err(|source| Error::Open { path: path.clone(), source })?;
+        let part = Part { path, start: 0, length, medium: Medium::Object(part) };
+        Ok(VolumeReader { parts: vec![part], are_volumes: false, open: Mutex::default() })
+    }
+
+    /// Whether its bytes come by requests, so that they are better read in long stretches.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.medium, Medium::Object(_)))
+    }
+
+    /// Reads `range` in order, up to the end of the object that has the first byte of it, which is returned too; `None`
+    /// where that is better read as it is needed: of files, and of what is short or in memory.
+    pub(crate) fn reader(&self, range: Range<u64>) -> Option<(u64, RangeReader)> {
+        let Part { start, length, medium: Medium::Object(object), .. } =
+            self.parts.get(self.part_at(range.start))?
+        else {
+            return None;
+        };
+        let end = range.end.min(start + length);
+        let is_long = range.start + LITTLE < end && range.start < start + object.end();
+        is_long.then(|| (end, object.reader(range.start - start..end - start)))
     }
 
     /// The same files with a gap of `length` bytes before the one at `index`: a volume that is lost.
@@ -81,7 +120,7 @@ impl VolumeReader {
         let start = self.start(index);
         self.open.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         self.parts[index..].iter_mut().for_each(|part| part.start += length);
-        self.parts.insert(index, Part { path: PathBuf::new(), start, length, is_lost: true });
+        self.parts.insert(index, Part { path: PathBuf::new(), start, length, medium: Medium::Lost });
         self
     }
 
@@ -116,7 +155,11 @@ impl VolumeReader {
     /// How the files look that have these `length` bytes from `at` on.
     pub(crate) fn looks(&self, at: u64, length: u64) -> io::Result<Vec<Look>> {
         let last = self.part_at(at + length.saturating_sub(1));
-        (self.part_at(at)..=last).map(|part| Ok(Look::of(&self.file(part)?.metadata()?))).collect()
+        let look = |index: usize| match &self.parts[index].medium {
+            Medium::Object(object) => Ok(object.look()),
+            Medium::File | Medium::Lost => Ok(Look::of(&self.file(index)?.metadata()?)),
+        };
+        (self.part_at(at)..=last).map(look).collect()
     }
 
     /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
@@ -165,7 +208,7 @@ impl VolumeReader {
             }
             return Ok(found);
         }
-        if self.parts[index].is_lost {
+        if !matches!(self.parts[index].medium, Medium::File) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let file = Arc::new(File::open(&self.parts[index].path)?);
@@ -182,7 +225,12 @@ impl ReadAt for VolumeReader {
         while !buffer.is_empty() {
             let (index, part, left) = self.place_of(at)?;
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
-            let read = self.file(index).and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start));
+            let read = match &part.medium {
+                Medium::Object(object) => object.read_exact_at(now, at - part.start),
+                Medium::File | Medium::Lost => {
+                    self.file(index).and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start))
+                }
+            };
             read.map_err(|error| match self.volume(at) {
                 Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
                 None => error,

@@ -15,5 +15,6 @@ pub(crate) mod volume_writer;
 
 pub use add_signature::add_signature;
 pub(crate) use only_volume::write_volume;
+pub(crate) use pack::write_stream;
 pub use pack::{PackedBundle, write_packaged, write_to};
 pub use packaging::Packaging;

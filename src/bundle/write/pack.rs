@@ -19,7 +19,7 @@ use crate::model::{Digest, Limits};
 use crate::report::Progress;
 use crate::sign::Signer;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -122,12 +122,26 @@ pub fn write_packaged(
 pub fn write_to(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
-    out: File,
+    mut out: File,
     options: PackOptions,
     signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, Error> {
-    let path = Path::new("-");
+    write_stream(plan, blobs, (Path::new("-"), &mut out), options, signer, progress)
+}
+
+/// As [`write_to`], to anything that takes bytes in their order; with what it is called.
+///
+/// # Errors
+/// As there.
+pub(crate) fn write_stream(
+    plan: &PackPlan,
+    blobs: &dyn BlobRead,
+    (path, out): (&Path, &mut (dyn Write + Send)),
+    options: PackOptions,
+    signer: Option<&Signer>,
+    progress: &dyn Progress,
+) -> Result<PackedBundle, Error> {
     let index = IndexBuilder::new(plan, options);
     index.check_size(path, &Limits::default())?;
     let mut out = VolumeWriter::stream(out);

@@ -1,4 +1,4 @@
-//! The writer of a bundle's bytes, in one pass: into one file, a pipe, volumes that are cut at frame edges, each as long as
+//! The writer of a bundle's bytes, in one pass: into one file, a stream, volumes that are cut at frame edges, each as long as
 //! its size allows, or one volume alone.
 
 use crate::bundle::format::files::{MAX_VOLUMES, volume_path};
@@ -19,10 +19,10 @@ const FLUSH: u64 = 16 << 20;
 const TAIL: u64 = 4 << 10;
 
 /// Where the frames of a bundle are written, one after the other.
-pub(crate) struct VolumeWriter {
+pub(crate) struct VolumeWriter<'a> {
     /// Bytes appended so far, over all volumes.
     pub end: u64,
-    file: Arc<File>,
+    out: Out<'a>,
     /// Where the file begins in the bundle.
     start: u64,
     flush: Option<SyncSender<Arc<File>>>,
@@ -30,11 +30,16 @@ pub(crate) struct VolumeWriter {
     target: Target,
 }
 
+/// What takes the bytes.
+enum Out<'a> {
+    File(Arc<File>),
+    /// A pipe, a file that is written like one, or an upload.
+    Stream(&'a mut (dyn Write + Send)),
+}
+
 enum Target {
-    /// The file has the whole bundle.
+    /// The whole bundle is written to one place.
     Whole,
-    /// The file is a pipe, or a file that is written like one.
-    Stream,
     /// The file is the last volume so far.
     Volumes(Box<Volumes>),
     /// The file is one volume, which ends here; the bytes of others are dropped.
@@ -55,20 +60,26 @@ struct Volumes {
     counting: bool,
 }
 
-impl VolumeWriter {
+impl<'a> VolumeWriter<'a> {
     /// Continues `file`, `end` bytes of which are written. It is sent to `flush` whenever there is much that is not
     /// on disk yet.
-    pub(crate) fn file(file: Arc<File>, end: u64, flush: Option<SyncSender<Arc<File>>>) -> VolumeWriter {
-        VolumeWriter { end, file, start: 0, flush, flushed: end, target: Target::Whole }
+    pub(crate) fn file(file: Arc<File>, end: u64, flush: Option<SyncSender<Arc<File>>>) -> VolumeWriter<'a> {
+        let out = Out::File(file);
+        VolumeWriter { end, out, start: 0, flush, flushed: end, target: Target::Whole }
     }
 
-    /// Writes to a pipe, or to a file from where it stands.
-    pub(crate) fn stream(file: File) -> VolumeWriter {
-        VolumeWriter { target: Target::Stream, ..VolumeWriter::file(file.into(), 0, None) }
+    /// Writes to what takes bytes in their order.
+    pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
+        let (out, target) = (Out::Stream(out), Target::Whole);
+        VolumeWriter { end: 0, out, start: 0, flush: None, flushed: 0, target }
     }
 
     /// Begins volumes of `base` that have at most `size` bytes.
-    pub(crate) fn volumes(base: &Path, size: u64, flush: SyncSender<Arc<File>>) -> io::Result<VolumeWriter> {
+    pub(crate) fn volumes(
+        base: &Path,
+        size: u64,
+        flush: SyncSender<Arc<File>>,
+    ) -> io::Result<VolumeWriter<'a>> {
         let volumes = Volumes {
             base: base.into(),
             size,
@@ -84,7 +95,7 @@ impl VolumeWriter {
     }
 
     /// Keeps the bytes of one volume, which has this part of the bundle, and drops the others.
-    pub(crate) fn only(file: File, part: Range<u64>) -> VolumeWriter {
+    pub(crate) fn only(file: File, part: Range<u64>) -> VolumeWriter<'a> {
         let target = Target::Only { end: part.end, cuts_frame: false };
         VolumeWriter { start: part.start, target, ..VolumeWriter::file(file.into(), 0, None) }
     }
@@ -98,7 +109,7 @@ impl VolumeWriter {
 
     /// Appends frames. A volume ends before one of them.
     pub(crate) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
-        if matches!(self.target, Target::Whole | Target::Stream) {
+        if matches!(self.target, Target::Whole) {
             return self.write(frames);
         }
         let mut rest = frames;
@@ -128,9 +139,9 @@ impl VolumeWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self.target {
-            Target::Stream => (&*self.file).write_all(bytes)?,
-            _ => self.file.write_all_at(bytes, self.end - self.start)?,
+        match &mut self.out {
+            Out::Stream(out) => out.write_all(bytes)?,
+            Out::File(file) => file.write_all_at(bytes, self.end - self.start)?,
         }
         if let Target::Volumes(volumes) = &mut self.target {
             volumes.hasher.update(bytes);
@@ -144,16 +155,16 @@ impl VolumeWriter {
 
     fn flush(&mut self) {
         self.flushed = self.end;
-        if let Some(flush) = &self.flush {
+        if let (Some(flush), Out::File(file)) = (&self.flush, &self.out) {
             // a flusher that has failed reports why at the end
-            let _ = flush.send(self.file.clone());
+            let _ = flush.send(file.clone());
         }
     }
 
     /// Whether the next unit, of this length, is written. Begins another volume if this one has no `room` for it.
     fn takes(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
-            Target::Whole | Target::Stream => return Ok(true),
+            Target::Whole => return Ok(true),
             Target::Only { end, cuts_frame } => {
                 let next = self.end + length;
                 let inside = self.end >= self.start && next <= *end;
@@ -172,7 +183,7 @@ impl VolumeWriter {
             volumes.starts.push(self.end);
             let next = File::create(volume_path(&volumes.base, volumes.starts.len()))?;
             self.flush();
-            (self.file, self.start) = (Arc::new(next), self.end);
+            (self.out, self.start) = (Out::File(next.into()), self.end);
         }
         Ok(takes)
     }
@@ -189,7 +200,10 @@ impl VolumeWriter {
 
     /// Syncs the end to disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+        match &self.out {
+            Out::File(file) => file.sync_all(),
+            Out::Stream(_) => Ok(()),
+        }
     }
 
     /// The SHA-256 of each volume in hex; nothing where there is one file.

@@ -1,7 +1,8 @@
 //! A delta and what is given together with it: other bundles, receipts, the store.
 
 use crate::bundle::{Base, BaseName, Bundle, is_split};
-use crate::cli::shared::{Context, Failure, input_file};
+use crate::cli::shared::remote::remote;
+use crate::cli::shared::{Context, Failure, input_file, open_bundle};
 use crate::content::Entry;
 use crate::content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use crate::lockfile::Lock;
@@ -23,13 +24,16 @@ pub(crate) enum Given {
 
 impl Given {
     /// Opens a bundle, a lock or a receipt, told apart by content.
-    pub(crate) fn open(path: &Path) -> Result<Given, Failure> {
+    pub(crate) fn open(context: &Context, path: &Path) -> Result<Given, Failure> {
+        if let Some(bundle) = remote(context, path)? {
+            return Ok(Given::Bundle(bundle));
+        }
         let cannot = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("cannot read {}: {error}", path.display()))
         };
         let alone = [path.to_path_buf()];
         if is_split(&alone) {
-            return Ok(Given::Bundle(input_file::bundle(&alone)?));
+            return Ok(Given::Bundle(open_bundle::plain(context, &alone)?));
         }
         let mut first = Vec::new();
         File::open(path)
@@ -38,7 +42,7 @@ impl Given {
         // a lock is text; what is none is meant to be a bundle, perhaps a damaged one
         let is_zstd = first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
         if first.is_empty() || is_zstd || !first.is_ascii() {
-            return Ok(Given::Bundle(input_file::bundle(&alone)?));
+            return Ok(Given::Bundle(open_bundle::plain(context, &alone)?));
         }
         if first.trim_ascii_start().first() != Some(&b'{') {
             return Ok(Given::Lock(input_file::lock(path)?));
@@ -84,6 +88,7 @@ impl Together {
     /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of use where there
     /// is a registry.
     pub(crate) fn new(
+        context: &Context,
         bundle: Bundle,
         bases: &[PathBuf],
         store: Option<Arc<dyn BlobRead>>,
@@ -92,7 +97,7 @@ impl Together {
         let mut together =
             Together { blobs: Arc::new(bundle.clone()), bundle, bases: Vec::new(), receipts: Vec::new() };
         for path in bases {
-            match Given::open(path)? {
+            match Given::open(context, path)? {
                 Given::Receipt(receipt) if takes_receipts => together.receipts.push(receipt),
                 given => together.bases.push(given.bundle(path)?),
             }

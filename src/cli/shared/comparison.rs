@@ -25,7 +25,7 @@ pub(crate) enum Known {
 impl Known {
     /// Opens a lock, bundle or receipt, told apart by content.
     pub(crate) fn open(context: &Context, path: &Path) -> Result<Known, Failure> {
-        Ok(match Given::open(path)? {
+        Ok(match Given::open(context, path)? {
             Given::Bundle(bundle) => {
                 open_bundle::signed_by(context, &bundle, None)?;
                 Known::Lock(bundle.held()?.into(), bundle.fingerprint().clone())

@@ -20,7 +20,7 @@ use crate::report::{ErrorInfo, Report, RunStatus, Side, block, escape};
 use crate::rewrite::{ChartError, RewriteError};
 use crate::serve::{ExportError, FromError, ServeError};
 use crate::sign;
-use crate::store::StoreError;
+use crate::store::{ShelfError, StoreError};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -268,6 +268,16 @@ impl From<ServeError> for Failure {
             | ServeError::Exposed { .. }
             | ServeError::Tls { .. }
             | ServeError::Users { .. } => Failure::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ShelfError> for Failure {
+    fn from(error: ShelfError) -> Failure {
+        match error {
+            ShelfError::Bucket(error) => ClientError::from(error).into(),
+            ShelfError::Write(error) => error.into(),
+            other => Failure::new(Exit::Failed, other.to_string()),
         }
     }
 }

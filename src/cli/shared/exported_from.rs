@@ -47,7 +47,7 @@ impl ExportedFrom {
         };
         let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
         let bundle = open_bundle::open(context, std::slice::from_ref(path), &demands)?.bundle;
-        let together = Together::new(bundle, &self.base, store(context, self.with_store)?, false)?;
+        let together = Together::new(context, bundle, &self.base, store(context, self.with_store)?, false)?;
         let lock = together.bundle.held()?;
         together.whole(lock.entries().iter().filter(|entry| wanted(entry)))?;
         Ok((lock, together.blobs))

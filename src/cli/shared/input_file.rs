@@ -1,13 +1,12 @@
 //! What a file is that somebody names, told where it is not what the verb takes.
 
-use crate::bundle::{self, Bundle, is_split, name_bad_volumes};
+use crate::bundle::{self, is_split};
 use crate::cli::shared::Failure;
 use crate::config::Site;
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
 use crate::model::Platform;
 use crate::push::Receipt;
-use crate::report::Silent;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -176,15 +175,6 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, Failure> {
         1 => Ok(receipt),
         version => Err(cannot(format!("it has version {version}, this landfall reads version 1"))),
     }
-}
-
-/// Opens the bundle at `places`.
-///
-/// # Errors
-/// When it is none.
-pub(crate) fn bundle(places: &[PathBuf]) -> Result<Bundle, Failure> {
-    let told = |error| no_bundle(places, name_bad_volumes(error, places, &Silent).error);
-    Bundle::open_at(places).map_err(told)
 }
 
 /// Why the bundle at `places` cannot be opened, which is no bundle perhaps.

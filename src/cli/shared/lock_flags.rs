@@ -2,6 +2,7 @@
 
 use crate::bundle::is_split;
 use crate::cli::shared::open_bundle::{self, Demands};
+use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::content::BlobRead;
 use crate::lockfile::{FILE_NAME, Lock};
@@ -18,6 +19,9 @@ fn is_bundle(path: &Path) -> bool {
         let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
         read.is_ok() && first == zstd::zstd_safe::MAGICNUMBER.to_le_bytes()
     };
+    if is_remote(path) {
+        return true;
+    }
     if path.is_file() { is_zstd() } else { !path.exists() && is_split(&[path.to_path_buf()]) }
 }
 

@@ -3,9 +3,11 @@
 
 use crate::bundle::{self, Bundle, SignedBy, Unopened, name_bad_volumes};
 use crate::cli::shared::listing::lines;
+use crate::cli::shared::remote::remote;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Failure, input_file};
 use crate::model::Digest;
+use crate::report::Silent;
 use crate::sign::AllowedSigners;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ pub(crate) struct Carried {
 /// # Errors
 /// When it cannot be read, and when it is not as demanded (exit 4).
 pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>) -> Result<Carried, Failure> {
-    let bundle = Bundle::open_at(places).or_else(|error| {
+    let bundle = at(context, places)?.or_else(|error| {
         let Unopened { error, rest } = name_bad_volumes(error, places, &*context.progress);
         match rest.filter(|_| demands.takes_rest) {
             Some(rest) => {
@@ -61,6 +63,25 @@ pub(crate) fn open(context: &Context, places: &[PathBuf], demands: &Demands<'_>)
         refuse_partial(&bundle, path)?;
     }
     Ok(Carried { path: path.into(), bundle, signed_by })
+}
+
+/// Opens the bundle at `places` without any demand.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn plain(context: &Context, places: &[PathBuf]) -> Result<Bundle, Failure> {
+    let opened = at(context, places)?;
+    opened.map_err(|error| input_file::no_bundle(places, name_bad_volumes(error, places, &Silent).error))
+}
+
+/// The bundle at `places`, or why its bytes are none.
+fn at(context: &Context, places: &[PathBuf]) -> Result<Result<Bundle, bundle::Error>, Failure> {
+    if let [place] = places
+        && let Some(bundle) = remote(context, place)?
+    {
+        return Ok(Ok(bundle));
+    }
+    Ok(Bundle::open_at(places))
 }
 
 /// The fingerprints that the lock at `path` may have in a bundle: of its text as this release writes it, and of its

@@ -1,6 +1,7 @@
 //! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
 
 use super::listing::{count, lines, table};
+use super::remote::is_remote;
 use super::room::{room_of, tell_room};
 use super::{Exit, Failure, Outcome};
 use crate::bundle::{PackPlan, PackedBundle, Serial};
@@ -59,7 +60,11 @@ pub(crate) fn dry_run(
     mut report: Report,
     more: &str,
 ) -> Result<Outcome, Failure> {
-    let room = tell_room(&mut report, &room_of(folder_of(out), plan.needed_bytes())?);
+    let needed = plan.needed_bytes();
+    let room = match is_remote(out) {
+        true => format!("  needs at most     {} ({needed} bytes)\n", human_size(needed)),
+        false => tell_room(&mut report, &room_of(folder_of(out), needed)?),
+    };
     let text = format!(
         "{}would pack {} into {}\n  lock fingerprint  {}\n{room}{more}",
         table(&plan.items),

@@ -1,7 +1,7 @@
 //! `push --prune`: its flags, what it keeps, and how its result is told.
 
 use super::bases::Given;
-use super::{Exit, Failure, Outcome, input_file};
+use super::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::Client;
 use crate::content::write_whole;
 use crate::lockfile::Lock;
@@ -53,11 +53,17 @@ impl Pruning {
     ///
     /// # Errors
     /// When no repository is named, or a file is none of those that say what stays (exit 2).
-    pub(crate) fn plan(&self, lock: &Lock, mapping: &Mapping, dry_run: bool) -> Result<Plan, Failure> {
+    pub(crate) fn plan(
+        &self,
+        context: &Context,
+        lock: &Lock,
+        mapping: &Mapping,
+        dry_run: bool,
+    ) -> Result<Plan, Failure> {
         let mut needed = Needed::default();
         needed.lock(lock, mapping);
         for path in &self.keep {
-            keep(path, &mut needed, mapping)?;
+            keep(context, path, &mut needed, mapping)?;
         }
         let repositories = self.repositories()?;
         if repositories.is_empty() {
@@ -93,14 +99,14 @@ impl Pruning {
 }
 
 /// Keeps what the file at `path` names.
-fn keep(path: &Path, needed: &mut Needed, mapping: &Mapping) -> Result<(), Failure> {
+fn keep(context: &Context, path: &Path, needed: &mut Needed, mapping: &Mapping) -> Result<(), Failure> {
     if let Some(dump) = pods(path) {
         return match needed.pods(&dump, mapping) {
             0 => Err(Failure::usage(format!("{} names no image of a pod", path.display()))),
             _ => Ok(()),
         };
     }
-    match Given::open(path)? {
+    match Given::open(context, path)? {
         // of a partial bundle too: what it lacks may stand there
         Given::Bundle(bundle) => needed.lock(&bundle.lock()?, mapping),
         Given::Lock(lock) => needed.lock(&lock, mapping),

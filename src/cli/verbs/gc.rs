@@ -1,12 +1,12 @@
 //! `landfall gc`: the store without what no lock needs.
 
-use crate::bucket::Location;
+use crate::bucket::{Location, wait};
 use crate::bundle::{Bundle, Serial};
 use crate::cli::shared::store_place::StorePlace;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, patience};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle, patience};
 use crate::client::ClientError;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Digest, LAYOUT_FILE, human_size};
+use crate::model::{Digest, human_size};
 use crate::report::{Report, count_of, escape};
 use crate::store::{Blob, Collected, Sweep, Swept, gc};
 use clap::Args;
@@ -50,17 +50,22 @@ impl Gc {
         for path in self.locks() {
             needs(&input_file::lock(path)?);
         }
-        let (last, older) = self.last_bundles()?;
+        let (last, older) = self.last_bundles(context)?;
         for bundle in &last {
             needs(&bundle.lock()?);
+        }
+        // what servers of the store serve stays
+        let shelf = context.shelf(context.limits)?;
+        let served = wait(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
+        if let Some((_, lock, before)) = served {
+            for text in std::iter::once(&lock).chain(&before) {
+                needs(&Lock::parse("the lock that is published", text)?);
+            }
         }
         if let StorePlace::Bucket(location) = context.store_place()? {
             return self.sweep_objects(context, &location, keep);
         }
         let dir = context.store_dir()?;
-        if !dir.join(LAYOUT_FILE).exists() {
-            return Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())));
-        }
         let swept = gc(&dir, &keep, self.dry_run)?;
         let mut report = Report::default();
         let paths = |bundles: &[Bundle]| -> Vec<String> {
@@ -141,10 +146,10 @@ impl Gc {
     }
 
     /// The bundles whose content stays, and the older ones.
-    fn last_bundles(&self) -> Result<(Vec<Bundle>, Vec<Bundle>), Failure> {
+    fn last_bundles(&self, context: &Context) -> Result<(Vec<Bundle>, Vec<Bundle>), Failure> {
         let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
         for path in &self.bundles {
-            let bundle = input_file::bundle(std::slice::from_ref(path))?;
+            let bundle = open_bundle::plain(context, std::slice::from_ref(path))?;
             let first_volume = PathBuf::from(format!("{}.0001", path.display()));
             let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
             let written = look.and_then(|file| file.modified());

@@ -5,7 +5,7 @@ use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
 use crate::cli::shared::referring::referring;
 use crate::cli::shared::summary::item_line;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file, open_bundle};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;
 use crate::model::human_size;
@@ -44,8 +44,8 @@ impl Ls {
             )));
         }
         let given = match places.len() {
-            1 => Given::open(&file)?,
-            _ => Given::Bundle(input_file::bundle(&places)?),
+            1 => Given::open(context, &file)?,
+            _ => Given::Bundle(open_bundle::plain(context, &places)?),
         };
         let (bundle, lock, entries) = match given {
             Given::Bundle(bundle) => {

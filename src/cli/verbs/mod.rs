@@ -22,6 +22,7 @@ pub(super) mod ls;
 pub(super) mod mirror;
 pub(super) mod pack;
 pub(super) mod pack_volume;
+pub(super) mod publish;
 pub(super) mod pull;
 pub(super) mod push;
 pub(super) mod refresh;

@@ -1,5 +1,6 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
+use crate::bucket::{Bucket, ObjectWriter, UploadGuard};
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count;
@@ -7,11 +8,13 @@ use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report, paths, signer,
     volume_lines,
 };
+use crate::cli::shared::remote::object;
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::cli::verbs::pack_volume::Like;
+use crate::client::ClientError;
 use crate::content::{Entry, Part, Store, held, stored_once};
-use crate::lockfile::FILE_NAME;
+use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::{Descriptor, human_size, today};
 use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
@@ -19,6 +22,7 @@ use crate::store::Disk;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,7 +32,7 @@ pub(crate) struct Pack {
     /// The lock [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The bundle to write; - writes it to stdout, in one pass
+    /// The bundle to write; - writes it to stdout, in one pass, as s3://…, gs://… and az://… do to an object
     #[arg(short, long, value_name = "BUNDLE|-", required_unless_present = "like")]
     out: Option<PathBuf>,
     /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
@@ -78,13 +82,17 @@ impl Pack {
         let store = context.store()?;
         let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
         let lock = input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
-        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = self.since.iter().map(|path| Ok(Given::open(context, path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
         let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.shown));
         let stdout = if out == Path::new("-") && !self.dry_run { Some(self.stdout(context)?) } else { None };
+        let object = self.object(context, &out)?.filter(|_| !self.dry_run);
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
+            let upload = object.map(|(bucket, name)| begin(&bucket, &name, &lock)).transpose()?;
+            // an interruption gives the upload up
+            let (upload, _given_up) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
                 held(&*store, stored_once(lock.each_entry()), false, &*progress)?;
                 shown.lock(&lock, Some(&*store));
@@ -114,12 +122,20 @@ impl Pack {
                 }
                 let options = PackOptions { level: self.level };
                 let to_stdout = stdout.is_some();
-                let written = match stdout {
-                    Some(stdout) => {
-                        let signer = packaging.signer.as_deref();
+                let signer = packaging.signer.as_deref();
+                let written = match (stdout, upload) {
+                    (Some(stdout), _) => {
                         bundle::write_to(&plan, &*store, stdout, options, signer, &*progress)?
                     }
-                    None => bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?,
+                    (None, Some(mut upload)) => {
+                        let to = (&*out, &mut upload as &mut (dyn Write + Send));
+                        let written = bundle::write_stream(&plan, &*store, to, options, signer, &*progress)?;
+                        upload.finish().map_err(ClientError::from)?;
+                        PackedBundle { files: vec![out.clone()], ..written }
+                    }
+                    (None, None) => {
+                        bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?
+                    }
                 };
                 note_whole_file(&out, self.volume_size.is_some(), &*progress);
                 let keys: Vec<_> = packaging.signer.iter().map(|signer| signer.key().clone()).collect();
@@ -136,12 +152,27 @@ impl Pack {
 
     /// The pipe or file that stdout is.
     fn stdout(&self, context: &Context) -> Result<File, Failure> {
-        if self.volume_size.is_some() || !self.include_self.is_empty() {
-            return Err(Failure::usage(
-                "-o - writes the bundle to stdout: there are no volumes and no programs beside it; name a file with -o",
-            ));
-        }
+        self.refuse_files("-o - writes the bundle to stdout")?;
         result_stdout(context, "the bundle")
+    }
+
+    /// The object that the bundle is to be, where `out` names one.
+    fn object(&self, context: &Context, out: &Path) -> Result<Option<(Bucket, String)>, Failure> {
+        let object = object(context, out)?;
+        if object.is_some() {
+            self.refuse_files("in an object store the bundle is one object")?;
+        }
+        Ok(object)
+    }
+
+    /// Refuses flags that make files beside the bundle.
+    fn refuse_files(&self, why: &str) -> Result<(), Failure> {
+        match self.volume_size.is_some() || !self.include_self.is_empty() {
+            true => Err(Failure::usage(format!(
+                "{why}: there are no volumes and no programs beside it; name a file with -o"
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// The programs to put beside the bundle.
@@ -197,4 +228,11 @@ impl Pack {
         }
         outcome(plan, report, &text)
     }
+}
+
+/// Begins the upload of a bundle of `lock`.
+fn begin(bucket: &Bucket, name: &str, lock: &Lock) -> Result<(ObjectWriter, UploadGuard), ClientError> {
+    let content: u64 = stored_once(lock.each_entry()).iter().map(|blob| blob.size).sum();
+    // what a bundle has beside content is small
+    Ok(ObjectWriter::begin(bucket, name, content + content / 64)?)
 }

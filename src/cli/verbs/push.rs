@@ -78,8 +78,8 @@ impl Push {
             Some(places) => self.carried(context, places, &taken)?,
             None => self.kept(context)?,
         };
-        let prune =
-            || self.pruning.plan(whole.as_ref().unwrap_or(&lock), &mapping, self.delivery.is_dry_run());
+        let dry_run = self.delivery.is_dry_run();
+        let prune = || self.pruning.plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run);
         let prune = self.pruning.is_wanted().then(prune).transpose()?;
         context.shown.lock(&lock, Some(&*blobs));
         let mut result = context.run(async {
@@ -132,7 +132,8 @@ impl Push {
             false => None,
         };
         let volumes = Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
-        let together = Together::new(carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
+        let together =
+            Together::new(context, carried.bundle, &self.bases, store(context, self.with_store)?, true)?;
         let omitted = together.omitted(&lock.entries())?;
         Ok(Load { whole, lock, blobs: together.blobs, omitted, fingerprint, bundle, serial, volumes })
     }

@@ -86,7 +86,7 @@ impl Refresh {
         // what cannot be read or written is found before anything is asked
         let signer = signer(self.sign.as_deref())?;
         check_output("the bundle", &self.out)?;
-        let has = self.since.iter().map(|path| Ok(fingerprint(&Given::open(path)?)));
+        let has = self.since.iter().map(|path| Ok(fingerprint(&Given::open(context, path)?)));
         let has = has.collect::<Result<Vec<_>, Failure>>()?;
         context.run(async {
             let client = context.client()?;
@@ -147,7 +147,7 @@ impl Refresh {
         signer: Option<Arc<Signer>>,
         context: &Context,
     ) -> Result<Packed, Failure> {
-        let bases = self.since.iter().map(|path| Ok(Given::open(path)?.base()));
+        let bases = self.since.iter().map(|path| Ok(Given::open(context, path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let serial = self.serial.of(&lock)?;
         let (out, level, allow_partial) = (self.out.clone(), self.level, self.allow_partial);

@@ -6,17 +6,16 @@ use crate::cli::shared::node_guides;
 use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::patience;
+use crate::cli::shared::published::{Found, news, published};
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::client::Client;
 use crate::content::{BlobChain, BlobRead, missing_blobs};
-use crate::lock::diff;
-use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Target, parse_size};
 use crate::report::{Kind, Report, count_of};
 use crate::serve::{
-    AccessLog, Change, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users,
-    find, serve,
+    AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users, find,
+    serve,
 };
 use clap::Args;
 use std::io::Write;
@@ -27,6 +26,8 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
+///
+/// Without a bundle, --from and --writable it serves what `landfall publish` named in the store (--store).
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Bundles to serve straight from their files; where two hold one name, the later one counts. A delta
@@ -46,6 +47,9 @@ pub(crate) struct Serve {
     /// The registry that references were rewritten to [default: the site's registry.address, else here]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<Target>,
+    /// Answer big blobs of a store in an object store by links to there, so that their bytes do not pass through here
+    #[arg(long)]
+    redirect: bool,
     /// Take pushes too, and keep them in this folder
     #[arg(long, value_name = "DIR")]
     writable: Option<PathBuf>,
@@ -117,6 +121,9 @@ struct Bounds {
     /// How long a client may stand still in the middle of an answer or an upload
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = patience)]
     stall: u64,
+    /// How long to answer on after SIGTERM, while /readyz says 503 and connections are closed one by one
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    drain: Option<u64>,
     /// How long an upload may be unused before it is removed
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = patience)]
     upload_expiry: u64,
@@ -147,9 +154,16 @@ impl Bounds {
 impl Serve {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         self.bundles.append(&mut self.named);
-        if self.bundles.is_empty() && self.writable.is_none() && self.from.is_none() {
+        let is_named = !self.bundles.is_empty() || self.writable.is_some() || self.from.is_some();
+        if !is_named && context.global.store.is_none() {
             return Err(Failure::usage(
-                "there is nothing to serve: name a bundle, a registry with --from, or a folder with --writable DIR",
+                "there is nothing to serve: name a bundle, a registry with --from, a folder with --writable DIR, or a store \
+                 with --store",
+            ));
+        }
+        if self.redirect && (is_named || !context.is_store_remote()) {
+            return Err(Failure::usage(
+                "--redirect links to an object store: name one with --store s3://BUCKET/PREFIX, and no bundle beside it",
             ));
         }
         if self.tls_cert.len() != self.tls_key.len() {
@@ -170,7 +184,14 @@ impl Serve {
         let limits = Limits { per_host: requests.max(context.limits.per_host), ..context.limits };
         let client = self.from.as_ref().map(|_| context.client_with(limits)).transpose()?;
         let target_of_guides = target.clone();
-        let load = || self.load(context, &demands, client.as_ref(), target_of_guides.as_ref());
+        let shelf = (!is_named).then(|| context.shelf(limits)).transpose()?;
+        let load = || {
+            let found = match &shelf {
+                Some(shelf) => published(shelf, &demands),
+                None => self.found(context, &demands, client.as_ref()),
+            };
+            self.load(context, found?, target_of_guides.as_ref())
+        };
         let options = Options {
             listen: self.listen.clone(),
             target,
@@ -178,13 +199,16 @@ impl Serve {
             writable: self.writable.clone(),
             max_bytes: self.max_bytes,
             anonymous_push: self.anonymous_push,
+            redirect: self.redirect,
+            drain: Duration::from_secs(self.bounds.drain.unwrap_or_default()),
             log: self.access_log.as_deref().map(access_log).transpose()?,
             limits: self.bounds.limits(context.limits),
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
         // responses in progress end first
-        let _taken_over = context.interrupts.take_over(Duration::from_secs(20));
+        let _taken_over =
+            context.interrupts.take_over(Duration::from_secs(20 + self.bounds.drain.unwrap_or_default()));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
             let cannot = |error| Failure::new(Exit::Failed, format!("cannot wait for signals: {error}"));
@@ -207,14 +231,13 @@ impl Serve {
         result
     }
 
-    /// Opens the bundles and reads the files: at the start, and again at each SIGHUP.
-    fn load(
+    /// Opens the bundles, and finds what a registry holds.
+    fn found(
         &self,
         context: &Context,
         demands: &Demands<'_>,
         client: Option<&Client>,
-        target: Option<&Target>,
-    ) -> Result<Served, Failure> {
+    ) -> Result<Found, Failure> {
         let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
         while !paths.is_empty() {
             let places = places_of(paths.remove(0), &mut paths);
@@ -224,7 +247,7 @@ impl Serve {
         let store = store(context, self.with_store)?;
         let mut given = bundles.clone();
         for path in &self.base {
-            given.push(Given::open(path)?.bundle(path)?);
+            given.push(Given::open(context, path)?.bundle(path)?);
         }
         let content = given.iter().map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>);
         let mut content: Vec<Arc<dyn BlobRead>> = content.chain(store).collect();
@@ -240,6 +263,13 @@ impl Serve {
             all = found;
         }
         tell_news(&mut all, &bundles, &given);
+        Ok(Found { all, content, earlier: Vec::new(), is_outdated: None })
+    }
+
+    /// What is served of what was found, with what is made of it and the files that say who may have it: at the start, and
+    /// again at each SIGHUP.
+    fn load(&self, context: &Context, found: Found, target: Option<&Target>) -> Result<Served, Failure> {
+        let Found { all, content, earlier, is_outdated } = found;
         let sets = all.iter().flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
         let made = self.packages.made(sets, context)?.unwrap_or_else(|| {
             context.progress.note(
@@ -251,6 +281,8 @@ impl Serve {
         Ok(Served {
             guides: Some(node_guides::of(context, &all, target)),
             bundles: all,
+            earlier,
+            is_outdated,
             content,
             made,
             users: self.users()?,
@@ -315,16 +347,6 @@ fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
             base_of(&all[at]).or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
         all[at].since = older.map(|(name, lock)| Since { name, changes: news(&lock, &all[at].lock) });
     }
-}
-
-fn news(old: &Lock, new: &Lock) -> Vec<Change> {
-    let changes = diff(old, new).into_iter().map(|change| Change {
-        change: change.change,
-        kind: change.kind,
-        name: change.name,
-        digests: [change.from, change.to],
-    });
-    changes.collect()
 }
 
 /// The bundles in their order, but each base before the first delta that is based on it.

@@ -2,6 +2,7 @@
 
 use crate::bundle;
 use crate::cli::shared::packed::signer;
+use crate::cli::shared::remote::is_remote;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::report::{Report, escape};
 use clap::Args;
@@ -25,6 +26,11 @@ impl Sign {
     pub(crate) fn run(self, _: &Context) -> Result<Outcome, Failure> {
         let signer = signer(Some(&self.key))?.ok_or_else(|| Failure::usage("name a key with --key KEY"))?;
         let path = self.bundle.or(self.named).unwrap_or_default();
+        if is_remote(&path) {
+            return Err(Failure::usage(
+                "an object cannot be changed at its end: sign the bundle when it is packed, with `landfall pack --sign`",
+            ));
+        }
         let signed = bundle::add_signature(&path, &signer)?;
         let mut report = Report::default();
         report.extra.insert("bundle".into(), open_bundle::told(&path, &signed, None));

@@ -58,6 +58,7 @@ impl Verify {
         };
         // what the bundle says of itself here is checked afterwards
         let carried = open_bundle::open(context, &places, &demands)?;
+        let together = self.together(context, carried.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
         // where it cannot be read, the check tells all that is damaged
         if context.shown.is_wanted()
@@ -67,7 +68,6 @@ impl Verify {
         }
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
-                let together = self.together(carried.bundle.clone())?;
                 for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
                     bundle::verify_shard(bundle, shard, &*progress)?;
                 }
@@ -78,8 +78,8 @@ impl Verify {
     }
 
     /// The bundle with its bases, which have what it leaves out.
-    fn together(&self, bundle: Bundle) -> Result<Together, Failure> {
-        let together = Together::new(bundle, &self.bases, None, false)?;
+    fn together(&self, context: &Context, bundle: Bundle) -> Result<Together, Failure> {
+        let together = Together::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
             together.whole(&together.bundle.entries()?)?;
         }

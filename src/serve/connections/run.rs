@@ -11,8 +11,8 @@ use crate::serve::router;
 use crate::serve::state::State;
 use axum::body::Body;
 use axum::http::StatusCode;
-use axum::http::header::RETRY_AFTER;
-use axum::http::{Request, Response};
+use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::http::{HeaderValue, Request, Response};
 use futures_util::future::select_all;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,6 +22,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -166,7 +167,7 @@ async fn answer(
     let caller = Caller::of(&request, peer);
     let (kept, observer) = (state.kept.clone(), state.observer.clone());
     if router::is_about_the_server(&state, &request) {
-        let response = router::about(&state, &request);
+        let response = router::about(&state, &request).await;
         return ObservedBody::wrap(response, caller, observer, busy, None);
     }
     let Some(ticket) = kept.in_flight.enter(&kept.seats).await else {
@@ -175,6 +176,10 @@ async fn answer(
         return ObservedBody::wrap(busy_now.with(RETRY_AFTER, "5").into_json(), caller, observer, busy, None);
     };
     let request = request.map(|body| Body::new(AwaitedBody::new(body, move || seat.awaits())));
-    let response = router::answer(state, request).await;
+    let mut response = router::answer(state, request).await;
+    if kept.draining.load(Ordering::Relaxed) {
+        // whoever stands before several servers opens the next connection to another one
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     ObservedBody::wrap(response, caller, observer, busy, Some(ticket))
 }

@@ -14,6 +14,7 @@ pub(in super::super) struct Metrics {
     pub(in super::super) bytes_sent: AtomicU64,
     micros: AtomicU64,
     pub(in super::super) reloads: AtomicU64,
+    pub(in super::super) redirects: AtomicU64,
 }
 
 impl Metrics {

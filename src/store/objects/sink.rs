@@ -145,7 +145,10 @@ impl Upload {
         }
         let (key, parts) = (keys::blob(&self.blob.digest), self.came.lock().await.record.clone());
         let bucket = self.store.bucket();
-        bucket.complete_parts(&key, &parts.upload, parts.parts, self.blob.size).await.map_err(failed)?;
+        bucket
+            .complete_parts(&key, &parts.upload, parts.parts, self.blob.size, None)
+            .await
+            .map_err(failed)?;
         // a record that stays is that of an upload that is gone: it does no harm
         let _ = bucket.delete(vec![keys::upload(&self.blob.digest)]).await;
         Ok(())

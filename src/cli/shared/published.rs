@@ -1,0 +1,104 @@
+//! What servers of a store serve: the lock that was published there, and by digest what the one before it names.
+
+use super::open_bundle::Demands;
+use super::store_place::StorePlace;
+use super::{Context, Failure};
+use crate::bucket::wait;
+use crate::client::ClientError;
+use crate::content::BlobRead;
+use crate::lock::diff;
+use crate::lockfile::Lock;
+use crate::model::{Digest, LAYOUT_FILE, Limits};
+use crate::serve::{Change, IsOutdated, ServedBundle, Since};
+use crate::store::{Disk, Offered, Shelf, ShelfError};
+use futures_util::FutureExt;
+use std::sync::Arc;
+
+/// What is to be served.
+pub(crate) struct Found {
+    /// By name, the older first.
+    pub(crate) all: Vec<ServedBundle>,
+    /// All content.
+    pub(crate) content: Vec<Arc<dyn BlobRead>>,
+    /// By digest alone.
+    pub(crate) earlier: Vec<ServedBundle>,
+    /// Whether it is outdated by now.
+    pub(crate) is_outdated: Option<IsOutdated>,
+}
+
+impl Context {
+    /// The store, as far as it says what is served. An object store is asked by as many requests at once as `limits` says.
+    ///
+    /// # Errors
+    /// When it is no store, or cannot be opened.
+    pub(crate) fn shelf(&self, limits: Limits) -> Result<Shelf, Failure> {
+        match self.store_place()? {
+            StorePlace::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
+                Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())))
+            }
+            StorePlace::Folder(dir) => Ok(Shelf::Disk(Disk::open(&dir)?)),
+            StorePlace::Bucket(location) => Ok(Shelf::Bucket(self.client_with(limits)?.bucket(&location)?)),
+        }
+    }
+
+    /// Whether `--store` names an object store.
+    pub(crate) fn is_store_remote(&self) -> bool {
+        matches!(self.store_place(), Ok(StorePlace::Bucket(_)))
+    }
+}
+
+/// What was published on this shelf.
+///
+/// # Errors
+/// When nothing was, it cannot be read, or it is not as demanded (exit 4).
+pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, Failure> {
+    let reading = shelf.clone();
+    let served = wait(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
+    let nothing = || ShelfError::Nothing { place: shelf.place() };
+    let (current, lock, before) = served.ok_or_else(nothing)?;
+    let parsed = |text: String| Lock::parse(&shelf.place(), &text);
+    let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
+    let (fingerprint, place) = (&current.pointer.lock, shelf.place());
+    let wanted: Vec<&Digest> = demands.expect.iter().chain(demands.lock).collect();
+    if !wanted.is_empty() && !wanted.contains(&fingerprint) {
+        return Err(Failure::refused(format!(
+            "{place} serves the lock {fingerprint}, which is none of those that are expected"
+        )));
+    }
+    let entries = std::iter::once(&lock).chain(&before).flat_map(Lock::each_entry);
+    let blobs: Arc<dyn BlobRead> = Arc::new(Offered::new(shelf, entries));
+    let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
+        name: lock.name.clone().unwrap_or_else(|| place.clone()),
+        digest: Some(fingerprint.clone()),
+        missing: Vec::new(),
+        lock,
+        blobs: blobs.clone(),
+        since: None,
+        registry: None,
+    };
+    let since = before.as_ref().map(|before| Since {
+        name: current.pointer.previous.iter().map(|digest| digest.short(12)).collect(),
+        changes: news(before, &lock),
+    });
+    let previous = current.pointer.previous.as_ref();
+    let earlier =
+        before.zip(previous).map(|(lock, fingerprint)| served(lock, fingerprint)).into_iter().collect();
+    let all = vec![ServedBundle { since, ..served(lock, fingerprint) }];
+    let (shelf, current) = (shelf.clone(), Arc::new(current));
+    let is_outdated: IsOutdated = Arc::new(move || {
+        let (shelf, current) = (shelf.clone(), current.clone());
+        async move { shelf.has_changed(&current).await.map_err(|error| error.to_string()) }.boxed()
+    });
+    Ok(Found { all, content: vec![blobs], earlier, is_outdated: Some(is_outdated) })
+}
+
+/// What is new in a lock.
+pub(crate) fn news(old: &Lock, new: &Lock) -> Vec<Change> {
+    let changes = diff(old, new).into_iter().map(|change| Change {
+        change: change.change,
+        kind: change.kind,
+        name: change.name,
+        digests: [change.from, change.to],
+    });
+    changes.collect()
+}

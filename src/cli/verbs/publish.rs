@@ -1,0 +1,70 @@
+//! `landfall publish`: which lock the servers of a store serve.
+
+use crate::bucket::wait;
+use crate::cli::shared::listing::{count, lines};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::client::ClientError;
+use crate::content::{Entry, held, stored_once};
+use crate::lockfile::FILE_NAME;
+use crate::report::{Item, Report, Side, Status, escape};
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once
+///
+/// All of it must be in the store; nothing is fetched. What the lock before it names stays readable by digest.
+#[derive(Args)]
+pub(crate) struct Publish {
+    /// The lock
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    lock: PathBuf,
+    /// Say whether all is there, and publish nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Publish {
+    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let lock = input_file::lock(&self.lock)?;
+        let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
+        let wanted = stored_once(lock.each_entry());
+        let here = held(&*store, wanted, false, &*context.progress)?;
+        let is_here = |entry: &Entry| {
+            entry.parts.iter().all(|part| !part.is_stored() || here.contains(&part.descriptor.digest))
+        };
+        let items: Vec<Item> = lock
+            .each_entry()
+            .map(|entry| {
+                let status = if is_here(&entry) { Status::Present } else { Status::Missing };
+                Item { status, ..entry.item() }
+            })
+            .collect();
+        let (place, all) = (shelf.place(), count(&items));
+        let absent = items.iter().filter(|item| item.status == Status::Missing);
+        let absent: Vec<String> = absent.map(|item| format!("{} {}", item.kind, item.name)).collect();
+        let mut report = Report { items, ..Report::default() };
+        if !absent.is_empty() {
+            let words = format!(
+                "{place} lacks some of what the lock names; run `landfall pull` with this --store, and publish again\n{}",
+                lines(&absent).trim_end()
+            );
+            let failure = Failure::new(Exit::Failed, words).on(Side::Source);
+            return Err(Failure { report: Box::new(report), ..failure });
+        }
+        let fingerprint = lock.fingerprint();
+        if self.dry_run {
+            let text = format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
+            return Ok(Outcome::new(report, escape(&text), Exit::Done));
+        }
+        let before =
+            wait(async move { Ok(shelf.publish(lock.to_text()).await) }).map_err(ClientError::from)??;
+        let before = before.map(|before| before.lock);
+        report
+            .extra
+            .insert("published".into(), json!({"place": place, "lock": fingerprint, "before": before}));
+        let told = before.map(|before| format!("  before it         {before}\n")).unwrap_or_default();
+        let text = format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{told}");
+        Ok(Outcome::new(report, escape(&text), Exit::Done))
+    }
+}

@@ -1,0 +1,111 @@
+//! Bundles in an object store: packed into one, and read from there by ranges.
+
+use crate::support::faults::Rig;
+use crate::support::http::{get, request};
+use crate::support::images::sha256;
+use crate::support::landfall_serve;
+use crate::support::object_store::{Asked, Fault, ObjectStore};
+use std::fs;
+
+const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
+/// Most bytes of the bundle that a look at its index may read.
+const LITTLE: u64 = 3 << 20;
+
+/// How many bytes of the bundle were asked for, and by how many requests.
+fn read_of(store: &ObjectStore) -> (u64, usize) {
+    let asked: Vec<Asked> = store.asked().into_iter().filter(|asked| asked.method == "GET").collect();
+    let bytes = asked.iter().map(|asked| {
+        let range = asked.range.as_deref().expect("the whole object was asked for");
+        let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
+        to.parse::<u64>().unwrap() + 1 - from.parse::<u64>().unwrap()
+    });
+    (bytes.sum(), asked.len())
+}
+
+#[test]
+fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
+    let (rig, store) = (Rig::of(100), ObjectStore::start());
+    let place = &rig.place;
+    store.introduce_to(place);
+    let packed = place.json(0, &["pack", "--store", "stores/first", "-o", BUNDLE]);
+    let on_disk = place.json(0, &["pack", "--store", "stores/first", "-o", "b.tar.zst"]);
+    assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"), "other bytes");
+    assert_eq!(packed["bundle"]["digest"], on_disk["bundle"]["digest"]);
+    assert_eq!((&packed["bundle"]["path"], &packed["bundle"]["files"][0]), (&BUNDLE.into(), &BUNDLE.into()));
+    let size = fs::metadata(store.file("out/b.tar.zst")).unwrap().len();
+    assert!(size > 2 * LITTLE, "{size} bytes show nothing");
+    // what looks at the index alone reads the end, and a little before it
+    let least = |args: &[&str]| {
+        store.reset();
+        let told = place.json(0, args);
+        let (bytes, requests) = read_of(&store);
+        assert!(bytes <= LITTLE && requests <= 4, "{args:?}: {bytes} bytes by {requests} requests");
+        told
+    };
+    assert_eq!(least(&["ls", BUNDLE])["bundle"]["digest"], packed["bundle"]["digest"]);
+    assert_eq!(least(&["diff", "b.tar.zst", BUNDLE])["changes"].as_array().unwrap().len(), 0);
+    place.write("deploy.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
+    least(&["rewrite", "deploy.yaml", "--bundle", BUNDLE, "--to", "r.example"]);
+    // all of it is read once
+    store.reset();
+    let verified = place.ok(&["verify", BUNDLE]);
+    assert!(verified.contains("s3://mirror/out/b.tar.zst: consistent"), "{verified}");
+    let (bytes, requests) = read_of(&store);
+    assert!(bytes <= size + LITTLE && requests <= 6, "{bytes} of {size} bytes by {requests} requests");
+    // a push asks for each big blob once
+    store.reset();
+    let down = &rig.down.address;
+    let pushed = place.json(0, &["push", BUNDLE, "--to", down, "--plain-http", down]);
+    assert_eq!(pushed["totals"]["done"], 3, "{pushed}");
+    let (bytes, requests) = read_of(&store);
+    assert!(bytes <= size + LITTLE && requests <= 12, "{bytes} of {size} bytes by {requests} requests");
+    // as a registry: the whole of a blob passes once, hashed on its way; then ranges of it are taken alone
+    let server = landfall_serve(place, &[BUNDLE]);
+    let file = rig.up.content(|content| content.files["/files/tool.bin"].clone());
+    let digest = sha256(&file);
+    let blob = format!("/v2/files/x/blobs/{digest}");
+    store.reset();
+    assert!(get(&server.address, &blob).body == *file);
+    let part = request("GET", &server.address, &blob, &[("Range", "bytes=1000000-1000099")], b"");
+    assert_eq!((part.status, &part.body[..]), (206, &file[1_000_000..1_000_100]));
+    let (bytes, requests) = read_of(&store);
+    assert!(bytes <= 2 * file.len() as u64 + LITTLE && requests <= 4, "{bytes} bytes by {requests} requests");
+}
+
+#[test]
+fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
+    let (rig, store) = (Rig::new(), ObjectStore::start());
+    let place = &rig.place;
+    store.introduce_to(place);
+    fs::create_dir_all(store.file("out")).unwrap();
+    fs::write(store.file("out/b.tar.zst"), "the one before").unwrap();
+    store.judge(|asked| asked.query.contains("partNumber=1").then_some(Fault::Skewed));
+    let refused = place.json(1, &["pack", "--store", "stores/first", "-o", BUNDLE]);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains(BUNDLE) && message.contains("clock"), "{message}");
+    assert_eq!(fs::read(store.file("out/b.tar.zst")).unwrap(), b"the one before");
+    assert_eq!(store.count(|asked| asked.method == "DELETE" && asked.query.contains("uploadId")), 1);
+    // an answer that is lost after the last part is none: the object is there
+    store.reset();
+    let mut is_first = true;
+    store.judge(move |asked| {
+        let completes = asked.method == "POST" && asked.query.contains("uploadId");
+        (completes && std::mem::take(&mut is_first)).then_some(Fault::LostAnswer)
+    });
+    place.ok(&["pack", "--store", "stores/first", "-o", BUNDLE]);
+    place.ok(&["verify", BUNDLE]);
+    // what is not there, and what is no bundle, is told
+    let none = place.json(1, &["ls", "s3://mirror/out/none.tar.zst"]);
+    let message = none["error"]["message"].as_str().unwrap();
+    assert!(message.contains("s3://mirror/out/none.tar.zst") && message.contains("not there"), "{message}");
+    fs::write(store.file("out/other"), "no bundle").unwrap();
+    let other = place.json(4, &["verify", "s3://mirror/out/other"]);
+    assert!(other["error"]["message"].as_str().unwrap().contains("no landfall bundle"), "{other}");
+    for (args, why) in [
+        (&["pack", "-o", BUNDLE, "--volume-size", "1GB"][..], "one object"),
+        (&["verify", "s3://mirror"], "name a bundle in it"),
+    ] {
+        let refused = place.json(2, args);
+        assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{args:?}: {refused}");
+    }
+}
