@@ -18,6 +18,7 @@ pub mod interceptor;
 pub mod library;
 pub mod middle;
 pub mod netns;
+pub mod package_sets;
 pub mod package_stand_in;
 pub mod peers;
 pub mod pki;
