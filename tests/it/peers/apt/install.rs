@@ -110,13 +110,14 @@ fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
     // a copy of this machine that is gone with the shell: writes go to memory. Manual pages are not indexed again, no
-    // questions are looked for
+    // questions are looked for, and no lists compressed
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\
          mount -t proc proc {root}/all/proc\nmount --bind /dev {root}/all/dev\n\
          rm -rf {root}/all/var/lib/apt/lists\ncp -r {node}/. {root}/all/\n\
          rm -f {root}/all/var/lib/man-db/auto-update {root}/all/etc/apt/apt.conf.d/70debconf\n\
+         echo 'Acquire::GzipIndexes \"false\";' > {root}/all/etc/apt/apt.conf.d/zz-plain\n\
          printf '#!/bin/sh\\nexit 101\\n' > {root}/all/usr/sbin/policy-rc.d\nchmod 755 {root}/all/usr/sbin/policy-rc.d\n\
          exec chroot {root}/all sh -ec 'apt-get update; apt-get install --yes {names}; \
          dpkg-query -W -f \"installed:\\${{db:Status-Status}} \\${{Package}}\\n\" {names}'\n",
