@@ -93,7 +93,7 @@ pub use item::{
 pub use lock::Locked;
 pub use lockfile::{Endpoint, Lock, LockError};
 pub use manifest::{Error as ManifestError, Wanted, load as load_manifests};
-pub use model::{Digest, ImageRef, Limits, Mapping, Target, today};
+pub use model::{Digest, ImageRef, Limits, Mapping, Shard, Target, today};
 pub use pull::PullError;
 pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
 pub use report::{Item, Kind, Progress, Report, Silent, Status};
@@ -111,6 +111,6 @@ pub mod internals {
         PackageSource, Referrer, Sidecar, Trimmed, file_repository,
     };
     pub use crate::lockfile::{Accepted, Unresolved};
-    pub use crate::model::{Algorithm, Descriptor, media_type, trim_index};
+    pub use crate::model::{Algorithm, Descriptor, cost, media_type, split, trim_index};
     pub use crate::rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
 }

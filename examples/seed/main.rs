@@ -15,6 +15,7 @@
 //! seed upload ADDRESS DIR       the files of DIR, named by their SHA-256, as blobs: 8 connections,
 //!                               POST and PUT, nothing else; what a push costs at the least
 //! seed sparse FILE GB           a bundle of so many GB whose blobs are a hole
+//! seed scale [NAME=NUMBER]...   what a large fleet costs by 1 to 256 shards: a model, from measured costs
 //! ```
 //!
 //! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own client
@@ -22,6 +23,7 @@
 #![allow(clippy::print_stdout)]
 
 mod content;
+mod scale;
 mod sparse;
 mod upload;
 mod wan;
@@ -65,9 +67,11 @@ async fn main() -> Result<()> {
         ["sparse", file, gigabytes] => {
             sparse::sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
         }
+        ["scale", ref given @ ..] => scale::scale(given),
         _ => bail!(
             "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
-             large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB"
+             large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB | \
+             scale [NAME=NUMBER]..."
         ),
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use plan::Base;
 pub use plan::PackPlan;
 pub use read::{Bundle, SignedBy, Verified, verify};
 pub(crate) use read::{Unopened, is_split, name_bad_volumes, places_of};
+pub(crate) use read::{own_parts, verify_shard};
 #[cfg(any(test, fuzzing))]
 pub use testkit::fuzz;
 pub(crate) use write::write_volume;

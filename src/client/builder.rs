@@ -4,7 +4,7 @@ use super::{Client, ClientError};
 use crate::archives::Archive;
 use crate::config::Site;
 use crate::http::{TlsProfile, Transport, TransportConfig};
-use crate::model::{Limits, Target};
+use crate::model::{Limits, Shard, Target};
 use crate::registry::{Keychain, Sessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules};
 use crate::report::{Progress, Silent};
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub struct ClientBuilder {
     environment: Environment,
     progress: Arc<dyn Progress>,
     archives: Vec<PathBuf>,
+    shard: Shard,
 }
 
 impl Default for ClientBuilder {
@@ -33,6 +34,7 @@ impl Default for ClientBuilder {
             environment: |name| std::env::var(name).ok(),
             progress: Arc::new(Silent),
             archives: Vec::new(),
+            shard: Shard::default(),
         }
     }
 }
@@ -74,6 +76,13 @@ impl ClientBuilder {
         ClientBuilder { archives, ..self }
     }
 
+    /// It is one of several that do a lock together: it pulls and delivers its part, and takes its share of what may be asked
+    /// of an upstream host at once.
+    #[must_use]
+    pub fn shard(self, shard: Shard) -> ClientBuilder {
+        ClientBuilder { shard, ..self }
+    }
+
     /// Reads what site and environment name. No request is sent.
     ///
     /// # Errors
@@ -92,13 +101,14 @@ impl ClientBuilder {
         let proxies = proxy_rules(site, self.environment)?;
         let transport = Transport::new(TransportConfig {
             limits: self.limits,
+            shard: self.shard,
             proxies,
             proxy_ca: self.proxy_ca(),
             hosts,
             progress: self.progress.clone(),
         });
         let sessions = Sessions::new(transport, Arc::new(keychain), site, self.plain_hosts())?;
-        Ok(Client::new(Arc::new(sessions), self.limits, self.progress, archives))
+        Ok(Client::new(Arc::new(sessions), self.limits, self.progress, archives, self.shard))
     }
 
     /// Every host that is spoken to over plain http, by flags and by the site.

@@ -11,8 +11,8 @@ use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
 use crate::lockfile::Lock;
 use crate::lockfile::losses;
 use crate::manifest::{self, Wanted};
-use crate::model::{Digest, Limits, Mapping};
-use crate::pull::{PullError, check_packages, pull};
+use crate::model::{Digest, Limits, Mapping, Shard};
+use crate::pull::{PullError, Share, check_packages, pull};
 use crate::push::{Omitted, Options, PushError, Pushed, push};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Report, Status};
@@ -31,6 +31,8 @@ pub struct Client {
     limits: Limits,
     progress: Arc<dyn Progress>,
     archives: Arc<[Archive]>,
+    /// Which part of a lock is pulled and delivered.
+    shard: Shard,
     /// What came of the archives.
     taken: Mutex<Vec<Taken>>,
 }
@@ -64,13 +66,19 @@ impl Client {
         limits: Limits,
         progress: Arc<dyn Progress>,
         archives: Vec<Archive>,
+        shard: Shard,
     ) -> Client {
-        Client { sessions, limits, progress, archives: archives.into(), taken: Mutex::default() }
+        Client { sessions, limits, progress, archives: archives.into(), shard, taken: Mutex::default() }
     }
 
     /// What has come of the archives so far.
     pub(crate) fn taken(&self) -> Vec<Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Which part of a lock it pulls and delivers.
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
     }
 
     pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
@@ -146,30 +154,30 @@ impl Client {
         Ok(locked)
     }
 
-    /// Brings everything that `lock` names into `store`. What is there is not asked for; with `rehash` it is hashed
-    /// again, whatever the store's journal says.
+    /// Brings everything that `lock` names into `store`, or this client's shard of it. What is there is not asked for; with
+    /// `rehash` it is hashed again, whatever the store's journal says.
     ///
     /// # Errors
     /// When the store cannot be used. What fails at its source is an item that says so.
     pub async fn pull(&self, lock: &Lock, store: &Disk, rehash: bool) -> Result<Vec<Item>, PullError> {
         let into: Arc<dyn LocalSink> = Arc::new(store.clone());
-        let mut items =
-            self.pull_into(lock, Arc::new(Upstreams(self.sessions.clone())), &into, rehash).await?;
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let mut items = self.pull_into(&Share::new(lock, self.shard), upstream, &into, rehash).await?;
         check_packages(lock, Arc::new(store.clone()), &mut items).await;
         Ok(items)
     }
 
     async fn pull_into(
         &self,
-        lock: &Lock,
+        share: &Share<'_>,
         source: Arc<dyn Source>,
         into: &Arc<dyn LocalSink>,
         rehash: bool,
     ) -> Result<Vec<Item>, PullError> {
-        let came = self.take(lock, into).await?;
-        let mut items = pull(lock, source, into, self.limits, rehash, self.progress.clone()).await?;
+        let came = self.take(share, into).await?;
+        let mut items = pull(share, source, into, self.limits, rehash, self.progress.clone()).await?;
         if !came.is_empty() {
-            for (entry, item) in lock.each_entry().zip(&mut items) {
+            for (entry, item) in share.each_entry().zip(&mut items) {
                 let is_new = || entry.parts.iter().any(|part| came.contains(&part.descriptor.digest));
                 if item.status == Status::Present && is_new() {
                     item.status = Status::Done;
@@ -179,13 +187,17 @@ impl Client {
         Ok(items)
     }
 
-    /// Brings what the archives have of `lock` to `into`; returns what came.
-    async fn take(&self, lock: &Lock, into: &Arc<dyn LocalSink>) -> Result<BTreeSet<Digest>, PullError> {
+    /// Brings what the archives have of `share` to `into`; returns what came.
+    async fn take(
+        &self,
+        share: &Share<'_>,
+        into: &Arc<dyn LocalSink>,
+    ) -> Result<BTreeSet<Digest>, PullError> {
         if self.archives.is_empty() {
             return Ok(BTreeSet::new());
         }
         let (archives, into, progress) = (self.archives.clone(), into.clone(), self.progress.clone());
-        let wanted = stored_once(lock.each_entry());
+        let wanted = stored_once(share.each_entry());
         let taking = tokio::task::spawn_blocking(move || {
             let there = held(&*into, wanted.clone(), false, &*progress)?;
             let wanted = wanted.into_iter().filter(|blob| !there.contains(&blob.digest));
@@ -263,7 +275,9 @@ impl Client {
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn LocalSink> = near;
-            let pulled = self.pull_into(lock, source, &into, rehash).await;
+            // a bundle is one runner's
+            let share = Share::new(lock, Shard::default());
+            let pulled = self.pull_into(&share, source, &into, rehash).await;
             bundle.close();
             pulled
         };
@@ -316,7 +330,8 @@ impl Client {
         mapping: &Mapping,
         options: Options,
     ) -> Result<Pushed, PushError> {
-        push(lock, mapping, (source, omitted), &self.sessions, options, self.progress.clone()).await
+        let (sessions, progress) = (&self.sessions, self.progress.clone());
+        push(lock, mapping, (source, omitted), sessions, options, self.shard, progress).await
     }
 
     /// Keeps in `store` which hosts this client has sent requests to, for `landfall egress`.

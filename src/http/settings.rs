@@ -2,7 +2,7 @@
 
 use super::proxy::ProxyRules;
 use super::tls::TlsProfile;
-use crate::model::Limits;
+use crate::model::{Limits, Shard};
 use crate::report::Progress;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +25,8 @@ pub struct HostRule {
 pub struct TransportConfig {
     /// Bounds.
     pub limits: Limits,
+    /// One of several runners: of what a host may be asked at once it takes its share, unless the host is our own.
+    pub shard: Shard,
     /// Proxies.
     pub proxies: ProxyRules,
     /// Certificate authority to add for every host behind a proxy.

@@ -26,6 +26,8 @@ pub(super) struct Inner {
     pub(super) ledger: Arc<Ledger>,
     pub(super) clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
     limiters: Mutex<HashMap<(String, bool), Arc<HostLimiter>>>,
+    /// Hosts of our own side, `host:port`.
+    own: Mutex<HashSet<String>>,
     /// What probed hosts speak.
     pub(super) protocols: Mutex<HashMap<String, Arc<OnceCell<Protocol>>>>,
     sign_ins: ProxySignIns,
@@ -47,6 +49,7 @@ impl Transport {
             ledger: Arc::default(),
             clients: Mutex::default(),
             limiters: Mutex::default(),
+            own: Mutex::default(),
             protocols: Mutex::default(),
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
@@ -112,11 +115,19 @@ impl Transport {
         !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
+    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a store: every shard may
+    /// ask as much of it as a single runner. To be said before it is asked for something.
+    pub fn note_own(&self, url: &Url) {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).insert(host_port(url));
+    }
+
     /// The limiter of the host of `url`; `feeds` as in [`super::Request::feeds`].
     pub(super) fn limiter(&self, url: &Url, feeds: bool) -> Arc<HostLimiter> {
         let host = host_port(url);
         let limits = self.limits();
         let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
+        let is_own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&host);
+        let slots = if is_own { slots } else { self.0.config.shard.share(slots) };
         let mut limiters = self.0.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         let own = limiters.entry((host.clone(), false)).or_insert_with(|| Arc::new(HostLimiter::new(slots)));
         if !feeds {
@@ -129,5 +140,40 @@ impl Transport {
     fn rule(&self, url: &Url) -> Option<&HostRule> {
         let hosts = &self.0.config.hosts;
         hosts.get(&host_port(url)).or_else(|| hosts.get(url.host_str()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Shard;
+    use crate::report::Silent;
+    use futures_util::FutureExt;
+
+    /// How many requests to this host may run at once.
+    fn at_once(transport: &Transport, url: &str) -> usize {
+        let limiter = transport.limiter(&Url::parse(url).unwrap(), false);
+        let mut slots = Vec::new();
+        while let Some(slot) = limiter.slot().now_or_never() {
+            slots.push(slot);
+        }
+        slots.len()
+    }
+
+    #[tokio::test]
+    async fn of_the_limits_of_upstream_a_shard_takes_its_share_and_of_its_own_side_all() {
+        let rule = |most| HostRule { max_concurrent: Some(most), ..HostRule::default() };
+        let transport = Transport::new(TransportConfig {
+            limits: Limits { per_host: 12, ..Limits::default() },
+            shard: Shard::new(2, 4).unwrap(),
+            proxies: ProxyRules::default(),
+            proxy_ca: None,
+            hosts: [("many.test".to_owned(), rule(32)), ("few.test:5000".to_owned(), rule(3))].into(),
+            progress: Arc::new(Silent),
+        });
+        transport.note_own(&Url::parse("https://own.test").unwrap());
+        let hosts =
+            ["https://any.test/v2/", "https://many.test", "http://few.test:5000", "https://own.test/v2/"];
+        assert_eq!(hosts.map(|host| at_once(&transport, host)), [3, 8, 1, 12]);
     }
 }

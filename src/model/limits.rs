@@ -9,6 +9,8 @@ pub struct Limits {
     pub jobs: usize,
     /// Requests in flight to one host.
     pub per_host: usize,
+    /// How many runners may share a lock (`--shard`).
+    pub shards: usize,
     /// Largest manifest that is read, in bytes. Most registries refuse more than 4 MiB.
     pub manifest_bytes: usize,
     /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in bytes.
@@ -102,6 +104,7 @@ impl Default for Limits {
         Limits {
             jobs: 12,
             per_host: 12,
+            shards: 10_000,
             manifest_bytes: 8 << 20,
             document_bytes: 8 << 20,
             archive_bytes: 64 << 20,

@@ -16,6 +16,7 @@ pub mod media_type;
 mod platform;
 mod reference;
 mod referrer;
+mod shard;
 mod size;
 mod update_policy;
 mod version;
@@ -44,6 +45,9 @@ pub(crate) use reference::{ReferenceError, is_repository, is_repository_componen
 pub(crate) use referrer::{
     Referring, cosign_tags, merge_referrers, referrers_tag, referring, tagged_subject,
 };
+pub use shard::Shard;
+pub(crate) use shard::ShardError;
+pub use shard::{cost, split};
 pub(crate) use size::{human_size, parse_size};
 pub(crate) use update_policy::{PolicyError, UpdatePolicy};
 pub(crate) use version::Version;

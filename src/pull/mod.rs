@@ -1,8 +1,10 @@
 //! GET IT. Everything that a lock names, into the store.
 
 mod run;
+mod share;
 mod signatures;
 
 pub use run::PullError;
 pub(crate) use run::pull;
+pub(crate) use share::Share;
 pub(crate) use signatures::check_packages;

@@ -1,11 +1,11 @@
 //! The pull: each digest once for the whole run, biggest first, with slots of their own for manifests.
 
+use super::share::Share;
 use crate::content::{
-    Brought, Entry, Local, LocalSink, Origin, Part, Schedule, Source, Step, Transfer, TransferError,
-    WriteError, held, stored_once,
+    Brought, Entry, Local, LocalSink, Origin, OwnParts, Part, Schedule, Source, Step, Transfer,
+    TransferError, WriteError, held, stored_once,
 };
 use crate::http::ErrorKind;
-use crate::lockfile::{Lock, losses};
 use crate::model::{Descriptor, Digest, Limits, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{HashMap, HashSet};
@@ -24,23 +24,23 @@ const MANIFEST_SLOTS: usize = 4;
 /// How many repositories a blob is asked for in, where it stands in several.
 const ORIGINS: usize = 4;
 
-/// Brings everything that `lock` names to `into`. What is there is not asked for again. With `rehash` all of it is
-/// hashed, whatever was recorded.
+/// Brings the share of a lock to `into`. What is there is not asked for again. With `rehash` all of it is hashed, whatever
+/// was recorded.
 ///
 /// # Errors
 /// When `into` cannot be used. What fails at the source is an item of the report.
 pub(crate) async fn pull(
-    lock: &Lock,
+    share: &Share<'_>,
     source: Arc<dyn Source>,
     into: &Arc<dyn LocalSink>,
     limits: Limits,
     rehash: bool,
     progress: Arc<dyn Progress>,
 ) -> Result<Vec<Item>, PullError> {
-    let (sink, told, wanted) = (into.clone(), progress.clone(), stored_once(lock.each_entry()));
+    let (sink, told, wanted) = (into.clone(), progress.clone(), stored_once(share.each_entry()));
     let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
     let there = looking.await.map_err(|error| WriteError::Refused(error.to_string()))??;
-    let Pending { tasks, mut outcome, bytes } = Pending::new(lock, &**into, rehash, &there)?;
+    let Pending { tasks, mut outcome, bytes } = Pending::new(share, &**into, rehash, &there)?;
     if !tasks.is_empty()
         && let Some(room) = into.room(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
     {
@@ -77,13 +77,15 @@ pub(crate) async fn pull(
             }
         }
     }
-    let entries = std::mem::take(&mut outcome.entries);
-    entries.iter().for_each(|entry| outcome.compute_trimmed(entry, &**into));
+    let owns = std::mem::take(&mut outcome.owns);
+    owns.iter().for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
     progress.end();
-    let items: Vec<Item> = entries.iter().map(|entry| outcome.item(entry)).collect();
-    let whole = entries.into_iter().zip(&items).filter(|(_, item)| item.status != Status::Failed);
-    into.name(&mut whole.map(|(entry, _)| entry))?;
-    Ok(items.into_iter().chain(losses(lock)).collect())
+    let items: Vec<Item> = owns.iter().map(|own| outcome.item(own)).collect();
+    // what other shards have a part in, `pack` names
+    let whole = owns.into_iter().zip(&items);
+    let whole = whole.filter(|(own, item)| own.is_all() && item.status != Status::Failed);
+    into.name(&mut whole.map(|(own, _)| own.entry))?;
+    Ok(items.into_iter().chain(share.losses()).collect())
 }
 
 /// One digest to fetch.
@@ -104,13 +106,13 @@ struct Pending {
 impl Pending {
     /// What is not `there` yet, by rank. What follows from the lock is written at once.
     fn new(
-        lock: &Lock,
+        share: &Share<'_>,
         into: &dyn LocalSink,
         rehash: bool,
         there: &HashSet<Digest>,
     ) -> Result<Pending, WriteError> {
-        let entries: Vec<Entry> = lock.each_entry().collect();
-        for part in entries.iter().flat_map(|entry| &entry.parts).filter(|part| !part.is_stored()) {
+        let owns: Vec<OwnParts> = share.each().collect();
+        for part in owns.iter().flat_map(|own| &own.entry.parts).filter(|part| !part.is_stored()) {
             if rehash {
                 into.holds(&part.descriptor, true)?;
             }
@@ -120,9 +122,9 @@ impl Pending {
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
         let mut outcome =
-            Outcome { open: vec![0; entries.len()], entries: Vec::new(), parts: HashMap::new(), full: None };
-        for (at, entry) in entries.iter().enumerate() {
-            for (index, part) in entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
+            Outcome { open: vec![0; owns.len()], owns: Vec::new(), parts: HashMap::new(), full: None };
+        for (at, own) in owns.iter().enumerate() {
+            for (index, part) in own.entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
                 if there.contains(digest) {
                     continue;
@@ -137,7 +139,7 @@ impl Pending {
             }
         }
         tasks.sort_by_key(|task| task.rank);
-        outcome.entries = entries;
+        outcome.owns = owns;
         Ok(Pending { tasks, outcome, bytes })
     }
 }
@@ -158,8 +160,8 @@ async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, Trans
 
 /// What came of everything that was not there.
 struct Outcome {
-    /// The entries of the lock.
-    entries: Vec<Entry>,
+    /// What is pulled of each entry.
+    owns: Vec<OwnParts>,
     parts: HashMap<Digest, Fetch>,
     /// How many parts each entry still waits for, so that an item is shown done when it is.
     open: Vec<usize>,
@@ -179,7 +181,8 @@ impl Outcome {
     /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<Part> {
         let wanted = self.parts.get(digest).into_iter().flat_map(|fetch| &fetch.wanted);
-        let mut parts: Vec<Part> = wanted.map(|(at, part)| self.entries[*at].parts[*part].clone()).collect();
+        let mut parts: Vec<Part> =
+            wanted.map(|(at, part)| self.owns[*at].entry.parts[*part].clone()).collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
@@ -196,7 +199,7 @@ impl Outcome {
         for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
-                progress.item(&self.entries[at].name);
+                progress.item(&self.owns[at].entry.name);
             }
         }
     }
@@ -221,7 +224,8 @@ impl Outcome {
         }
     }
 
-    fn item(&self, entry: &Entry) -> Item {
+    fn item(&self, own: &OwnParts) -> Item {
+        let entry = &own.entry;
         let mut status = Status::Present;
         let mut reason = None;
         for part in &entry.parts {
@@ -240,7 +244,8 @@ impl Outcome {
                 }
             }
         }
-        Item { status, reason, ..entry.item() }
+        let item = own.item();
+        Item { status, reason: reason.or(item.reason), ..item }
     }
 }
 

@@ -1,6 +1,7 @@
-//! Packages that are signed one by one: those of a pull whose signature is not right make their item fail.
+//! Packages that are signed one by one: those of a pull whose signature is not right make their item fail. A set of which
+//! something is not here yet, as other shards bring it, is left to whoever has all of it.
 
-use crate::content::BlobRead;
+use crate::content::{BlobRead, Part};
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::report::{Item, Kind, Status};
@@ -13,6 +14,13 @@ pub(crate) async fn check_packages(lock: &Lock, blobs: Arc<dyn BlobRead>, items:
         let Some(item) = items.iter_mut().find(is_own).filter(|item| item.status != Status::Failed) else {
             continue;
         };
+        let lacks = |part: &Part| {
+            part.is_stored()
+                && blobs.stat(&part.descriptor.digest).is_ok_and(|found| found != Some(part.descriptor.size))
+        };
+        if set.entry().parts.iter().any(lacks) {
+            continue;
+        }
         let (set, blobs) = (set.clone(), blobs.clone());
         let checking = tokio::task::spawn_blocking(move || set.contradictions(&*blobs));
         let faults = checking.await.unwrap_or_else(|error| vec![error.to_string()]);

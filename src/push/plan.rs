@@ -6,12 +6,11 @@ use super::referrers::all_attached;
 use crate::content::Entry;
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
-use crate::model::Digest;
-use crate::model::{Destination, Mapping};
+use crate::model::{Destination, Digest, Mapping, Shard, cost};
 use crate::registry::Session;
 use futures_util::StreamExt;
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// One entry to one destination tag.
 #[derive(Debug, Clone)]
@@ -47,6 +46,22 @@ pub(super) fn deliveries(lock: &Lock, mapping: &Mapping) -> Vec<Delivery> {
         item.destinations(mapping).into_iter().map(delivery)
     });
     deliveries.collect()
+}
+
+/// What of `all` this shard delivers: whole repositories, so that what they share is sent once.
+pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery> {
+    if shard.is_only() {
+        return all;
+    }
+    let mut blobs: BTreeMap<&str, BTreeMap<Digest, u64>> = BTreeMap::new();
+    for delivery in &all {
+        let parts = lock.entry(delivery.entry).parts.into_iter().map(|part| part.descriptor);
+        let of_it = blobs.entry(&delivery.destination.repository).or_default();
+        of_it.extend(parts.map(|blob| (blob.digest, cost(blob.size))));
+    }
+    let costs = blobs.into_iter().map(|(repository, blobs)| (repository.to_owned(), blobs.values().sum()));
+    let own = shard.own(costs.collect::<Vec<_>>());
+    all.into_iter().filter(|delivery| own.contains(&delivery.destination.repository)).collect()
 }
 
 /// The deliveries of `todo` in the order in which they begin: first whoever brings the biggest blob that none before it
@@ -119,6 +134,37 @@ async fn is_whole(presence: &Presence<'_>, entry: &Entry, delivery: &Delivery) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shards_share_repositories_and_each_delivery_is_made_once() {
+        let image = |name: &str, tag: &str, size: u64| {
+            let (own, layer) =
+                (Digest::sha256(format!("{name}{tag}").as_bytes()), Digest::sha256(name.as_bytes()));
+            format!(
+                "- name: r.test/{name}:{tag}\n  digest: {own}\n  mediaType: m\n  size: 9\n  blobs:\n  - {layer} {size} l\n"
+            )
+        };
+        let names = ["a", "b", "c", "d", "e"];
+        let text: String =
+            names.iter().flat_map(|name| ["v1", "v2"].map(|tag| image(name, tag, 70_000_000))).collect();
+        let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
+        let all = deliveries(&lock, &Mapping::to("far.test".parse().unwrap()));
+        for count in [1, 2, 3, 7] {
+            let mut made = Vec::new();
+            let mut homes = BTreeMap::new();
+            for number in 1..=count {
+                let own = own(all.clone(), &lock, Shard::new(number, count).unwrap());
+                for delivery in own {
+                    let home = *homes.entry(delivery.destination.repository).or_insert(number);
+                    assert_eq!(home, number, "a repository is one shard's");
+                    made.push(delivery.entry);
+                }
+            }
+            made.sort_unstable();
+            assert_eq!(made, (0..all.len()).collect::<Vec<_>>(), "{count}");
+            assert_eq!(homes.values().collect::<HashSet<_>>().len(), count.min(names.len()), "all have some");
+        }
+    }
 
     #[test]
     fn whoever_brings_a_big_blob_first_begins_first() {

@@ -5,7 +5,7 @@ use super::locks;
 use super::omitted::{self, Omitted};
 use super::options::Options;
 use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Asked, Delivery, Standing, biggest_first, deliveries, standings};
+use super::plan::{Asked, Delivery, Standing, biggest_first, deliveries, own, standings};
 use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
@@ -15,13 +15,13 @@ use crate::content::{Schedule, Source, Step, TransferError};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::losses;
 use crate::lockfile::{Lock, collision};
-use crate::model::{Digest, Mapping};
+use crate::model::{Digest, Mapping, Shard};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Brings everything of `lock` from `source` to the destinations of `mapping`. What `source` omits must
+/// Brings everything of `lock`, or this shard of it, from `source` to the destinations of `mapping`. What `source` omits must
 /// stand at the registry.
 ///
 /// # Errors
@@ -32,13 +32,16 @@ pub(crate) async fn push(
     (source, omitted): (Arc<dyn Source>, &Omitted),
     sessions: &Sessions,
     options: Options,
+    shard: Shard,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
     if let Some(collision) = collision(mapping, lock) {
         return Err(Box::new(collision).into());
     }
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
-    let deliveries = deliveries(lock, mapping);
+    let all = deliveries(lock, mapping);
+    let destinations = by_entry(&all);
+    let deliveries = own(all, lock, shard);
     let limits = *sessions.transport().limits();
     let asked = Asked { parts: options.recheck, writes: true };
     let standings = standings(&session, lock, &deliveries, limits.jobs, asked).await;
@@ -50,7 +53,7 @@ pub(crate) async fn push(
         }
     }
     let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
-    let mut run = Run::new(lock, &deliveries);
+    let mut run = Run::new(lock, &deliveries, (shard, destinations));
     let mut todo = run.settle_standing(&standings, &uploader).await;
     let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo)).await;
     let uploader = Arc::new(uploader);
@@ -115,9 +118,19 @@ async fn bytes_to_send(lock: &Lock, deliveries: &[Delivery], todo: &[usize], upl
     bytes
 }
 
+/// How many of these deliveries each entry has.
+fn by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
+    let mut counts = BTreeMap::new();
+    deliveries.iter().for_each(|delivery| *counts.entry(delivery.entry).or_default() += 1);
+    counts
+}
+
 struct Run<'a> {
     lock: &'a Lock,
     deliveries: &'a [Delivery],
+    shard: Shard,
+    /// How many destinations each entry has, those of other shards included.
+    destinations: BTreeMap<usize, usize>,
     results: Vec<Option<Result<(Status, Digest), TransferError>>>,
     problems: Vec<Problem>,
     moved: Vec<Moved>,
@@ -126,11 +139,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(lock: &'a Lock, deliveries: &'a [Delivery]) -> Run<'a> {
+    fn new(
+        lock: &'a Lock,
+        deliveries: &'a [Delivery],
+        (shard, destinations): (Shard, BTreeMap<usize, usize>),
+    ) -> Run<'a> {
         let results = vec![None; deliveries.len()];
         Run {
             lock,
             deliveries,
+            shard,
+            destinations,
             results,
             problems: Vec::new(),
             moved: Vec::new(),
@@ -196,9 +215,9 @@ impl<'a> Run<'a> {
         todo
     }
 
-    /// Lists what was delivered, where something was. Returns why that failed.
+    /// Lists what was delivered, where something was; of several shards the first does. Returns why that failed.
     async fn list(&self, mapping: &Mapping, uploader: &Uploader, options: Options) -> Option<String> {
-        if !self.results.iter().flatten().any(Result::is_ok) {
+        if !self.shard.is_first() || !self.results.iter().flatten().any(Result::is_ok) {
             return None;
         }
         locks::list(uploader, self.lock, mapping, options).await
@@ -217,6 +236,23 @@ impl<'a> Run<'a> {
             let message = "its delivery ended without a result".to_owned();
             *result = Some(Err(TransferError::new(Side::Destination, ErrorKind::Local, message)));
         }
+    }
+
+    /// The items that this shard tells of: those with a delivery of its own, and of an only shard all.
+    fn own_items(&self, items: Vec<Item>) -> Vec<Item> {
+        if self.shard.is_only() {
+            return items;
+        }
+        let own = by_entry(self.deliveries);
+        let told = items.into_iter().enumerate().filter_map(|(at, mut item)| {
+            let (own, all) = (own.get(&at)?, self.destinations.get(&at)?);
+            if own < all {
+                let part = || format!("{own} of its {all} destinations; other shards have the rest");
+                item.reason.get_or_insert_with(part);
+            }
+            Some(item)
+        });
+        told.collect()
     }
 
     fn finish(self, mapping: &Mapping, uploader: &Uploader) -> Pushed {
@@ -263,7 +299,10 @@ impl<'a> Run<'a> {
                 None => {}
             }
         }
-        items.extend(losses(lock));
+        let mut items = self.own_items(items);
+        if self.shard.is_first() {
+            items.extend(losses(lock));
+        }
         let receipt = Receipt {
             series: BTreeMap::new(),
             version: 1,

@@ -77,7 +77,11 @@ impl Sessions {
 
     async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, Error> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
-        Ok(Session::new(host, self.find_base_url(host, mirrored).await?, transport, keychain))
+        let base = self.find_base_url(host, mirrored).await?;
+        if !mirrored {
+            transport.note_own(&base.url);
+        }
+        Ok(Session::new(host, base, transport, keychain))
     }
 
     /// Where a registry is read from, through its mirror where it has one.

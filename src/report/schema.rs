@@ -77,6 +77,12 @@ pub(crate) const MEMBERS: &[Member] = &[
         "references in charts that cannot be resolved: `item`, `reference`, `at`, `why`",
     ),
     member(
+        "shard",
+        "object",
+        &["pull", "push", "mirror", "verify"],
+        "with `--shard`: the `number` of this runner, from 1, and how many there are (`of`)",
+    ),
+    member(
         "needed_bytes",
         "integer",
         &["pull", "pack", "push", "mirror", "export"],

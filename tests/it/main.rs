@@ -57,6 +57,7 @@ mod serve_keeping;
 mod serve_load;
 mod serve_origin;
 mod serve_page;
+mod shards;
 mod sign;
 mod status;
 mod storms;

@@ -63,7 +63,7 @@ fn every_command_reports_as_its_schema_says() {
     };
     reported(0, "lock -f m.yaml --lock l --plain-http UP");
     reported(0, "pull --lock l --plain-http UP");
-    reported(0, "pull --lock l --dry-run");
+    reported(0, "pull --lock l --dry-run --shard 1/2");
     reported(0, "pull --lock l --bundle p --plain-http UP");
     reported(0, "pack --lock l -o b");
     reported(0, "pull --lock l --bundle q --from b --plain-http UP");

@@ -9,7 +9,7 @@ use crate::bundle::format::form::Form;
 use crate::bundle::format::header;
 use crate::bundle::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::bundle::format::stored::{CHUNK, stored_len};
-use crate::content::BlobRead;
+use crate::content::{BlobRead, Entry};
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use crate::report::{Item, Kind};
@@ -178,6 +178,13 @@ impl PackPlan {
         self.entries.extend(within);
         self.omitted = out.into_iter().map(|entry| entry.descriptor).collect();
         self.omitted.sort_by(|a, b| a.digest.cmp(&b.digest));
+    }
+
+    /// The entries of its lock that will be in it.
+    pub(crate) fn held(&self, lock: &Lock) -> impl Iterator<Item = Entry> {
+        let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
+        let missing: HashSet<_> = self.missing.iter().map(named).collect();
+        lock.each_entry().filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
     }
 
     /// Refuses a bundle that would be partial.

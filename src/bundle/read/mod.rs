@@ -22,4 +22,5 @@ pub(crate) use bad_volumes::{Unopened, name_bad_volumes};
 pub use bundle::Bundle;
 pub use signed_by::SignedBy;
 pub use verify::{Verified, verify};
+pub(crate) use verify::{own_parts, verify_shard};
 pub(crate) use volume_set::{is_split, places_of};

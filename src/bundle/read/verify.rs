@@ -14,7 +14,8 @@ use crate::bundle::format::loss::Loss;
 use crate::bundle::format::names::{CONTENTS, FRAMES, ItemName};
 use crate::bundle::format::{frame, header};
 use crate::bundle::pipeline;
-use crate::model::{Digest, Hasher};
+use crate::content::OwnParts;
+use crate::model::{Digest, Hasher, Shard, cost};
 use crate::report::Progress;
 use std::collections::BTreeSet;
 
@@ -39,18 +40,33 @@ pub struct Verified {
 /// # Errors
 /// [`Error::Damaged`] with every damaged entry.
 pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Error> {
-    let contents = bundle.contents();
-    let bytes = contents.entries.iter().map(|entry| entry.size).sum();
-    progress.begin("verify", contents.entries.len() as u64, bytes);
-    let mut damage = entries(bundle, progress);
+    verify_shard(bundle, Shard::default(), progress)
+}
+
+/// As [`verify`], of the entries that are this shard's. The first one also checks what stands between and after them, and
+/// compares with the lock.
+///
+/// # Errors
+/// As [`verify`].
+pub(crate) fn verify_shard(
+    bundle: &Bundle,
+    shard: Shard,
+    progress: &dyn Progress,
+) -> Result<Verified, Error> {
+    let own = own_places(bundle, shard);
+    let bytes = own.iter().map(|&place| bundle.contents().entries[place].size).sum();
+    progress.begin("verify", own.len() as u64, bytes);
+    let mut damage = entries(bundle, &own, progress);
     progress.end();
-    for found in rest(bundle) {
-        if !damage.contains(&found) {
-            damage.push(found);
+    if shard.is_first() {
+        for found in rest(bundle) {
+            if !damage.contains(&found) {
+                damage.push(found);
+            }
         }
     }
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
-    if damage.is_empty() {
+    if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;
     }
     if !damage.is_empty() {
@@ -69,6 +85,26 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<Verified, Erro
         fingerprint: bundle.fingerprint().clone(),
         partial: bundle.partial().to_vec(),
     })
+}
+
+/// The places of the entries that are this shard's, in the bundle's order.
+fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
+    let entries = bundle.contents().entries.iter().enumerate();
+    shard.own(entries.map(|(place, entry)| (place, cost(entry.size)))).into_iter().collect()
+}
+
+/// What of the lock's entries is this shard's to check, as far as the bundle has it.
+pub(crate) fn own_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<OwnParts>, Error> {
+    let entries = bundle.entries()?.into_iter();
+    if shard.is_only() {
+        return Ok(entries.map(OwnParts::all).collect());
+    }
+    let all = &bundle.contents().entries;
+    let own: BTreeSet<&Digest> =
+        own_places(bundle, shard).into_iter().map(|place| &all[place].digest).collect();
+    Ok(entries
+        .filter_map(|entry| OwnParts::of(entry, |part| own.contains(&part.descriptor.digest)))
+        .collect())
 }
 
 /// What the damage means.
@@ -92,8 +128,8 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
 /// One frame under check: the place of its entry, its number there, its offset, and its content.
 struct FrameCheck(usize, usize, u64, Result<Vec<u8>, Damage>);
 
-/// Checks every frame and every digest of the entries. Returns the first damage of each entry and of each volume.
-fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
+/// Checks every frame and every digest of the entries at `places`. Returns the first damage of each entry and of each volume.
+fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Damage> {
     let entries = &bundle.contents().entries;
     let mut damage: Vec<Damage> = Vec::new();
     let mut volumes = BTreeSet::new();
@@ -101,7 +137,7 @@ fn entries(bundle: &Bundle, progress: &dyn Progress) -> Vec<Damage> {
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         pipeline::DEPTH,
         |hand| {
-            for (place, entry) in entries.iter().enumerate() {
+            for (place, entry) in places.iter().map(|&place| (place, &entries[place])) {
                 for index in 0..TarEntry::frame_count(entry.size) as usize {
                     let frame = bundle.0.frame(place, index);
                     let bytes = frame.map(|frame| {

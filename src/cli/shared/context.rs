@@ -7,7 +7,7 @@ use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file}
 use crate::client::{Client, ClientBuilder, ClientError};
 use crate::config::Site;
 use crate::model::Limits;
-use crate::model::{Mapping, Target, is_repository};
+use crate::model::{Mapping, Shard, Target, is_repository};
 use crate::report::{Progress, Side};
 use std::future::Future;
 use std::path::PathBuf;
@@ -121,6 +121,14 @@ impl Context {
     /// As there; an archive that cannot be read (exit 2).
     pub(crate) fn client_from(&self, archives: &[PathBuf]) -> Result<Client, Failure> {
         self.built(|builder| builder.archives(archives.into()))
+    }
+
+    /// As [`Context::client_from`], of one of several runners.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn client_of(&self, shard: Shard, archives: &[PathBuf]) -> Result<Client, Failure> {
+        self.built(|builder| builder.archives(archives.into()).shard(shard))
     }
 
     /// As [`Context::client`], with other bounds.

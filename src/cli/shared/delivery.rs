@@ -2,6 +2,7 @@
 
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::room::check_output;
+use crate::cli::shared::shard::{ShardFlag, tell_shard};
 use crate::cli::shared::summary::{good_of_all, item_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
@@ -25,13 +26,13 @@ pub(crate) struct Delivery {
     #[arg(long)]
     move_tags: bool,
     /// Send nothing where a tag stands at another digest; without it, that stops its own image
-    #[arg(long)]
+    #[arg(long, conflicts_with = "shard")]
     all_or_nothing: bool,
     /// Ask for every manifest and blob of what stands there already, and send what is missing
     #[arg(long)]
     recheck: bool,
     /// Write down what stands at the registry afterwards; implies --recheck
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub(crate) receipt: Option<PathBuf>,
     /// Make the Harbor projects that are missing (private ones)
     #[arg(long)]
@@ -39,6 +40,8 @@ pub(crate) struct Delivery {
     /// Ask what stands there already and what is in the way, and send nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    pub(crate) shard: ShardFlag,
 }
 
 impl Delivery {
@@ -57,8 +60,10 @@ impl Delivery {
 
     /// The receipts that are written.
     pub(crate) fn receipts(&self, context: &Context) -> BTreeSet<PathBuf> {
+        // a receipt tells of a whole push: the last one, without --shard, writes it
+        let is_written = !self.dry_run && !self.shard.is_given();
         let receipts = self.receipt.clone().into_iter().chain(context.site_receipt());
-        receipts.filter(|_| !self.dry_run).collect()
+        receipts.filter(|_| is_written).collect()
     }
 
     /// How to deliver, by flags and site.
@@ -103,7 +108,8 @@ impl Delivery {
         if pushed.problems.iter().any(|problem| problem.stops_all(self.all_or_nothing)) {
             return Err(refused(report, &pushed, mapping));
         }
-        let mut text = self.text(&report, &pushed, mapping);
+        let runner = tell_shard(&self.shard, client.shard(), &mut report);
+        let mut text = self.text(&report, &pushed, mapping, &runner);
         text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
         let mut outcome = Outcome::of(report, text);
         if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned) {
@@ -136,7 +142,7 @@ impl Delivery {
         report
     }
 
-    fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping) -> String {
+    fn text(&self, report: &Report, pushed: &Pushed, mapping: &Mapping, runner: &str) -> String {
         let mut text = String::new();
         for moved in &pushed.moved {
             let _ = writeln!(text, "moved    {}\n         {} -> {}", moved.at, moved.from, moved.to);
@@ -164,7 +170,7 @@ impl Delivery {
         let totals = report.totals();
         let _ = writeln!(
             text,
-            "{} {} to {}{}: {} new, {} there, {} in {} requests",
+            "{runner}{} {} to {}{}: {} new, {} there, {} in {} requests",
             if self.dry_run { "would deliver" } else { "delivered" },
             if self.dry_run { count_kinds(&report.items) } else { good_of_all(&report.items) },
             mapping.target(),

@@ -36,6 +36,7 @@ pub(super) mod referring;
 pub(super) mod result_file;
 pub(super) mod rewrite_report;
 pub(super) mod room;
+pub(super) mod shard;
 pub(super) mod shipped;
 pub(super) mod shown;
 pub(super) mod stdout;

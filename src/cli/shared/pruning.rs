@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[command(next_help_heading = "Prune the registry")]
 pub(crate) struct Pruning {
     /// Afterwards list what of the registry nobody needs any more: neither what was pushed, nor --keep, nor --keep-last
-    #[arg(long)]
+    #[arg(long, conflicts_with = "shard")]
     prune: bool,
     /// Remove what --prune lists
     #[arg(long, requires = "prune")]

@@ -30,6 +30,13 @@ pub(crate) struct Mirror {
 impl Mirror {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mapping = self.delivery.mapping(context)?;
+        let shard = self.delivery.shard.get()?;
+        if self.delivery.shard.is_given() && self.lock.is_none() {
+            return Err(Failure::usage(
+                "--shard needs one lock for all runners: run `landfall lock` with these manifests once, and give \
+                 every runner its file with --lock",
+            ));
+        }
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
@@ -50,7 +57,7 @@ impl Mirror {
         };
         let disk = Disk::open(&dir)?;
         context.run(async {
-            let client = context.client()?;
+            let client = context.client_of(shard, &[])?;
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {

@@ -10,9 +10,9 @@ use crate::cli::shared::packed::{
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::cli::verbs::pack_volume::Like;
-use crate::content::{held, stored_once};
+use crate::content::{BlobRead, Entry, Part, held, stored_once};
 use crate::lockfile::FILE_NAME;
-use crate::model::{human_size, today};
+use crate::model::{Descriptor, human_size, today};
 use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
 use crate::store::Disk;
@@ -59,6 +59,16 @@ pub(crate) struct Pack {
     dry_run: bool,
 }
 
+/// Names in the store what is whole there: of an image that several shards brought, none of them could.
+fn name_whole(store: &Disk, held: impl Iterator<Item = Entry>) -> Result<(), Failure> {
+    // the plan has seen what is stored; a store that no pull filled may lack what follows from the lock
+    let is_there = |part: &Part| {
+        let Descriptor { digest, size, .. } = &part.descriptor;
+        part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
+    };
+    Ok(store.name(held.filter(|entry| entry.parts.iter().all(is_there)))?)
+}
+
 impl Pack {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let store = Disk::open(&context.store_dir()?)?;
@@ -97,6 +107,9 @@ impl Pack {
                 }
                 if self.dry_run {
                     return dry_run(&plan, &out, report(Status::Skipped), &self.left_out(&plan));
+                }
+                if bases.is_empty() {
+                    name_whole(&store, plan.held(&lock))?;
                 }
                 let options = PackOptions { level: self.level };
                 let to_stdout = stdout.is_some();

@@ -5,13 +5,14 @@ use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
+use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{held, stored_once};
-use crate::lockfile::losses;
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Descriptor, LAYOUT_FILE, human_size, today};
+use crate::model::{Descriptor, LAYOUT_FILE, Shard, human_size, today};
+use crate::pull::Share;
 use crate::report::{Item, Progress, Report, Status};
 use crate::store::Disk;
 use clap::Args;
@@ -27,7 +28,7 @@ pub(crate) struct Pull {
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
     /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
-    #[arg(long, value_name = "BUNDLE")]
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
     /// zstd's level for what is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle", value_parser = clap::value_parser!(i32).range(1..=19))]
@@ -39,6 +40,8 @@ pub(crate) struct Pull {
     serial: SerialFlags,
     #[command(flatten)]
     from: FromArchives,
+    #[command(flatten)]
+    shard: ShardFlag,
     /// Hash everything in the store again, whatever its journal says
     #[arg(long)]
     rehash: bool,
@@ -51,23 +54,26 @@ impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = input_file::lock(&self.lock)?;
         let dir = context.store_dir()?;
+        let shard = self.shard.get()?;
         match &self.bundle {
             Some(out) => self.to_bundle(context, &lock, &dir, out),
-            None if self.dry_run => self.dry(&lock, store(&dir)?.as_ref(), &dir, &*context.progress),
-            None => self.to_store(context, &lock, &dir),
+            None if self.dry_run => self.dry(&lock, shard, store(&dir)?.as_ref(), &dir, &*context.progress),
+            None => self.to_store(context, &lock, shard, &dir),
         }
     }
 
-    fn to_store(&self, context: &Context, lock: &Lock, dir: &Path) -> Result<Outcome, Failure> {
+    fn to_store(&self, context: &Context, lock: &Lock, shard: Shard, dir: &Path) -> Result<Outcome, Failure> {
         context.run(async {
-            let client = context.client_from(&self.from.from)?;
+            let client = context.client_of(shard, &self.from.from)?;
             let store = Disk::open(dir)?;
             let items = client.pull(lock, &store, self.rehash).await;
             client.remember_hosts(&store, "pull");
             let items = items?;
             context.shown.lock(lock, Some(&store));
             let mut report = client.report(items);
-            let text = tell_taken(&mut report, &client) + &text(&report, dir);
+            let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
+            text += &tell_shard(&self.shard, shard, &mut report);
+            text += &closing_line(&report, shard, dir);
             Ok(Outcome::of(report, text))
         })
     }
@@ -96,7 +102,8 @@ impl Pull {
             let PulledBundle { items, packed, keys } = pulled?;
             context.shown.lock(lock, None);
             let mut report = client.report(items);
-            let mut text = tell_taken(&mut report, &client) + &text(&report, out);
+            let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
+            text += &closing_line(&report, Shard::default(), out);
             match packed {
                 Some(written) => {
                     text += &packed::bundle_lines(&plan, &written);
@@ -119,25 +126,27 @@ impl Pull {
     fn dry(
         &self,
         lock: &Lock,
+        shard: Shard,
         store: Option<&Disk>,
         dir: &Path,
         progress: &dyn Progress,
     ) -> Result<Outcome, Failure> {
+        let share = Share::new(lock, shard);
         let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
         if let Some(store) = store {
-            held(store, stored_once(lock.each_entry()), false, progress)?;
+            held(store, stored_once(share.each_entry()), false, progress)?;
         }
-        for entry in lock.each_entry() {
+        for own in share.each() {
             let mut status = Status::Present;
-            for blob in entry.parts.iter().map(|part| &part.descriptor) {
+            for blob in own.entry.parts.iter().map(|part| &part.descriptor) {
                 if !store.map_or(Ok(false), |store| store.has(&blob.digest, blob.size))? {
                     status = Status::Skipped;
                     wanted.insert(blob.digest.clone(), blob.clone());
                 }
             }
-            items.push(Item { status, ..entry.item() });
+            items.push(Item { status, ..own.item() });
         }
-        items.extend(losses(lock));
+        items.extend(share.losses());
         let bytes = wanted.values().map(|blob: &Descriptor| blob.size).sum();
         let room = match store {
             Some(store) => store.room(wanted.values().map(|blob| (&blob.digest, blob.size)))?,
@@ -147,9 +156,11 @@ impl Pull {
         let room = tell_room(&mut report, &room);
         let totals = report.totals();
         let archives = tell_there(&mut report, &self.from, wanted)?;
+        let runner = tell_shard(&self.shard, shard, &mut report);
         let text = format!(
-            "{}{archives}would pull {} into {}{}: {} there, {} to come\n{room}",
-            loss_lines(&losses(lock)),
+            "{}{archives}{runner}would pull {}{} into {}{}: {} there, {} to come\n{room}",
+            loss_lines(&share.losses()),
+            its_part(shard),
             count_kinds(&report.items),
             dir.display(),
             lost_count(&totals),
@@ -165,11 +176,11 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
     Ok(dir.join(LAYOUT_FILE).exists().then(|| Disk::open(dir)).transpose()?)
 }
 
-fn text(report: &Report, into: &Path) -> String {
+fn closing_line(report: &Report, shard: Shard, into: &Path) -> String {
     let totals = report.totals();
     format!(
-        "{}pulled {} into {}{}: {} new, {} there, {} in {} requests\n",
-        loss_lines(&report.items),
+        "pulled {}{} into {}{}: {} new, {} there, {} in {} requests\n",
+        its_part(shard),
         good_of_all(&report.items),
         into.display(),
         lost_count(&totals),

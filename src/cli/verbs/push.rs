@@ -73,6 +73,7 @@ impl Push {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
+        let shard = self.delivery.shard.get()?;
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
         let Load { lock, blobs, omitted, whole, fingerprint, bundle, serial, volumes } = match &places {
             Some(places) => self.carried(context, places, &taken)?,
@@ -83,7 +84,7 @@ impl Push {
         let prune = self.pruning.is_wanted().then(prune).transpose()?;
         context.shown.lock(&lock, Some(&*blobs));
         let mut result = context.run(async {
-            let client = context.client()?;
+            let client = context.client_of(shard, &[])?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
             let options = Options { stop_at_damage, ..self.delivery.options(context) };
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {

@@ -4,11 +4,12 @@ use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
+use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
-use crate::content::Entry;
+use crate::content::{Entry, OwnParts};
 use crate::lockfile::losses;
-use crate::model::{Digest, human_size};
+use crate::model::{Digest, Shard, human_size};
 use crate::report::{Report, escape};
 use clap::Args;
 use std::path::PathBuf;
@@ -38,12 +39,15 @@ pub(crate) struct Verify {
     /// Take a bundle that says of itself that items are missing
     #[arg(long)]
     allow_partial: bool,
+    #[command(flatten)]
+    shard: ShardFlag,
 }
 
 impl Verify {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let places = places_of(self.bundle.take().unwrap_or_default(), &mut self.bases);
+        let shard = self.shard.get()?;
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let demands = Demands {
             expect: self.expect.as_slice(),
@@ -65,9 +69,9 @@ impl Verify {
             let work = tokio::task::spawn_blocking(move || {
                 let together = self.together(carried.bundle.clone())?;
                 for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
-                    bundle::verify(bundle, &*progress)?;
+                    bundle::verify_shard(bundle, shard, &*progress)?;
                 }
-                self.outcome(&carried)
+                self.outcome(&carried, shard)
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("checking stopped: {error}")))?
         })
@@ -82,10 +86,13 @@ impl Verify {
         Ok(together)
     }
 
-    fn outcome(&self, carried: &Carried) -> Result<Outcome, Failure> {
+    fn outcome(&self, carried: &Carried, shard: Shard) -> Result<Outcome, Failure> {
         let bundle = &carried.bundle;
-        let entries = bundle.entries()?;
-        let mut report = Report { items: entries.iter().map(Entry::item).collect(), ..Report::default() };
+        let own = bundle::own_parts(bundle, shard)?;
+        let mut report = Report { items: own.iter().map(OwnParts::item).collect(), ..Report::default() };
+        let entries: Vec<Entry> = own.into_iter().map(|own| own.entry).collect();
+        let runner = tell_shard(&self.shard, shard, &mut report);
+        let its_part = its_part(shard);
         let count = count(&report.items);
         let losses = losses(&bundle.held()?);
         let told: Vec<String> = losses.iter().map(item_line).collect();
@@ -109,8 +116,9 @@ impl Verify {
         let serial = serial
             .map(|Serial { series, number }| format!("  series            {series}, number {number}\n"));
         let text = format!(
-            "{}: consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {}, {}\n{}",
+            "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
             carried.path().display(),
+            if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),

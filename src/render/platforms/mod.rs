@@ -10,6 +10,7 @@ mod helm_values;
 mod kubeadm;
 mod kubeone;
 mod kubermatic;
+mod kubernetes;
 mod kustomize;
 mod kyverno;
 mod machine_packages;
@@ -48,4 +49,5 @@ pub(crate) const PLATFORMS: &[&dyn Platform] = &[
     &apt::Apt,
     &yum::Yum,
     &serve::Serve,
+    &kubernetes::Kubernetes,
 ];

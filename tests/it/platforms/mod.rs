@@ -7,6 +7,7 @@ mod containerd;
 mod giantswarm;
 mod kubeone;
 mod kubermatic;
+mod kubernetes;
 mod nodes_page;
 mod packages;
 mod pages;

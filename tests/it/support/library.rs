@@ -2,7 +2,7 @@
 
 pub use landfall::internals::{
     Accepted, Algorithm, Content, Descriptor, Input, LockedManifest, Meaning, ReadAs, Sidecar, Trimmed,
-    Unresolved, file_repository, inputs, media_type, read, scan, trim_index,
+    Unresolved, cost, file_repository, inputs, media_type, read, scan, split, trim_index,
 };
 pub use landfall::{
     BlobRead, Bundle, BundleOptions, Client, ClientBuilder, Digest, ImageRef, Item, Keep, Kind as ItemKind,

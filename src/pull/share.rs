@@ -1,0 +1,54 @@
+//! What of a lock one shard pulls: each digest is one shard's.
+
+use crate::content::{Entry, Origin, OwnParts, Part};
+use crate::lockfile::{Lock, losses};
+use crate::model::{Digest, Shard, cost};
+use crate::report::Item;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What of a lock one shard pulls. Of an only shard it is all.
+pub(crate) struct Share<'a> {
+    lock: &'a Lock,
+    shard: Shard,
+    /// Not for an only shard.
+    own: BTreeSet<Digest>,
+}
+
+impl<'a> Share<'a> {
+    /// What of `lock` this shard pulls.
+    pub(crate) fn new(lock: &'a Lock, shard: Shard) -> Share<'a> {
+        let mut costs = BTreeMap::new();
+        if !shard.is_only() {
+            for part in lock.each_entry().flat_map(|entry| entry.parts) {
+                costs.insert(home(&part).clone(), cost(part.descriptor.size));
+            }
+        }
+        Share { lock, shard, own: shard.own(costs) }
+    }
+
+    /// The entries of the lock of which something is this shard's, in the lock's order.
+    pub(crate) fn each(&self) -> impl Iterator<Item = OwnParts> {
+        self.lock.each_entry().filter_map(|entry| match self.shard.is_only() {
+            true => Some(OwnParts::all(entry)),
+            false => OwnParts::of(entry, |part| self.own.contains(home(part))),
+        })
+    }
+
+    /// As [`Share::each`], without what the others have.
+    pub(crate) fn each_entry(&self) -> impl Iterator<Item = Entry> {
+        self.each().map(|own| own.entry)
+    }
+
+    /// The losses of the lock, which the first shard tells.
+    pub(crate) fn losses(&self) -> Vec<Item> {
+        if self.shard.is_first() { losses(self.lock) } else { Vec::new() }
+    }
+}
+
+/// By which digest it is known whose a part is. A trimmed index is made of the whole one, where that is.
+fn home(part: &Part) -> &Digest {
+    match &part.origin {
+        Origin::Trimmed { of, .. } => &of.digest,
+        _ => &part.descriptor.digest,
+    }
+}

@@ -1,0 +1,95 @@
+//! The servers: a Deployment, its Service, and what keeps so many of them.
+
+use super::pod::{Pod, TLS, labels, object};
+use super::wanted::Wanted;
+use crate::render::kubernetes::map;
+use serde_yaml::Value;
+
+const PORT: u64 = 5000;
+/// The share of the processors that it asked for, in percent, at which there are more servers.
+const BUSY: u64 = 70;
+
+/// Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
+pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
+    let selector = map([("matchLabels", labels("serve"))]);
+    let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
+    // how many there are is the autoscaler's
+    let deployment = map([
+        ("selector", selector.clone()),
+        ("strategy", map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)])),
+        ("template", pod(wanted).template(wanted)),
+    ]);
+    let port =
+        map([("name", scheme(wanted).into()), ("port", PORT.into()), ("targetPort", scheme(wanted).into())]);
+    let service = map([("selector", labels("serve")), ("ports", vec![port].into())]);
+    let budget = map([("maxUnavailable", 1.into()), ("selector", selector)]);
+    let target = map([
+        ("apiVersion", "apps/v1".into()),
+        ("kind", "Deployment".into()),
+        ("name", "landfall-serve".into()),
+    ]);
+    let cpu = map([
+        ("name", "cpu".into()),
+        ("target", map([("type", "Utilization".into()), ("averageUtilization", BUSY.into())])),
+    ]);
+    let scaler = map([
+        ("scaleTargetRef", target),
+        ("minReplicas", wanted.replicas.into()),
+        ("maxReplicas", wanted.most_replicas.into()),
+        ("metrics", vec![map([("type", "Resource".into()), ("resource", cpu)])].into()),
+    ]);
+    [
+        object(wanted, ("apps/v1", "Deployment"), "serve", deployment),
+        object(wanted, ("v1", "Service"), "serve", service),
+        object(wanted, ("policy/v1", "PodDisruptionBudget"), "serve", budget),
+        object(wanted, ("autoscaling/v2", "HorizontalPodAutoscaler"), "serve", scaler),
+    ]
+}
+
+fn scheme(wanted: &Wanted<'_>) -> &'static str {
+    if wanted.tls.is_some() { "https" } else { "http" }
+}
+
+fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
+    let mut command =
+        vec!["landfall".to_owned(), "serve".into(), "--listen".into(), format!("0.0.0.0:{PORT}")];
+    if wanted.redirect {
+        command.push("--redirect".into());
+    }
+    if wanted.tls.is_some() {
+        command.extend([
+            "--tls-cert".into(),
+            format!("{TLS}/tls.crt"),
+            "--tls-key".into(),
+            format!("{TLS}/tls.key"),
+        ]);
+    }
+    let port = map([("name", scheme(wanted).into()), ("containerPort", PORT.into())]);
+    let scheme = scheme(wanted);
+    let asked =
+        map([("path", "/healthz".into()), ("port", scheme.into()), ("scheme", scheme.to_uppercase().into())]);
+    let probe = |every: u64| map([("httpGet", asked.clone()), ("periodSeconds", every.into())]);
+    let apart = map([
+        ("maxSkew", 1.into()),
+        ("topologyKey", "kubernetes.io/hostname".into()),
+        ("whenUnsatisfiable", "ScheduleAnyway".into()),
+        ("labelSelector", map([("matchLabels", labels("serve"))])),
+    ]);
+    Pod {
+        name: "serve",
+        command,
+        variables: Vec::new(),
+        restart: "Always",
+        cpu: "500m",
+        container: vec![
+            ("ports", vec![port].into()),
+            ("readinessProbe", probe(5)),
+            ("livenessProbe", probe(20)),
+        ],
+        spec: vec![
+            ("terminationGracePeriodSeconds", 60.into()),
+            ("topologySpreadConstraints", vec![apart].into()),
+        ],
+        tls: wanted.tls,
+    }
+}

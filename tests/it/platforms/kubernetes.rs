@@ -1,0 +1,83 @@
+//! `kubernetes`: the objects by which landfall runs in a cluster.
+
+use super::{assert_published, golden, place, refused};
+use serde::Deserialize;
+use serde_yaml::Value;
+
+const SITE: &str = "registry: {address: \"172.20.0.2:5000\"}\n";
+const NEEDED: [&str; 4] =
+    ["--set", "image=registry.corp.example/tools/landfall:0.1.0", "--set", "store=s3://carried/fleet/"];
+
+#[test]
+fn the_least_that_is_set_and_all_of_it() {
+    let place_of = || place(SITE, &[]);
+    golden(&place_of(), "kubernetes-root", &[&["kubernetes"], &NEEDED[..]].concat());
+    let more = [
+        "namespace=carried",
+        "bundle=s3://handed-over/fleet.tar.zst",
+        "shards=64",
+        "replicas=5",
+        "max-replicas=40",
+        "secret=accounts",
+        "service-account=landfall",
+        "claim=locked",
+        "schedule=0 1 * * 6",
+        "tls=certificate",
+        "redirect=yes",
+    ];
+    let more = more.into_iter().flat_map(|pair| ["--set", pair]);
+    let args: Vec<&str> = ["kubernetes"].into_iter().chain(NEEDED).chain(more).collect();
+    let corp = place_of();
+    golden(&corp, "kubernetes-corp", &args);
+    let of_file = |file: &str| {
+        let text = corp.read(&format!("out/{file}"));
+        let documents = serde_yaml::Deserializer::from_str(&text);
+        let documents: Vec<Value> = documents.map(|document| Value::deserialize(document).unwrap()).collect();
+        documents.iter().for_each(|document| assert_published(document, file));
+        documents
+    };
+    // what must agree with each other does
+    let pull = &of_file("pull.yaml")[0]["spec"];
+    let env = pull["template"]["spec"]["containers"][0]["env"].as_sequence().unwrap();
+    let shards = env.iter().find(|variable| variable["name"] == "LANDFALL_SHARDS").unwrap();
+    assert_eq!((&pull["completions"], &pull["parallelism"]), (&64.into(), &64.into()));
+    assert_eq!(shards["value"], "64");
+    for file in ["pack.yaml", "refresh.yaml"] {
+        of_file(file);
+    }
+    let [deployment, service, budget, scaler] = &of_file("serve.yaml")[..] else { panic!("four objects") };
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    let selectors = [
+        &deployment["spec"]["selector"]["matchLabels"],
+        &service["spec"]["selector"],
+        &budget["spec"]["selector"]["matchLabels"],
+    ];
+    assert!(selectors.iter().all(|selector| *selector == labels));
+    assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], deployment["metadata"]["name"]);
+    assert_eq!(
+        deployment["spec"]["template"]["spec"]["containers"][0]["ports"][0]["name"],
+        service["spec"]["ports"][0]["targetPort"]
+    );
+}
+
+#[test]
+fn a_setting_that_cannot_be_is_refused() {
+    for (sets, words) in [
+        (&["image=i"][..], "--set store=… is missing"),
+        (&["store=s3://b"], "--set image=… is missing"),
+        (&["image=i", "store=/srv/store"], "store cannot be '/srv/store': it is an object store: s3://"),
+        (&["image=i", "store=s3://"], "it is an object store"),
+        (&["image=i", "store=s3://b", "shards=0"], "shards cannot be '0': it is a number from 1 to 10000"),
+        (&["image=i", "store=s3://b", "replicas=many"], "replicas cannot be 'many'"),
+        (
+            &["image=i", "store=s3://b", "replicas=20"],
+            "max-replicas cannot be '12': replicas is 20, which is more",
+        ),
+        (&["image=i", "store=s3://b", "redirect=perhaps"], "it is one of yes, no"),
+    ] {
+        let pairs = sets.iter().flat_map(|pair| ["--set", pair]);
+        let args: Vec<&str> = ["kubernetes"].into_iter().chain(pairs).collect();
+        let told = refused(&place(SITE, &[]), 2, &args);
+        assert!(told.contains(words), "{sets:?}: {told}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs again, and what comes of it
+//! is what a single run makes.
+
+use crate::support::Place;
+use crate::support::faults::{Content, On, Rig, Settings};
+use crate::support::images::sha256;
+use crate::support::library::{Digest, cost, split};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SHARDS: usize = 8;
+
+fn pull(rig: &Rig, number: usize) -> Command {
+    let mut command = rig.place.command();
+    command.args(["pull", "--store", "stores/shards", "--output", "json", "--progress", "none", "--shard"]);
+    command.arg(format!("{number}/{SHARDS}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn report(child: Child) -> Value {
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn names(report: &Value) -> BTreeSet<String> {
+    let items = report["items"].as_array().unwrap().iter();
+    items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Whose each digest of the lock is.
+fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
+    let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
+    let costs: BTreeMap<Digest, u64> =
+        parts.map(|part| (part.descriptor.digest, cost(part.descriptor.size))).collect();
+    split(costs, SHARDS).into_iter().collect()
+}
+
+/// The items of which something is not in the store.
+fn lacking(rig: &Rig) -> BTreeSet<String> {
+    let store = rig.store("shards").join("blobs/sha256");
+    let lacking = rig.lock.each_entry().filter(|entry| {
+        entry.parts.iter().any(|part| part.is_stored() && !store.join(part.descriptor.digest.hex()).exists())
+    });
+    lacking.map(|entry| entry.name).collect()
+}
+
+/// How often each blob, manifest and file was asked for, by its digest.
+fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
+    let mut asked = BTreeMap::new();
+    for seen in rig.up.seen() {
+        let digest = match seen.on {
+            Some(On::Blob | On::Manifest) => seen.path.rsplit('/').next().unwrap().to_owned(),
+            Some(On::File) => rig.up.content(|content| sha256(&content.files[&seen.path])),
+            _ => continue,
+        };
+        *asked.entry(digest.parse().unwrap()).or_default() += 1;
+    }
+    asked
+}
+
+#[test]
+fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
+    let rig = Rig::of(4);
+    let whole = rig.up.moved();
+    // a shard that is killed in the middle has something under way
+    rig.up.set(Settings { pace: Some((8000, Duration::from_millis(8))), ..Settings::default() });
+    rig.arm([]);
+    let before = rig.up.moved();
+    let mut running: BTreeMap<usize, Child> =
+        (1..=SHARDS).map(|number| (number, pull(&rig, number).spawn().unwrap())).collect();
+    // one before it does anything, the others at moments on the way
+    let mut kills = vec![(7, 0.0), (2, 0.35), (5, 0.6)];
+    let killed: Vec<usize> = kills.iter().map(|(number, _)| *number).collect();
+    while !kills.is_empty() {
+        let share = (rig.up.moved() - before) as f64 / whole as f64;
+        let all_done = running.values_mut().all(|child| child.try_wait().unwrap().is_some());
+        kills.retain(|(number, at)| {
+            let is_time = share >= *at || all_done;
+            if is_time {
+                let mut child = running.remove(number).unwrap();
+                let _ = child.kill();
+                child.wait().unwrap();
+            }
+            !is_time
+        });
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let whole_bytes: BTreeMap<String, u64> =
+        rig.lock.each_entry().map(|entry| (entry.name.clone(), entry.size())).collect();
+    for (number, child) in running {
+        let report = report(child);
+        assert_eq!(report["shard"], serde_json::json!({"number": number, "of": SHARDS}));
+        for item in report["items"].as_array().unwrap() {
+            let is_whole = item["bytes"].as_u64() == whole_bytes.get(item["name"].as_str().unwrap()).copied();
+            let told = item["reason"].as_str().is_some_and(|why| why.ends_with("other shards have the rest"));
+            assert!(is_whole != told, "shard {number}: {item:#}");
+        }
+    }
+    rig.up.wait_for_closed_connections();
+
+    // what is missing is found and named, and nothing else has a name in the layout
+    let missing = lacking(&rig);
+    assert!(!missing.is_empty(), "who was killed at once brought nothing");
+    let refused = rig.place.json(3, &["pack", "--store", "stores/shards", "-o", "early.bundle"]);
+    assert_eq!(refused["status"], "refused");
+    let items = refused["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
+    let told: BTreeSet<String> = items.map(|item| item["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(told, missing, "{refused:#}");
+    let index: Value = serde_json::from_str(&rig.place.read("stores/shards/index.json")).unwrap();
+    for named in index["manifests"].as_array().unwrap() {
+        let name = named["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap();
+        assert!(!missing.iter().any(|missing| missing.ends_with(name)), "{name} is named, and not whole");
+    }
+
+    for number in &killed {
+        report(pull(&rig, *number).spawn().unwrap());
+    }
+    let owners = owners(&rig);
+    let asked = asked(&rig);
+    for (digest, owner) in &owners {
+        let times = asked.get(digest).copied().unwrap_or_default();
+        let most = if killed.contains(owner) { 2 } else { 1 };
+        // what follows from the lock is asked nowhere
+        assert!(times <= most, "{digest} of shard {owner} was asked {times} times\n{}", rig.up.shown());
+    }
+    assert!(asked.keys().all(|digest| owners.contains_key(digest)), "{asked:?}");
+
+    rig.assert_same("shards", "eight shards");
+    rig.place.ok(&["pack", "--store", "stores/shards", "-o", "shards.tar.zst"]);
+    rig.place.ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
+    assert!(rig.place.read_bytes("shards.tar.zst") == rig.place.read_bytes("single.tar.zst"));
+    assert_eq!(rig.place.read("stores/shards/index.json"), rig.place.read("stores/first/index.json"));
+    let text = rig.place.ok(&["pull", "--store", "stores/shards", "--shard", "2/8"]);
+    assert!(
+        text.starts_with("shard 2/8: pulled its part of ") && text.contains("0 B in 0 requests"),
+        "{text}"
+    );
+}
+
+#[test]
+fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
+    let rig = Rig::new();
+    let to = rig.down.address.clone();
+    let all: BTreeSet<String> = rig.lock.each_entry().map(|entry| entry.name).collect();
+    for args in [
+        ["push", "--store", "stores/first", "--lock", "landfall.lock", "--to", &to],
+        ["mirror", "--store", "stores/mirrored", "--lock", "landfall.lock", "--to", &to],
+    ] {
+        rig.down.content(|content| *content = Content::default());
+        rig.arm([]);
+        let mut delivered = Vec::new();
+        // the list of what was delivered is the first one's
+        for number in [3, 1, 2] {
+            let report = rig.place.json(0, &[&args[..], &["--shard", &format!("{number}/3")]].concat());
+            assert_eq!(report["shard"]["number"], number);
+            delivered.extend(names(&report));
+        }
+        delivered.sort();
+        assert_eq!(delivered, Vec::from_iter(all.clone()), "each item is one shard's");
+        rig.assert_arrived(args[0]);
+        let mut sent = BTreeSet::new();
+        for seen in rig.down.seen().iter().filter(|seen| seen.on == Some(On::Upload)) {
+            let repository = seen.path.split("/blobs/").next().unwrap().to_owned();
+            let is_first = seen.digest.is_none() || sent.insert((repository, seen.digest.clone()));
+            assert!(is_first, "{} was sent twice\n{}", seen.path, rig.down.shown());
+        }
+        let lists = rig.down.seen();
+        let lists = lists
+            .iter()
+            .filter(|seen| seen.method == "PUT" && seen.path.ends_with("/landfall/locks/manifests/latest"));
+        assert_eq!(lists.count(), 1, "{}", rig.down.shown());
+    }
+
+    let verify = |bundle: &str, number: usize| {
+        let mut command = rig.place.command();
+        command.args(["verify", bundle, "--shard", &format!("{number}/3"), "--progress", "none"]);
+        let output = command.output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for number in 1..=3 {
+        let (code, told) = verify("first.bundle", number);
+        let begins = format!("shard {number}/3: first.bundle: its part is consistent, ");
+        assert!(code == 0 && told.starts_with(&begins) && told.contains("its part of "), "{told}");
+    }
+    let mut bytes = rig.place.read_bytes("first.bundle");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    rig.place.write("damaged.bundle", bytes);
+    let mut codes = [1, 2, 3].map(|number| verify("damaged.bundle", number).0);
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 0, 4], "one shard has the damage");
+}
+
+#[test]
+fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
+    let place = Place::new();
+    place.write("landfall.lock", "version: 1\n");
+    let run = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = place.command();
+        let output =
+            command.args(args).args(["--progress", "none"]).envs(variables.iter().copied()).output().unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code().unwrap(), said)
+    };
+    let ci = [("JOB_COMPLETION_INDEX", "1"), ("LANDFALL_SHARDS", "4"), ("LANDFALL_SHARD", "2/4")];
+    let (code, said) = run(&["pull", "--store", "s"], &ci);
+    assert!(code == 0 && !said.contains("shard"), "{said}");
+    let (code, said) = run(&["pull", "--store", "s", "--shard", "auto"], &ci);
+    assert!(code == 0 && said.contains("shard 2/4: pulled its part of nothing"), "{said}");
+    for (args, words) in [
+        (&["pull", "--shard", "0/8"][..], "'0/8' is no shard: write I/N"),
+        (&["pull", "--shard", "auto"], "nothing in the environment says which shard this is"),
+        (&["pull", "--shard", "1/2", "--bundle", "b"], "cannot be used with"),
+        (
+            &["mirror", "-f", "m.yaml", "--to", "r.test", "--shard", "1/2"],
+            "--shard needs one lock for all runners",
+        ),
+        (&["push", "--to", "r.test", "--shard", "1/2", "--receipt", "r"], "cannot be used with"),
+        (&["push", "--to", "r.test", "--shard", "1/2", "--prune"], "cannot be used with"),
+        (&["push", "--to", "r.test", "--shard", "1/2", "--all-or-nothing"], "cannot be used with"),
+    ] {
+        let (code, said) = run(args, &[]);
+        assert!(code == 2 && said.contains(words), "{args:?}: {said}");
+    }
+}
