@@ -381,3 +381,33 @@ fn a_node_is_tried_in_thought_before_the_trip() {
     assert_eq!(missing.len(), 4, "{told}");
     assert!(missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"), "{told}");
 }
+
+#[test]
+fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let foreign = |name, fields| Deb { arch: "i386", ..deb(name, "1", fields) };
+    up.build(
+        "pool/stable",
+        &[
+            deb("app", "1", "Depends: libx\n"),
+            deb("libx", "1", "Multi-Arch: same\n"),
+            foreign("game", "Depends: libx\n"),
+            foreign("libx", "Multi-Arch: same\n"),
+        ],
+    );
+    up.suite("stable", "");
+    let status = |name: &str, arch: &str| {
+        format!("Package: {name}\nStatus: install ok installed\nVersion: 1\nArchitecture: {arch}\n")
+    };
+    place.write("node", status("libx", "i386") + "Multi-Arch: same\n\n");
+    up.wants("stable", "app, 'game:i386'", ", architectures: [amd64, i386], base: {status: node}");
+    up.lock(0, &[]);
+    assert_eq!(up.locked(), ["app 1", "game 1", "libx 1"]);
+    place.ok(&["pull"]);
+    place.write("bare", status("dpkg", "amd64") + "\n");
+    let told = place.json(4, &["doctor", "packages", "--status", "bare"]);
+    let missing = told["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
+    let missing: Vec<&str> = missing.map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!(missing, ["libx:i386 1"], "{told}");
+}

@@ -171,7 +171,7 @@ fn the_choice_is_that_of_dnf() {
         ask.args(["--assumeno", "install"]).args(head[1].split(' '));
         ask
     };
-    let answers = dnf_each(&place, &(0..cases.len()).map(ask).collect::<Vec<_>>());
+    let Some(answers) = dnf_each(&place, &(0..cases.len()).map(ask).collect::<Vec<_>>()) else { return };
     let mut differences = Vec::new();
     for (number, ((head, _), answer)) in cases.iter().zip(&answers).enumerate() {
         let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
