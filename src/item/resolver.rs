@@ -1,6 +1,7 @@
 //! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it again.
 
 use super::chart::FindImages;
+use super::packages::SharedSuites;
 use crate::archives::Named;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{BodyFailure, Error, ErrorKind};
@@ -119,6 +120,8 @@ pub struct Resolver {
     listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
     /// What several items need, such as the index of an HTTP repository of charts: fetched once.
     shared: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
+    /// Packages of apt, which are read once for all sets of the same sources.
+    suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
     /// What archives have, which are asked before upstream. Their small content is in `disk`.
     archives: Arc<Named>,
@@ -128,8 +131,8 @@ impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
         let (listings, shared) = (Mutex::default(), Mutex::default());
-        let archives = Arc::default();
-        Resolver { sessions, disk, progress, listings, shared, image_finder: None, archives }
+        let (archives, suites) = (Arc::default(), SharedSuites::default());
+        Resolver { sessions, disk, progress, listings, shared, suites, image_finder: None, archives }
     }
 
     /// With what finds the images of charts.
@@ -142,6 +145,11 @@ impl Resolver {
     #[must_use]
     pub(crate) fn with_archives(self, archives: Arc<Named>) -> Resolver {
         Resolver { archives, ..self }
+    }
+
+    /// The packages of apt that this run has read.
+    pub(crate) fn suites(&self) -> &SharedSuites {
+        &self.suites
     }
 
     /// What archives have.

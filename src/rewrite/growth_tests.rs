@@ -29,7 +29,7 @@ fn texts(count: usize) -> Vec<(&'static str, String)> {
 fn a_rewrite_is_linear() {
     let index = known();
     for at in 0..texts(1).len() {
-        assert_linear(300, |count| {
+        assert_linear(150, |count| {
             let (what, text) = &texts(count)[at];
             let done = rewrite(text, Syntax::Document, &index, Options::default());
             assert!(*what == "urls" || !done.scan.found.is_empty(), "{what}");
@@ -42,6 +42,6 @@ fn an_audit_is_linear() {
     let lock = Lock::parse("l", "version: 1\n").unwrap();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");
     for at in 0..texts(1).len() {
-        assert_linear(300, |count| drop(audit(Path::new("x.yaml"), &texts(count)[at].1, &inventory)));
+        assert_linear(150, |count| drop(audit(Path::new("x.yaml"), &texts(count)[at].1, &inventory)));
     }
 }

@@ -267,7 +267,7 @@ mod tests {
                     }
                 });
             }
-            let lost = (0..2000).filter(|_| {
+            let lost = (0..300).filter(|_| {
                 let mine = store.temporary().unwrap();
                 std::thread::yield_now();
                 !mine.path().exists()

@@ -261,13 +261,18 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
 }
 
 #[test]
-fn an_older_release_is_not_taken_for_a_newer_one() {
+fn sets_of_one_source_read_it_once_and_none_takes_an_older_release_for_a_newer_one() {
     let Some(up) = upstream() else { return };
-    up.wants("stable", "extra", "");
+    let source = format!("url: '{}', suite: stable, components: [main], key: key.asc", up.url());
+    let set = |name: &str| format!("- apt: {{name: {name}, {source}, install: [{name}]}}\n");
+    let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
+    up.place.write("m.yaml", format!("{head}{}{}", set("extra"), set("tool")));
     up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
     let old = up.place.read_bytes("up/r/dists/stable/InRelease");
     up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\nValid-Until: Fri, 01 Jan 2100 00:00:00 UTC\n");
     up.lock(0, &[]);
+    assert_eq!(up.server.requests("GET /r/dists/stable/InRelease "), 1);
+    assert_eq!(up.locked(), ["extra 1", "tool 3"]);
     let lock = up.place.read("landfall.lock");
     assert!(
         lock.contains("date: \"2026-11-15T00:00:00Z\"\n    validUntil: \"2100-01-01T00:00:00Z\"\n"),
@@ -275,7 +280,9 @@ fn an_older_release_is_not_taken_for_a_newer_one() {
     );
     up.place.write("up/r/dists/stable/InRelease", old);
     let refreshed = up.lock(1, &["--refresh"]);
-    assert!(told(&refreshed).contains("older than the lock's of 2026-11-15T00:00:00Z"), "{refreshed}");
+    let older = "older than the lock's of 2026-11-15T00:00:00Z";
+    let reasons = refreshed["items"].as_array().unwrap().iter().map(|item| item["reason"].to_string());
+    assert_eq!(reasons.filter(|why| why.contains(older)).count(), 2, "{refreshed}");
     assert!(up.place.read("landfall.lock").contains("date: \"2026-11-15T00:00:00Z\""));
 }
 
@@ -373,4 +380,34 @@ fn a_node_is_tried_in_thought_before_the_trip() {
         .collect();
     assert_eq!(missing.len(), 4, "{told}");
     assert!(missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"), "{told}");
+}
+
+#[test]
+fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let foreign = |name, fields| Deb { arch: "i386", ..deb(name, "1", fields) };
+    up.build(
+        "pool/stable",
+        &[
+            deb("app", "1", "Depends: libx\n"),
+            deb("libx", "1", "Multi-Arch: same\n"),
+            foreign("game", "Depends: libx\n"),
+            foreign("libx", "Multi-Arch: same\n"),
+        ],
+    );
+    up.suite("stable", "");
+    let status = |name: &str, arch: &str| {
+        format!("Package: {name}\nStatus: install ok installed\nVersion: 1\nArchitecture: {arch}\n")
+    };
+    place.write("node", status("libx", "i386") + "Multi-Arch: same\n\n");
+    up.wants("stable", "app, 'game:i386'", ", architectures: [amd64, i386], base: {status: node}");
+    up.lock(0, &[]);
+    assert_eq!(up.locked(), ["app 1", "game 1", "libx 1"]);
+    place.ok(&["pull"]);
+    place.write("bare", status("dpkg", "amd64") + "\n");
+    let told = place.json(4, &["doctor", "packages", "--status", "bare"]);
+    let missing = told["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
+    let missing: Vec<&str> = missing.map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!(missing, ["libx:i386 1"], "{told}");
 }

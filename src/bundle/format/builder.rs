@@ -26,7 +26,11 @@ impl FrameBuilder {
             Form::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
             Form::Compressed => size,
         };
-        bytes.resize(length, 0);
+        match length <= bytes.len() {
+            true => bytes.truncate(length),
+            // memory that is cleared already: `resize` writes it byte by byte in a debug build
+            false => bytes = vec![0; length],
+        }
         FrameBuilder { form, size, bytes }
     }
 

@@ -38,11 +38,11 @@ pub(super) fn rehearse(
     }
     universe.install(status);
     let suites: Vec<Vec<String>> = set.sources.iter().map(|source| vec![source.suite.clone()]).collect();
-    let packages: BTreeSet<(&str, &str)> = set
+    let packages: BTreeSet<(&str, &str, &str)> = set
         .sources
         .iter()
         .flat_map(|source| &source.packages)
-        .map(|package| (package.name.as_str(), package.version.as_str()))
+        .map(|package| (package.name.as_str(), package.version.as_str(), package.arch.as_str()))
         .collect();
     let settings = Settings { recommends: set.recommends, expects_rest: false };
     let choice = match choose(&universe, &suites, &set.install, settings) {
@@ -52,8 +52,11 @@ pub(super) fn rehearse(
     let wanted = choice.versions.iter().map(|version| {
         let offer = universe.offer_of(*version);
         let name = universe.text(universe.packages[offer.package as usize].name);
-        let is_carried = packages.contains(&(name, offer.version));
-        Wanted { name: format!("{name} {}", offer.version), is_carried }
+        let is_carried = packages.contains(&(name, offer.version, offer.arch));
+        let is_own = offer.arch == "all" || set.architectures.first().is_some_and(|own| own == offer.arch);
+        // as apt writes packages of another architecture
+        let arch = if is_own { String::new() } else { format!(":{}", offer.arch) };
+        Wanted { name: format!("{name}{arch} {}", offer.version), is_carried }
     });
     Ok(Rehearsal::of(wanted, choice.replaced))
 }

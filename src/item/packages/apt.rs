@@ -1,13 +1,15 @@
 //! How packages of apt are locked: the metadata of all sources is fetched and checked, and apt's choice is made over it.
 
-use super::fetch::{self, Suite};
+use super::fetch;
 use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
-use super::wish::{Base, WantedPackages};
+use super::suites::{ReadSuites, Suite};
+use super::wish::{Base, WantedPackages, WantedSource};
 use crate::item::resolver::{Cause, Resolver};
 use crate::packages::apt::{Choice, Offer, Settings, Universe, Version, choose, suite_packages};
 use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has, which may be for other packages.
@@ -16,22 +18,36 @@ pub(super) async fn resolve(
     wish: &WantedPackages,
     old: Option<&PackageSet>,
 ) -> Result<(PackageSet, Vec<String>), Cause> {
-    let suites = wish.sources.iter().map(async |wanted| {
-        let old = old.and_then(|old| {
-            old.sources.iter().find(|old| old.url == wanted.url && old.suite == wanted.suite)
+    let after = |wanted: &WantedSource| {
+        let mut sources = old.iter().flat_map(|old| &old.sources);
+        sources.find(|old| old.url == wanted.url && old.suite == wanted.suite)?.date.as_deref()
+    };
+    let shared = resolver.suites().of(wish);
+    let read = shared.get_or_try_init(async || {
+        let suites = wish.sources.iter().map(async |wanted| {
+            let found = fetch::suite(resolver, wanted, &wish.architectures, after(wanted)).await;
+            found.map_err(|cause| cause.of(&wanted.place()))
         });
-        let after = old.and_then(|old| old.date.as_deref());
-        let found = fetch::suite(resolver, wanted, &wish.architectures, after).await;
-        found.map_err(|cause| cause.of(&wanted.place()))
+        let read = ReadSuites::read(try_join_all(suites).await?, wish.architectures.clone());
+        read.map_err(|error| Cause::local(error.to_string()))
     });
-    let suites = try_join_all(suites).await?;
+    let read = read.await?;
+    // another set may have read them, after another lock
+    for (suite, wanted) in read.suites().iter().zip(&wish.sources) {
+        fetch::check_age(&suite.name, suite.source.date.as_deref(), after(wanted))
+            .map_err(|cause| cause.of(&wanted.place()))?;
+    }
     let wanted = wish.clone();
-    let choosing = tokio::task::spawn_blocking(move || lock(&wanted, suites));
-    choosing.await.map_err(|error| Cause::local(error.to_string()))?
+    let answer = read.ask(move |universe, suites| lock(&wanted, universe, suites)).await;
+    answer.unwrap_or_else(|| Err(Cause::local("the choice of packages stopped".into())))
 }
 
 /// The set for `wish`, and what people are told of it.
-fn lock(wish: &WantedPackages, suites: Vec<Suite>) -> Result<(PackageSet, Vec<String>), Cause> {
+fn lock(
+    wish: &WantedPackages,
+    universe: &Universe<'_>,
+    suites: &[Suite],
+) -> Result<(PackageSet, Vec<String>), Cause> {
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {
@@ -40,26 +56,25 @@ fn lock(wish: &WantedPackages, suites: Vec<Suite>) -> Result<(PackageSet, Vec<St
             own.into_iter().flatten().cloned().collect()
         })
         .collect();
-    let mut universe = Universe::new(&wish.architectures);
-    for suite in &suites {
-        let source = universe.source(suite.release.pin);
-        suite.texts.iter().for_each(|text| universe.add(source, text));
-    }
     let settings = Settings { recommends: wish.recommends, expects_rest: wish.bases.is_empty() };
     let install: Vec<String> = wish.install.iter().cloned().collect();
     let nothing = [Base::None];
     let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
     let mut choices = Vec::new();
+    let mut machine = Cow::Borrowed(universe);
     for base in bases {
-        universe.forget_installed();
-        apply(base, &mut universe, &suites, wish)?;
-        let chosen = choose(&universe, &names, &install, settings);
+        if bases != nothing {
+            machine.to_mut().forget_installed();
+            apply(base, machine.to_mut(), suites, wish)?;
+        }
+        let chosen = choose(&machine, &names, &install, settings);
         choices.push(chosen.map_err(|why| match bases.len() {
             1 => why,
             _ => format!("where the machine has {}: {why}", shown(base)),
         })?);
     }
-    let notes = notes(wish, &universe, bases, &choices);
+    let universe = &*machine;
+    let notes = notes(wish, universe, bases, &choices);
     let versions: BTreeSet<Version> =
         choices.iter().flat_map(|choice| choice.versions.iter().copied()).collect();
     let expected: BTreeSet<String> = choices.into_iter().flat_map(|choice| choice.expected).collect();
@@ -68,7 +83,7 @@ fn lock(wish: &WantedPackages, suites: Vec<Suite>) -> Result<(PackageSet, Vec<St
     let mut packages: Vec<Vec<LockedPackage>> = suites.iter().map(|_| Vec::new()).collect();
     all.try_for_each(|offer| -> Result<(), Cause> {
         if let Some(at) = offer.source {
-            packages[at as usize].push(locked(&universe, offer, &suites[at as usize].source.url)?);
+            packages[at as usize].push(locked(universe, offer, &suites[at as usize].source.url)?);
         }
         Ok(())
     })?;

@@ -1,6 +1,7 @@
 //! Fetches the metadata of a suite and checks it: the release by its signature, each index by the release.
 
 use super::locked::{PackageIndex, PackageSource};
+use super::suites::Suite;
 use super::wish::WantedSource;
 use crate::content::BlobRead;
 use crate::http::ErrorKind;
@@ -14,16 +15,6 @@ use bytes::Bytes;
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 /// The language whose descriptions every apt asks for.
 const LANGUAGE: &str = "en";
-
-/// The metadata of a suite.
-pub(super) struct Suite {
-    /// What the lock says of it, still without packages.
-    pub(super) source: PackageSource,
-    /// What its Release file says.
-    pub(super) release: Release,
-    /// Its indexes of packages, unpacked.
-    pub(super) texts: Vec<String>,
-}
 
 impl From<PackagesError> for Cause {
     fn from(error: PackagesError) -> Cause {
@@ -76,7 +67,7 @@ pub(super) async fn suite(
         source.indexes.push(index);
     }
     source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Suite { source, release, texts })
+    Ok(Suite { source, name: signed.name, release, texts })
 }
 
 /// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.

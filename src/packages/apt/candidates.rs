@@ -38,7 +38,7 @@ impl Universe<'_> {
     pub(crate) fn candidate(&self, package: Package) -> Option<Version> {
         let known = &self.packages[package as usize];
         let pin = |version: &Version| {
-            let of_source = self.versions[*version as usize].source.map(|source| self.pins[source as usize]);
+            let of_source = self.sources_of(*version).map(|source| self.pins[source as usize]).max();
             // what is installed counts as 100
             let of_current = (known.current == Some(*version)).then_some(100);
             of_source.max(of_current).unwrap_or(0)

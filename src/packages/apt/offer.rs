@@ -53,7 +53,7 @@ pub(crate) struct Relation<'t> {
 }
 
 /// A version of a package.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Offer<'t> {
     pub(crate) package: Package,
     pub(crate) version: &'t str,
@@ -65,7 +65,7 @@ pub(crate) struct Offer<'t> {
     pub(crate) is_essential: bool,
     /// `Protected`, or `Important` as it was called before.
     pub(crate) is_important: bool,
-    /// Which source has it; `None` for what is installed and no source has.
+    /// The first source that has it; `None` for what is installed and no source has.
     pub(crate) source: Option<u16>,
     pub(crate) path: &'t str,
     pub(crate) sha256: &'t str,
@@ -87,7 +87,7 @@ pub(crate) struct Provide<'t> {
 }
 
 /// A package of the universe.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) name: Name,
     pub(crate) arch: u8,

@@ -35,14 +35,15 @@ impl<'t> Paragraph<'t> {
                 loop {
                     let line = memchr::memchr(b'\n', &rest.as_bytes()[end..]);
                     end = line.map_or(rest.len(), |at| end + at + 1);
-                    if !rest[end..].starts_with([' ', '\t']) {
+                    if !matches!(rest.as_bytes().get(end), Some(b' ' | b'\t')) {
                         break;
                     }
                 }
                 let (field, left) = rest.split_at(end);
                 rest = left;
-                if let Some((name, value)) = field.split_once(':').filter(|_| !field.starts_with('#')) {
-                    return Some((name, value.trim()));
+                let colon = memchr::memchr(b':', field.as_bytes()).filter(|_| field.as_bytes()[0] != b'#');
+                if let Some(colon) = colon {
+                    return Some((&field[..colon], field[colon + 1..].trim_ascii()));
                 }
             }
             None

@@ -81,8 +81,8 @@ impl Request<'_> {
         }
         if let Some(suite) = self.suite {
             let is_of = |version: &Version| {
-                let source = universe.offer_of(*version).source.and_then(|at| suites.get(at as usize));
-                source.is_some_and(|names| names.iter().any(|name| name == suite))
+                let mut sources = universe.sources_of(*version).filter_map(|at| suites.get(at as usize));
+                sources.any(|names| names.iter().any(|name| name == suite))
             };
             let found = versions(package).iter().copied().find(is_of);
             return match found {
@@ -102,5 +102,28 @@ impl Request<'_> {
             [only] => Some(only),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_several_suites_have_is_of_each_and_as_good_as_in_the_best() {
+        let text = |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
+        let (backports, stable) = (text("2") + &text("3"), text("1") + &text("2"));
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        for (pin, text) in [(100, &backports), (500, &stable)] {
+            let source = universe.source(pin);
+            universe.add(source, text);
+        }
+        let suites = ["backports", "stable"].map(|name| vec![name.to_owned()]);
+        let version = |asked: &str| {
+            let meant = Request::of(asked).find(&universe, &suites).unwrap();
+            let version = meant.version.or_else(|| universe.candidate(meant.package)).unwrap();
+            universe.offer_of(version).version
+        };
+        assert_eq!(["app", "app/stable", "app/backports"].map(version), ["2", "2", "3"]);
     }
 }

@@ -11,7 +11,7 @@ use super::version::compare;
 use std::collections::HashMap;
 
 /// All that the sources of a machine offer, and what it has.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Universe<'t> {
     /// The architectures, the native one first.
     pub(crate) architectures: Vec<String>,
@@ -27,6 +27,8 @@ pub(crate) struct Universe<'t> {
     providers: Vec<Vec<u32>>,
     relations: Vec<Relation<'t>>,
     provides: Vec<Provide<'t>>,
+    /// The later sources of versions that several have.
+    also: HashMap<Version, Vec<u16>>,
 }
 
 impl<'t> Universe<'t> {
@@ -93,8 +95,9 @@ impl<'t> Universe<'t> {
         let name = self.name(fields.package);
         let package = self.package_of(name, arch);
         let same = |version: &&Version| self.versions[**version as usize].version == fields.version;
-        if let Some(known) = self.packages[package as usize].versions.iter().find(same) {
-            return Some(*known);
+        if let Some(known) = self.packages[package as usize].versions.iter().find(same).copied() {
+            self.also.entry(known).or_default().extend(source);
+            return Some(known);
         }
         let version = self.versions.len() as Version;
         let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
@@ -203,6 +206,12 @@ impl<'t> Universe<'t> {
     /// A version.
     pub(crate) fn offer_of(&self, version: Version) -> &Offer<'t> {
         &self.versions[version as usize]
+    }
+
+    /// The sources that have a version, the first that was read first.
+    pub(crate) fn sources_of(&self, version: Version) -> impl Iterator<Item = u16> {
+        let also = self.also.get(&version).into_iter().flatten().copied();
+        self.versions[version as usize].source.into_iter().chain(also)
     }
 
     /// The relations of a version, those with alternatives one after the other.

@@ -3,6 +3,7 @@
 
 use super::charts::Signer;
 use super::images::sha256;
+use super::package_sets::{packages, sorted};
 use super::peers::Server;
 use super::peers::file_server;
 use super::{Place, need, run};
@@ -168,18 +169,14 @@ fn without(text: &str, start: &str) -> String {
 
 /// Name and version of every package in a lock, sorted.
 pub fn locked(lock: &str) -> Vec<String> {
-    let lines = lock
-        .lines()
-        .map(|line| line.trim().trim_start_matches("- ").trim_matches('"').split(' ').collect::<Vec<_>>());
-    let packages = lines.filter(|words| words.len() == 6 && words[0].starts_with("sha"));
-    let mut names: Vec<String> = packages.map(|words| format!("{} {}", words[2], words[3])).collect();
-    names.sort();
-    names
+    sorted(packages(lock).map(|[name, version, _]| format!("{name} {version}")))
 }
 
 /// An apt with folders of its own, which knows no source of the machine.
 pub struct Apt {
     pub root: PathBuf,
+    /// The architectures of the machine, its own first.
+    pub architectures: &'static str,
 }
 
 impl Apt {
@@ -194,7 +191,7 @@ impl Apt {
         let ending = if sources.contains("Types: ") { "sources" } else { "list" };
         fs::write(root.join(format!("etc/parts/a.{ending}")), sources).unwrap();
         fs::write(root.join("status"), status).unwrap();
-        Apt { root }
+        Apt { root, architectures: "amd64" }
     }
 
     /// `apt-get ARGUMENTS`.
@@ -210,8 +207,12 @@ impl Apt {
             ("Dir::Etc::preferencesparts", at("etc/preferences")),
             ("Dir::Etc::trustedparts", at("etc/trusted")),
             ("APT::Architecture", "amd64".into()),
-            ("APT::Architectures", "amd64".into()),
+            ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
+            // the lists as they are, read once, and no record of what was planned: a simulation writes one otherwise
+            ("Acquire::GzipIndexes", "false".into()),
+            ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
+            ("Dir::Log::Planner", String::new()),
             ("Debug::NoLocking", "1".into()),
         ] {
             get.arg("-o").arg(format!("{key}={value}"));
@@ -220,7 +221,8 @@ impl Apt {
         get
     }
 
-    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says where it refuses.
+    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says where it refuses. The names
+    /// have their architecture where that is a foreign one.
     pub fn simulate(&self, place: &Place, recommends: bool, install: &[&str]) -> Result<Vec<String>, String> {
         let recommends = if recommends { "--install-recommends" } else { "--no-install-recommends" };
         let output = self.get(place, &["install", "--simulate", recommends]).args(install).output().unwrap();
@@ -230,15 +232,11 @@ impl Apt {
         let text = String::from_utf8(output.stdout).unwrap();
         // Inst NAME [OLD] (VERSION SOURCE [ARCH])
         let lines = text.lines().filter_map(|line| line.strip_prefix("Inst "));
-        let mut all: Vec<String> = lines
-            .map(|line| {
-                let name = line.split(' ').next().unwrap();
-                let version = line.split_once('(').unwrap().1.split(' ').next().unwrap();
-                format!("{name} {version}")
-            })
-            .collect();
-        all.sort();
-        Ok(all)
+        Ok(sorted(lines.map(|line| {
+            let name = line.split(' ').next().unwrap();
+            let version = line.split_once('(').unwrap().1.split(' ').next().unwrap();
+            format!("{name} {version}")
+        })))
     }
 }
 

@@ -19,6 +19,7 @@ pub mod library;
 pub mod middle;
 pub mod netns;
 pub mod object_store;
+pub mod package_sets;
 pub mod package_stand_in;
 pub mod peers;
 pub mod pki;

@@ -3,11 +3,11 @@
 
 use super::charts::Signer;
 use super::peers::{Server, file_server};
-use super::{Place, need, run};
-use serde_json::Value;
+use super::{Place, need, run, skip, test_name, which};
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What the tests of yum need.
 pub const PROGRAMS: [&str; 5] = ["dnf", "rpmbuild", "rpmsign", "createrepo_c", "gpg"];
@@ -140,6 +140,44 @@ pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     dnf.arg(format!("--setopt=cachedir={}", root.join("cache").display()));
     dnf.args(["--noplugins", "--setopt=reposdir=/dev/null", "--forcearch=x86_64", "--releasever=9"]);
     dnf
+}
+
+/// Runs the command line of dnf for each line of its input, which is a JSON list of a file for what it prints and the arguments.
+/// What is loaded by then is no garbage, which spares each process most of its time.
+const DNF_EACH: &str = "
+import gc, json, os, sys
+from dnf.cli import main
+gc.freeze()
+for line in sys.stdin:
+    output, *arguments = json.loads(line)
+    if os.fork() == 0:
+        try:
+            sys.stdout = sys.stderr = open(output, 'w')
+            main.user_main(arguments, exit_code=True)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    os.wait()
+";
+
+/// What each of these dnf prints. They are asked one after the other, each in a process of its own; dnf's modules are loaded once.
+/// `None` where this machine's dnf is no program of Python; the test is skipped then.
+pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
+    let program = fs::read(which("dnf").unwrap()).unwrap();
+    let first = String::from_utf8_lossy(program.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
+    let Some(python) = first.strip_prefix("#!").filter(|line| line.contains("python")) else {
+        skip(&test_name(), "this machine's dnf is no program of Python");
+        return None;
+    };
+    let outputs: Vec<_> = (0..asked.len()).map(|at| place.path(format!("dnf-each-{at}"))).collect();
+    let lines = asked.iter().zip(&outputs).map(|(asked, output)| {
+        let arguments = asked.get_args().map(|argument| argument.to_str().unwrap());
+        json!([output.to_str().unwrap()].into_iter().chain(arguments).collect::<Vec<_>>()).to_string() + "\n"
+    });
+    let asked = place.write("dnf-each", lines.collect::<String>());
+    let mut each = place.clean(python.trim());
+    run(each.args(["-c", DNF_EACH]).stdin(Stdio::from(fs::File::open(asked).unwrap())));
+    Some(outputs.iter().map(|output| fs::read(output).unwrap()).collect())
 }
 
 /// `name arch version` of what a dnf that was told `--assumeno` would install, sorted; nothing where it refuses.

@@ -7,12 +7,11 @@ use crate::support::apt::locked;
 use crate::support::charts::{Signer, told};
 use crate::support::http::request;
 use crate::support::netns::{Network, REGISTRY};
+use crate::support::package_sets::PackageSets;
 use crate::support::peers::{file_server, own_registry};
-use crate::support::yum::{YumUpstream, dnf, planned};
+use crate::support::yum::{YumUpstream, dnf, dnf_each, planned};
 use crate::support::{Place, landfall_serve, need, rpm_repository, run};
 use serde_json::Value;
-use std::sync::Mutex;
-use std::thread;
 
 /// An application with weak, rich and file dependencies, what they need, and much else.
 fn upstream() -> Option<YumUpstream> {
@@ -163,50 +162,25 @@ fn the_choice_is_that_of_dnf() {
         );
     }
     place.write("m.yaml", manifest);
-    let report = place.json(3, &["lock", "-f", "m.yaml"]);
-    let lock = place.read("landfall.lock");
-    let refused = |number: usize| {
-        let items = report["items"].as_array().unwrap();
-        let is_own = |item: &&Value| item["name"] == format!("yum:case-{number}");
-        items.iter().find(is_own).is_some_and(|item| item["reason"].is_string())
+    let ours = PackageSets::lock(&place, 3);
+    let ask = |number: usize| {
+        let (head, _) = &cases[number];
+        let folder = format!("file://{}", place.path(format!("up/{number}")).display());
+        let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
+        ask.arg(format!("--setopt=install_weak_deps={}", !head.contains(&"no-weak")));
+        ask.args(["--assumeno", "install"]).args(head[1].split(' '));
+        ask
     };
-    let chosen = |number: usize| {
-        let start = lock.find(&format!("- name: yum:case-{number}\n"))?;
-        let item = &lock[start + 1..];
-        let item = item.find("\n- name: ").map_or(item, |end| &item[..end]);
-        let lines = item.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches('"'));
-        let words = lines.map(|line| line.split(' ').collect::<Vec<_>>());
-        let packages = words.filter(|words| words.len() == 6 && words[0].starts_with("sha"));
-        let mut all: Vec<String> = packages.map(|words| [words[2], words[4], words[3]].join(" ")).collect();
-        all.sort();
-        Some(all)
-    };
-    let differences = Mutex::new(Vec::new());
-    let next = Mutex::new(0..cases.len());
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let Some(number) = next.lock().unwrap().next() else { return };
-                    let (head, _) = &cases[number];
-                    let folder = format!("file://{}", place.path(format!("up/{number}")).display());
-                    let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
-                    ask.arg(format!("--setopt=install_weak_deps={}", !head.contains(&"no-weak")));
-                    let output =
-                        ask.args(["--assumeno", "install"]).args(head[1].split(' ')).output().unwrap();
-                    let theirs = planned(&output.stdout);
-                    let ours = chosen(number).unwrap_or_default();
-                    if ours != theirs || refused(number) != theirs.is_empty() {
-                        differences
-                            .lock()
-                            .unwrap()
-                            .push(format!("{}: landfall {ours:?}, dnf {theirs:?}", head[0]));
-                    }
-                }
-            });
+    let Some(answers) = dnf_each(&place, &(0..cases.len()).map(ask).collect::<Vec<_>>()) else { return };
+    let mut differences = Vec::new();
+    for (number, ((head, _), answer)) in cases.iter().zip(&answers).enumerate() {
+        let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
+        let ours = ours.chosen(&format!("yum:case-{number}"), shown);
+        let theirs = planned(answer);
+        if ours.clone().unwrap_or_default() != theirs || ours.is_err() != theirs.is_empty() {
+            differences.push(format!("{}: landfall {ours:?}, dnf {theirs:?}", head[0]));
         }
-    });
-    let differences = differences.into_inner().unwrap();
+    }
     assert!(
         differences.is_empty(),
         "{} of {} differ:\n{}",
@@ -214,6 +188,10 @@ fn the_choice_is_that_of_dnf() {
         cases.len(),
         differences.join("\n")
     );
+    // the program says the same as its modules
+    for number in [0, cases.len() / 2, cases.len() - 1] {
+        assert_eq!(planned(&ask(number).output().unwrap().stdout), planned(&answers[number]), "{number}");
+    }
 }
 
 #[test]

@@ -1,0 +1,250 @@
+//! landfall's choice of packages beside that of the machine's own apt, over the packages of its own suites.
+
+use super::{Offered, STATUS, field, names, paragraphs, suites};
+use crate::support::apt::{Apt, AptUpstream};
+use crate::support::package_sets::PackageSets;
+use crate::support::run;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Packages of very different kinds: tools, libraries, servers, languages, desktops' parts, metapackages, virtual ones.
+const KINDS: [&str; 66] = [
+    "jq",
+    "conntrack",
+    "socat",
+    "ipvsadm",
+    "ebtables",
+    "ethtool",
+    "nfs-common",
+    "open-iscsi",
+    "cifs-utils",
+    "iptables",
+    "util-linux",
+    "containerd",
+    "runc",
+    "systemd",
+    "apache2",
+    "nginx-light",
+    "postgresql-client",
+    "mariadb-client",
+    "postfix",
+    "exim4",
+    "mailutils",
+    "default-mta",
+    "bsd-mailx",
+    "python3",
+    "python3-pip",
+    "python3-numpy",
+    "perl",
+    "ruby",
+    "nodejs",
+    "golang-go",
+    "gcc",
+    "build-essential",
+    "cmake",
+    "default-jre-headless",
+    "git",
+    "vim",
+    "emacs-nox",
+    "nano",
+    "curl",
+    "wget",
+    "openssh-server",
+    "rsync",
+    "tmux",
+    "htop",
+    "strace",
+    "gdb",
+    "grub-common",
+    "libreadline-dev",
+    "libssl-dev",
+    "x11-apps",
+    "imagemagick",
+    "php-cli",
+    "samba-common",
+    "bind9-dnsutils",
+    "haproxy",
+    "redis-server",
+    "memcached",
+    "fonts-dejavu",
+    "ca-certificates",
+    "apt-transport-https",
+    "software-properties-common",
+    "lsb-release",
+    "chrony",
+    "sudo",
+    "cloud-init",
+    "open-vm-tools",
+];
+
+/// What a machine of amd64 takes of another architecture.
+const FOREIGN: [&str; 8] = [
+    "libc6:i386",
+    "zlib1g:i386",
+    "libssl3:i386",
+    "libgcc-s1:i386",
+    "bash:i386",
+    "libstdc++6:i386 curl",
+    "jq:i386",
+    "perl-base:i386",
+];
+
+/// A kind of machine, and what is asked for on it, each for itself.
+struct Machine {
+    name: &'static str,
+    /// Its base as the manifest has it, and its status file.
+    base: &'static str,
+    status: String,
+    architectures: &'static str,
+    recommends: bool,
+    asked: Vec<String>,
+}
+
+/// The names that `wanted` may need; what is recommended counts where `recommends` says so.
+fn reachable<'t>(
+    offered: &Offered<'t>,
+    wanted: impl Iterator<Item = &'t str>,
+    recommends: bool,
+) -> BTreeSet<&'t str> {
+    let mut next: Vec<&str> = wanted.collect();
+    let mut known: BTreeSet<&str> = next.iter().copied().collect();
+    while let Some(name) = next.pop() {
+        let mut found = Vec::new();
+        match offered.own.get(name) {
+            None => found.extend(offered.provided.get(name).into_iter().flatten().copied()),
+            Some(all) => {
+                let count = if recommends { 3 } else { 2 };
+                let fields = ["Pre-Depends", "Depends", "Recommends"].into_iter().take(count);
+                found.extend(fields.flat_map(|name| all.iter().flat_map(move |one| names(field(one, name)))));
+            }
+        }
+        next.extend(found.into_iter().filter(|name| known.insert(name)));
+    }
+    known
+}
+
+#[test]
+fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
+    let Some(suites) = suites() else { return };
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let offered = Offered::by(suites);
+    let status = fs::read_to_string(STATUS).unwrap();
+    let kinds: Vec<&str> = KINDS.into_iter().filter(|name| offered.own.contains_key(name)).collect();
+    assert!(kinds.len() >= 60, "the suites have {} of the packages", kinds.len());
+    let recommending: Vec<&str> = kinds.iter().copied().step_by(4).collect();
+    let plain = |text: &'static str| names(text).filter(|name| offered.own.contains_key(name));
+
+    // all that these may need, for both architectures, so that neither side reads all packages again for each case
+    let mut needed = reachable(&offered, kinds.iter().copied(), false);
+    needed.extend(reachable(&offered, recommending.iter().copied(), true));
+    needed.extend(status.lines().filter_map(|line| line.strip_prefix("Package: ")));
+    let foreign = reachable(&offered, FOREIGN.iter().flat_map(|text| text.split(' ')).flat_map(plain), false);
+    let (mut sources, mut entries) = (String::new(), Vec::new());
+    for (at, suite) in suites.iter().enumerate() {
+        let of = |names: &BTreeSet<&str>| -> String {
+            let kept = paragraphs(&suite.text).filter(|(name, _)| names.contains(name));
+            kept.map(|(_, paragraph)| format!("{}\n\n", paragraph.trim_end())).collect()
+        };
+        // the other architecture has the same packages
+        let other = of(&foreign).replace("\nArchitecture: amd64\n", "\nArchitecture: i386\n");
+        for (arch, text) in [("amd64", of(&needed)), ("i386", other.replace("_amd64.deb\n", "_i386.deb\n"))] {
+            place.write(&format!("up/r/dists/s{at}/main/binary-{arch}/Packages"), text);
+        }
+        let head = format!("Suite: s{at}\nComponents: main\nArchitectures: amd64 i386\n");
+        up.release(&format!("dists/s{at}"), &head);
+        sources += &format!("deb [signed-by={}] {} s{at} main\n", place.path("key.asc").display(), up.url());
+        entries.push(format!("{{url: '{}', suite: s{at}, components: [main], key: key.asc}}", up.url()));
+    }
+
+    let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    // the oldest of several versions
+    let pinned = kinds.iter().filter_map(|name| {
+        let versions = offered.own[name].iter().map(|one| field(one, "Version"));
+        let all: BTreeSet<&str> = versions.collect();
+        all.first().filter(|_| all.len() > 1).map(|version| format!("{name}={version}"))
+    });
+    let together = [
+        "jq socat ethtool conntrack",
+        "apache2 php-cli mariadb-client",
+        "postfix mailutils",
+        "postfix exim4",
+    ];
+    let empty = Machine {
+        name: "empty",
+        base: "none",
+        status: String::new(),
+        architectures: "amd64",
+        recommends: false,
+        asked: of(&kinds),
+    };
+    let machines = [
+        Machine {
+            name: "words",
+            asked: pinned.take(6).chain(together.map(str::to_owned)).collect(),
+            status: String::new(),
+            ..empty
+        },
+        Machine {
+            name: "recommending",
+            recommends: true,
+            asked: of(&recommending),
+            status: String::new(),
+            ..empty
+        },
+        Machine {
+            name: "two",
+            architectures: "amd64,i386",
+            asked: of(&FOREIGN),
+            status: String::new(),
+            ..empty
+        },
+        Machine { name: "this", base: "{status: status}", asked: of(&kinds), status, ..empty },
+        empty,
+    ];
+    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
+    let mut chosen_by_apt = Vec::new();
+    for Machine { name, base, status, architectures, recommends, asked } in &machines {
+        if !status.is_empty() {
+            place.write("status", status);
+        }
+        let apt = Apt { architectures, ..Apt::new(place, name, &sources, status) };
+        run(&mut apt.get(place, &["update"]));
+        for (at, asked) in asked.iter().enumerate() {
+            let words: Vec<&str> = asked.split(' ').collect();
+            manifest += &format!(
+                "- apt: {{name: {name}-{at}, base: {base}, architectures: [{architectures}], recommends: {recommends}, \
+                 install: ['{}'], sources: [{}]}}\n",
+                words.join("', '"),
+                entries.join(", ")
+            );
+            chosen_by_apt.push((format!("{name}-{at}"), asked, apt.simulate(place, *recommends, &words)));
+        }
+    }
+    place.write("m.yaml", manifest);
+    let exit = if chosen_by_apt.iter().any(|(_, _, theirs)| theirs.is_err()) { 3 } else { 0 };
+    let sets = PackageSets::lock(place, exit);
+    let mut differ = Vec::new();
+    for (machine, asked, theirs) in &chosen_by_apt {
+        let ours = sets.chosen(&format!("apt:{machine}"), |[name, version, arch]| {
+            let arch = if arch == "i386" { ":i386" } else { "" };
+            format!("{name}{arch} {version}")
+        });
+        let difference = match (&ours, theirs) {
+            (Ok(ours), Ok(theirs)) => {
+                let only = |a: &[String], b: &[String]| -> Vec<String> {
+                    a.iter().filter(|one| !b.contains(one)).cloned().collect()
+                };
+                (ours != theirs).then(|| {
+                    format!("apt alone {:?}, landfall alone {:?}", only(theirs, ours), only(ours, theirs))
+                })
+            }
+            (Err(why), Ok(_)) => Some(format!("landfall refuses: {why}")),
+            (Ok(_), Err(why)) => Some(format!("apt refuses: {why}")),
+            (Err(_), Err(_)) => None,
+        };
+        differ.extend(difference.map(|difference| format!("{machine}: {asked}: {difference}")));
+    }
+    let (all, bad) = (chosen_by_apt.len(), differ.len());
+    assert!(differ.is_empty(), "{bad} of {all} differ:\n{}", differ.join("\n"));
+}
