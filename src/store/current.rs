@@ -49,7 +49,7 @@ pub(crate) enum Shelf {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShelfError {
     /// Nothing was ever published there.
-    #[error("{place} offers nothing yet: `landfall publish` says which lock its servers serve")]
+    #[error("there is nothing to serve: `landfall publish` names a lock in the store {place}")]
     Nothing {
         /// The store.
         place: String,

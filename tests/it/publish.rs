@@ -162,7 +162,7 @@ fn a_store_on_disk_is_published_and_served_too_and_what_it_lacks_is_told() {
     let lacking = place.json(1, &["publish", "--lock", "two.lock", "--store", "other"]);
     assert!(lacking["error"]["message"].as_str().unwrap().contains("team/app:v1"), "{lacking}");
     assert_eq!(lacking["totals"]["missing"], 1, "{lacking}");
-    let nothing = place.json(1, &["serve", "--store", "other", "--listen", "127.0.0.1:0"]);
+    let nothing = place.json(2, &["serve", "--store", "other", "--listen", "127.0.0.1:0"]);
     assert!(nothing["error"]["message"].as_str().unwrap().contains("landfall publish"), "{nothing}");
     let no_links = place.json(2, &["serve", "--store", "other", "--redirect"]);
     assert!(no_links["error"]["message"].as_str().unwrap().contains("s3://"), "{no_links}");

@@ -277,6 +277,7 @@ impl From<ShelfError> for Failure {
         match error {
             ShelfError::Bucket(error) => ClientError::from(error).into(),
             ShelfError::Write(error) => error.into(),
+            nothing @ ShelfError::Nothing { .. } => Failure::usage(nothing.to_string()),
             other => Failure::new(Exit::Failed, other.to_string()),
         }
     }
