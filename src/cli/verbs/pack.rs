@@ -32,7 +32,7 @@ pub(crate) struct Pack {
     /// The lock [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The bundle to write; - writes it to stdout, in one pass, as s3://…, gs://… and az://… do to an object
+    /// The bundle: a file, or s3://…; - writes it to stdout, in one pass
     #[arg(short, long, value_name = "BUNDLE|-", required_unless_present = "like")]
     out: Option<PathBuf>,
     /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
