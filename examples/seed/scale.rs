@@ -26,6 +26,16 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     ("part", 16.0, "MB of one part of an upload to the store"),
     ("start", 10.0, "seconds until a runner works: a pod that starts, the lock read and split"),
     ("memory", 30.0, "MB that a runner takes: docs/performance.md, pull"),
+    (
+        "shared_cores",
+        0.0,
+        "cores that all runners and the upstream share; 0: each runner has a machine of its own",
+    ),
+    (
+        "request_cpu_ms",
+        0.0,
+        "processor time of one request, at runner and upstream together, where they share cores",
+    ),
     ("pack", 929.0, "MB/s of the one that packs: docs/performance.md, pack"),
 ];
 
@@ -142,10 +152,13 @@ fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
         loads[shard - 1] += seconds(fleet[at]);
     }
     let all: f64 = loads.iter().sum();
+    let cores = told["shared_cores"];
+    let at_cores =
+        if cores > 0.0 { told["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores } else { 0.0 };
     let largest = fleet.iter().map(|size| seconds(*size)).fold(0.0, f64::max);
     Run {
-        makespan: loads.iter().copied().fold(0.0, f64::max) + told["start"],
-        ideal: (all / runners as f64).max(largest) + told["start"],
+        makespan: loads.iter().copied().fold(at_cores, f64::max) + told["start"],
+        ideal: (all / runners as f64).max(largest).max(at_cores) + told["start"],
         busy: all + told["start"] * runners as f64,
         requests: fleet.len(),
         puts: fleet.iter().map(|size| puts(*size)).sum(),

@@ -1,10 +1,10 @@
 //! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs again, and what comes of it
 //! is what a single run makes.
 
-use crate::support::Place;
 use crate::support::faults::{Content, On, Rig, Settings};
 use crate::support::images::sha256;
 use crate::support::library::{Digest, cost, split};
+use crate::support::{Place, free_listener};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, Stdio};
@@ -70,14 +70,26 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     rig.up.set(Settings { pace: Some((8000, Duration::from_millis(8))), ..Settings::default() });
     rig.arm([]);
     let before = rig.up.moved();
-    let mut running: BTreeMap<usize, Child> =
-        (1..=SHARDS).map(|number| (number, pull(&rig, number).spawn().unwrap())).collect();
-    // one before it does anything, the others at moments on the way
-    let mut kills = vec![(7, 0.0), (2, 0.35), (5, 0.6)];
+    // to one of them the upstream never answers, so it brings nothing before it is killed
+    let mute = free_listener();
+    let (up, address) = (&rig.up.address, mute.local_addr().unwrap());
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nupstreams: {{\"{up}\": {{mirror: \"http://{address}\"}}}}\n"
+    );
+    rig.place.write("mute.yaml", site);
+    let begin = |number: usize| {
+        let mut command = pull(&rig, number);
+        let command = if number == 7 { command.args(["--site", "mute.yaml"]) } else { &mut command };
+        (number, command.spawn().unwrap())
+    };
+    let mut running: BTreeMap<usize, Child> = (1..=SHARDS).map(begin).collect();
+    // at moments on the way
+    let mut kills = vec![(7, 0.1), (2, 0.35), (5, 0.6)];
     let killed: Vec<usize> = kills.iter().map(|(number, _)| *number).collect();
     while !kills.is_empty() {
         let share = (rig.up.moved() - before) as f64 / whole as f64;
-        let all_done = running.values_mut().all(|child| child.try_wait().unwrap().is_some());
+        let mut others = running.iter_mut().filter(|(number, _)| **number != 7);
+        let all_done = others.all(|(_, child)| child.try_wait().unwrap().is_some());
         kills.retain(|(number, at)| {
             let is_time = share >= *at || all_done;
             if is_time {
@@ -104,7 +116,7 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
 
     // what is missing is found and named, and nothing else has a name in the layout
     let missing = lacking(&rig);
-    assert!(!missing.is_empty(), "who was killed at once brought nothing");
+    assert!(!missing.is_empty(), "one of them brought nothing");
     let refused = rig.place.json(3, &["pack", "--store", "stores/shards", "-o", "early.bundle"]);
     assert_eq!(refused["status"], "refused");
     let items = refused["items"].as_array().unwrap().iter().filter(|item| item["status"] == "missing");
