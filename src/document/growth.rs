@@ -17,7 +17,7 @@ pub(crate) fn assert_linear(size: usize, work: impl Fn(usize)) {
     // what is done once and never again is no part of it
     work(size);
     if let (Some(one), Some(eight)) = (cost(size), cost(8 * size)) {
-        // less than a millisecond is noise
-        assert!(eight < 24 * one.max(1_000_000), "{one} ns for {size}, {eight} ns for {}", 8 * size);
+        // the system counts by ticks of up to 4 ms
+        assert!(eight < 24 * one.max(4_000_000), "{one} ns for {size}, {eight} ns for {}", 8 * size);
     }
 }
