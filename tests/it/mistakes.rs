@@ -334,5 +334,5 @@ fn help_groups_the_verbs_and_shows_first_what_one_learns_first() {
     ] {
         assert_eq!(help.matches(&format!("\n  {verb} ")).count(), 1, "{verb}: {help}");
     }
-    assert!(help.contains("--store <DIR>") && !help.contains("Besides:"), "{help}");
+    assert!(help.contains("--store <DIR|URL>") && !help.contains("Besides:"), "{help}");
 }
