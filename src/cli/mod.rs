@@ -141,7 +141,8 @@ pub fn main() -> ExitCode {
     if let Err(error) = watched {
         context.progress.note(&format!("Ctrl-C is not waited for: {error}"));
     }
-    let result = cli.verb.run(&context);
+    let mut result = cli.verb.run(&context);
+    context.add_hosts(&mut result);
     context.progress.end();
     finish(&name, &cli.global, &context.shown, result)
 }

@@ -132,6 +132,27 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds what another client has contacted, with its bytes and requests.
+    #[cfg(feature = "cli")]
+    pub(crate) fn add_hosts(&mut self, hosts: Vec<HostUse>) {
+        for other in hosts {
+            self.bytes_transferred += other.bytes;
+            self.requests += other.requests;
+            let is_same = |host: &&mut HostUse| {
+                (&host.host, host.port, &host.scheme, &host.origin, &host.via, &host.why)
+                    == (&other.host, other.port, &other.scheme, &other.origin, &other.via, &other.why)
+            };
+            match self.hosts.iter_mut().find(is_same) {
+                Some(host) => {
+                    host.bytes += other.bytes;
+                    host.requests += other.requests;
+                }
+                None => self.hosts.push(other),
+            }
+        }
+        self.hosts.sort();
+    }
+
     /// Sums over the items and the traffic.
     pub fn totals(&self) -> Totals {
         let count = |status| self.items.iter().filter(|item| item.status == status).count();

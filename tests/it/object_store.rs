@@ -76,6 +76,7 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
         .place
         .json(0, &["push", "--store", STORE, "--to", &rig.down.address, "--plain-http", &rig.down.address]);
     assert_eq!(pushed["totals"]["done"], 3, "{pushed}");
+    assert!(pushed["hosts"].as_array().unwrap().iter().any(|host| host["why"] == "object-store"), "{pushed}");
     // other bytes under a digest are noticed when they are read, and mended by the next pull; --rehash looks for them
     for mend in [&["pull", "--store", STORE][..], &["pull", "--store", STORE, "--rehash"]] {
         // lists are told apart by seconds
@@ -214,4 +215,21 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
     assert!(lacking["error"]["message"].as_str().unwrap().contains("team/app"), "{lacking}");
     case.pull(0);
     case.assert_packs();
+    // a refresh brings what is new to the object store, and packs it there
+    let refresh = [
+        "refresh",
+        "-f",
+        "one.yaml",
+        "--lock",
+        "fresh.lock",
+        "-o",
+        "s3://mirror/bundles/one.tar.zst",
+        "--store",
+        STORE,
+    ];
+    let refreshed = rig.place.json(0, &[&refresh[..], &plain].concat());
+    assert_eq!(refreshed["bundle"]["path"], "s3://mirror/bundles/one.tar.zst", "{refreshed}");
+    rig.place.ok(&["verify", "s3://mirror/bundles/one.tar.zst"]);
+    let again = rig.place.ok(&[&refresh[..], &plain].concat());
+    assert!(again.contains("unchanged"), "{again}");
 }

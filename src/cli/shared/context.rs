@@ -8,10 +8,11 @@ use crate::client::{Client, ClientBuilder, ClientError};
 use crate::config::Site;
 use crate::model::Limits;
 use crate::model::{Mapping, Shard, Target, is_repository};
+use crate::registry::Sessions;
 use crate::report::{Progress, Side};
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What every verb starts from.
@@ -28,6 +29,8 @@ pub(crate) struct Context {
     pub shown: Arc<Shown>,
     /// Who ends the command at Ctrl-C.
     pub interrupts: Interrupts,
+    /// The sessions of clients beside the verb's own.
+    beside: Mutex<Vec<Arc<Sessions>>>,
 }
 
 impl Context {
@@ -47,7 +50,15 @@ impl Context {
         }
         let shown = Arc::new(Shown::new(&global));
         let progress = shown.watch(progress(global.progress));
-        Ok(Context { global, site, limits, progress, shown, interrupts: Interrupts::default() })
+        Ok(Context {
+            global,
+            site,
+            limits,
+            progress,
+            shown,
+            interrupts: Interrupts::default(),
+            beside: Mutex::default(),
+        })
     }
 
     /// The mapping to `--to`, or to the site's `registry.address` where `--to` is left out.
@@ -122,6 +133,28 @@ impl Context {
     /// As there.
     pub(crate) fn client_with(&self, limits: Limits) -> Result<Client, Failure> {
         self.built(|builder| builder.limits(limits))
+    }
+
+    /// A client beside the one of the verb, for object stores that are opened before it or without one. The hosts that it
+    /// contacts are in the verb's report: see [`Context::add_hosts`].
+    ///
+    /// # Errors
+    /// As [`Context::client`].
+    pub(crate) fn client_beside(&self, limits: Limits) -> Result<Client, Failure> {
+        let client = self.client_with(limits)?;
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner).push(client.shared_sessions());
+        Ok(client)
+    }
+
+    /// Adds to the report of a verb which hosts its clients beside have contacted.
+    pub(crate) fn add_hosts(&self, result: &mut Result<Outcome, Failure>) {
+        let report = match result {
+            Ok(outcome) => &mut outcome.report,
+            Err(failure) => &mut *failure.report,
+        };
+        for sessions in self.beside.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            report.add_hosts(sessions.transport().ledger().hosts());
+        }
     }
 
     fn built(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Failure> {

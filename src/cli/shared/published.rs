@@ -37,7 +37,7 @@ impl Context {
                 Err(Failure::usage(format!("{} is no store; name one with --store DIR", dir.display())))
             }
             StorePlace::Folder(dir) => Ok(Shelf::Disk(Disk::open(&dir)?)),
-            StorePlace::Bucket(location) => Ok(Shelf::Bucket(self.client_with(limits)?.bucket(&location)?)),
+            StorePlace::Bucket(location) => Ok(Shelf::Bucket(self.client_beside(limits)?.bucket(&location)?)),
         }
     }
 

@@ -1,11 +1,14 @@
-//! Bundles in an object store, which are named in place of a file: `s3://bucket/bundle.tar.zst`.
+//! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`: read, and written.
 
-use crate::bucket::{Bucket, Location, OpenObject};
-use crate::bundle::Bundle;
+use crate::bucket::{Bucket, Location, ObjectWriter, OpenObject, UploadGuard};
+use crate::bundle::{Bundle, PackOptions, PackPlan, PackedBundle, write_stream};
 use crate::cli::shared::{Context, Failure};
 use crate::client::ClientError;
+use crate::content::{BlobRead, stored_once};
+use crate::lockfile::Lock;
 use crate::model::Limits;
-use crate::report::Side;
+use crate::report::{Progress, Side};
+use crate::sign::Signer;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,5 +41,44 @@ pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, S
     }
     // one connection for each answer under way: whoever reads says how many these are
     let limits = Limits { per_host: context.limits.requests.max(context.limits.per_host), ..context.limits };
-    Ok(Some((context.client_with(limits)?.bucket(&folder)?, name.to_owned())))
+    Ok(Some((context.client_beside(limits)?.bucket(&folder)?, name.to_owned())))
+}
+
+/// A bundle that is written to an object.
+pub(crate) struct Upload(ObjectWriter);
+
+impl Upload {
+    /// Begins the upload of a bundle of `lock`. Whoever may be interrupted holds the guard.
+    ///
+    /// # Errors
+    /// When the object store does not answer, or refuses.
+    pub(crate) fn begin(
+        bucket: &Bucket,
+        name: &str,
+        lock: &Lock,
+    ) -> Result<(Upload, UploadGuard), ClientError> {
+        let content: u64 = stored_once(lock.each_entry()).iter().map(|blob| blob.size).sum();
+        // what a bundle has beside content is small
+        let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
+        Ok((Upload(writer), guard))
+    }
+
+    /// Writes the bundle, called `out`; it is there when all of it is.
+    ///
+    /// # Errors
+    /// When content cannot be read, or the object store does not take the bundle.
+    pub(crate) fn write(
+        self,
+        plan: &PackPlan,
+        blobs: &dyn BlobRead,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<&Signer>,
+        progress: &dyn Progress,
+    ) -> Result<PackedBundle, Failure> {
+        let Upload(mut writer) = self;
+        let written = write_stream(plan, blobs, (out, &mut writer), options, signer, progress)?;
+        writer.finish().map_err(ClientError::from)?;
+        Ok(PackedBundle { files: vec![out.into()], ..written })
+    }
 }

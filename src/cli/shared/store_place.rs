@@ -83,7 +83,7 @@ impl Context {
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         match self.store_place()? {
             StorePlace::Folder(dir) => Ok(Arc::new(Disk::open(&dir)?)),
-            StorePlace::Bucket(location) => open_objects(&self.client()?, &location),
+            StorePlace::Bucket(location) => open_objects(&self.client_beside(self.limits)?, &location),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
-use crate::bucket::{Bucket, ObjectWriter, UploadGuard};
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count;
@@ -8,13 +7,12 @@ use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report, paths, signer,
     volume_lines,
 };
-use crate::cli::shared::remote::object;
+use crate::cli::shared::remote::{Upload, object};
 use crate::cli::shared::stdout::result_stdout;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::cli::verbs::pack_volume::Like;
-use crate::client::ClientError;
 use crate::content::{Entry, Part, Store, held, stored_once};
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::lockfile::FILE_NAME;
 use crate::model::{Descriptor, human_size, today};
 use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
@@ -22,7 +20,6 @@ use crate::store::Disk;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -127,11 +124,8 @@ impl Pack {
                     (Some(stdout), _) => {
                         bundle::write_to(&plan, &*store, stdout, options, signer, &*progress)?
                     }
-                    (None, Some(mut upload)) => {
-                        let to = (&*out, &mut upload as &mut (dyn Write + Send));
-                        let written = bundle::write_stream(&plan, &*store, to, options, signer, &*progress)?;
-                        upload.finish().map_err(ClientError::from)?;
-                        PackedBundle { files: vec![out.clone()], ..written }
+                    (None, Some(upload)) => {
+                        upload.write(&plan, &*store, &out, options, signer, &*progress)?
                     }
                     (None, None) => {
                         bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?
@@ -228,11 +222,4 @@ impl Pack {
         }
         outcome(plan, report, &text)
     }
-}
-
-/// Begins the upload of a bundle of `lock`.
-fn begin(bucket: &Bucket, name: &str, lock: &Lock) -> Result<(ObjectWriter, UploadGuard), ClientError> {
-    let content: u64 = stored_once(lock.each_entry()).iter().map(|blob| blob.size).sum();
-    // what a bundle has beside content is small
-    Ok(ObjectWriter::begin(bucket, name, content + content / 64)?)
 }

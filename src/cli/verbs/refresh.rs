@@ -1,5 +1,6 @@
 //! `landfall refresh`: update, lock, pull and pack as one command for a scheduled job. Its state is git and the store.
 
+use crate::bucket::Bucket;
 use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
@@ -7,11 +8,14 @@ use crate::cli::shared::lock_output::Old;
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, note_whole_file, pack_report, signer, volume_lines,
 };
+use crate::cli::shared::remote::{Upload, object, remote};
 use crate::cli::shared::room::check_output;
+use crate::cli::shared::store_place::{StorePlace, open_objects};
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
+use crate::content::Store;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size, today};
@@ -85,55 +89,76 @@ impl Refresh {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         // what cannot be read or written is found before anything is asked
         let signer = signer(self.sign.as_deref())?;
-        check_output("the bundle", &self.out)?;
+        let object = self.object(context)?;
         let has = self.since.iter().map(|path| Ok(fingerprint(&Given::open(context, path)?)));
         let has = has.collect::<Result<Vec<_>, Failure>>()?;
         context.run(async {
             let client = context.client()?;
-            let store = Disk::open(&context.store_dir()?)?;
-            let planned = self.update.plan(&client, &store, self.digests).await;
-            client.remember_hosts(&store, "refresh");
+            let memory = Disk::open(&context.memory_dir()?)?;
+            let planned = self.update.plan(&client, &memory, self.digests).await;
+            client.remember_hosts(&memory, "refresh");
             let (updated, old) = planned?;
             if self.dry_run {
                 return Ok(Self::dry(&updated, client.report(updated.items())));
             }
-            let done = self.work((&client, context), &store, updated, old, &has, signer).await;
-            client.remember_hosts(&store, "refresh");
-            Self::finish(done?, &client, &store)
+            let work = self.work((&client, context), &memory, (updated, old), &has, (object, signer));
+            let done = Box::pin(work).await;
+            client.remember_hosts(&memory, "refresh");
+            Self::finish(done?, &client, &memory)
         })
+    }
+
+    /// The object that the bundle is to be, where `--out` names one; else a file can be written there.
+    fn object(&self, context: &Context) -> Result<Option<(Bucket, String)>, Failure> {
+        let object = object(context, &self.out)?;
+        match (&object, &self.volume_size) {
+            (None, _) => check_output("the bundle", &self.out)?,
+            (Some(_), None) => {}
+            (Some(_), Some(_)) => {
+                let words = "in an object store the bundle is one object: leave --volume-size out";
+                return Err(Failure::usage(words));
+            }
+        }
+        Ok(object)
     }
 
     async fn work(
         &self,
         (client, context): (&Client, &Context),
-        store: &Disk,
-        updated: Updated,
-        old: Option<Old>,
+        memory: &Disk,
+        (updated, old): (Updated, Option<Old>),
         has: &[Option<Digest>],
-        signer: Option<Arc<Signer>>,
+        (object, signer): (Option<(Bucket, String)>, Option<Arc<Signer>>),
     ) -> Result<Done, Failure> {
         UpdateFlags::write_manifests(&updated, context)?;
         let (locked, is_new) =
-            self.update.write_lock((client, context), &updated, old.as_ref(), store).await?;
+            self.update.write_lock((client, context), &updated, old.as_ref(), memory).await?;
         let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
         files.extend(is_new.then(|| self.update.lock.clone()));
-        context.shown.lock(&locked.lock, Some(store));
+        context.shown.lock(&locked.lock, Some(memory));
         let mut done = Done { updated, locked, pulled: None, files, packed: None };
-        if done.locked.lock.items().next().is_none() || self.is_carried(&done.locked.lock, has) {
+        if done.locked.lock.items().next().is_none() || self.is_carried(context, &done.locked.lock, has) {
             return Ok(done);
         }
-        done.pulled = Some(client.pull(&done.locked.lock, store, false).await?);
-        done.packed = Some(self.pack(done.locked.lock.clone(), store.clone(), signer, context).await?);
+        let store: Arc<dyn Store> = match context.store_place()? {
+            StorePlace::Folder(_) => Arc::new(memory.clone()),
+            StorePlace::Bucket(location) => open_objects(client, &location)?,
+        };
+        let lock = &done.locked.lock;
+        done.pulled = Some(client.pull_to(lock, store.clone(), false, &BTreeSet::new()).await?);
+        done.packed = Some(self.pack(lock.clone(), store, (object, signer), context).await?);
         Ok(done)
     }
 
     /// Whether the far side has all that `lock` names, or the bundle is there already.
-    fn is_carried(&self, lock: &Lock, has: &[Option<Digest>]) -> bool {
+    fn is_carried(&self, context: &Context, lock: &Lock, has: &[Option<Digest>]) -> bool {
         let wanted = lock.fingerprint();
         if !has.is_empty() && has.iter().all(|one| one.as_ref() == Some(&wanted)) {
             return true;
         }
-        let Ok(bundle) = Bundle::open(&self.out) else { return false };
+        let remote = remote(context, &self.out);
+        let opened = remote.map(|bundle| bundle.or_else(|| Bundle::open(&self.out).ok()));
+        let Ok(Some(bundle)) = opened else { return false };
         let bases: BTreeSet<Digest> = bundle.bases().iter().map(|base| lock_of(base).clone()).collect();
         let given: BTreeSet<Digest> = has.iter().flatten().cloned().collect();
         bundle.fingerprint() == &wanted && bundle.partial().is_empty() && bases == given
@@ -143,8 +168,8 @@ impl Refresh {
     async fn pack(
         &self,
         lock: Lock,
-        store: Disk,
-        signer: Option<Arc<Signer>>,
+        store: Arc<dyn Store>,
+        (object, signer): (Option<(Bucket, String)>, Option<Arc<Signer>>),
         context: &Context,
     ) -> Result<Packed, Failure> {
         let bases = self.since.iter().map(|path| Ok(Given::open(context, path)?.base()));
@@ -153,8 +178,10 @@ impl Refresh {
         let (out, level, allow_partial) = (self.out.clone(), self.level, self.allow_partial);
         let volume_size = self.volume_size;
         let progress = Arc::clone(&context.progress);
+        let upload = object.map(|(bucket, name)| Upload::begin(&bucket, &name, &lock)).transpose()?;
+        let (upload, _given_up) = upload.unzip();
         let work = tokio::task::spawn_blocking(move || {
-            let mut plan = PackPlan::since(&lock, &store, &bases, today())?;
+            let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
             plan.serial = serial;
             let lost = pack_report(&lock, &plan, Status::Done).items;
             let lost: Vec<Item> = lost.into_iter().filter(|item| item.status == Status::Missing).collect();
@@ -164,9 +191,15 @@ impl Refresh {
                 return Ok(Packed { lines: lines.into(), member: None, lost });
             }
             let keys: Vec<_> = signer.iter().map(|signer| signer.key().clone()).collect();
-            let packaging = Packaging { volume_size, signer, tools: Vec::new() };
-            let written =
-                bundle::write_packaged(&plan, &store, &out, PackOptions { level }, &packaging, &*progress)?;
+            let (options, packaging) =
+                (PackOptions { level }, Packaging { volume_size, signer, tools: Vec::new() });
+            let written = match upload {
+                Some(upload) => {
+                    let signer = packaging.signer.as_deref();
+                    upload.write(&plan, &*store, &out, options, signer, &*progress)?
+                }
+                None => bundle::write_packaged(&plan, &*store, &out, options, &packaging, &*progress)?,
+            };
             note_whole_file(&out, volume_size.is_some(), &*progress);
             let omitted: u64 = plan.omitted.iter().map(|blob| blob.size).sum();
             let mut lines = format!("packed {}\n{}", out.display(), bundle_lines(&plan, &written));
@@ -180,7 +213,7 @@ impl Refresh {
         work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
     }
 
-    fn finish(done: Done, client: &Client, store: &Disk) -> Result<Outcome, Failure> {
+    fn finish(done: Done, client: &Client, memory: &Disk) -> Result<Outcome, Failure> {
         let Done { updated, locked, pulled, files, packed } = done;
         let mut items = locked.items.clone();
         for pulled in pulled.into_iter().flatten().chain(packed.iter().flat_map(|packed| packed.lost.clone()))
@@ -188,7 +221,7 @@ impl Refresh {
             join(&mut items, pulled);
         }
         updated.fail(&mut items);
-        failing::remember(store, &mut items, today())?;
+        failing::remember(memory, &mut items, today())?;
         let mut report = client.report(items);
         updating::tell(&mut report, &updated);
         report.extra.insert("changes".into(), json!(locked.changes));

@@ -247,7 +247,9 @@ mod tests {
         assert_eq!(sweep(&bucket, &["a", "ccc"], 11, true).await, (vec![4], vec![2]));
         assert_eq!(sweep(&bucket, &["a", "ccc"], 11, false).await, (vec![4], vec![2]));
         let keys = ["bb", "dddd"].map(|text| keys::blob(&blob(text).digest));
-        assert!(bucket.look(&keys[0]).await.unwrap().is_some() && bucket.look(&keys[1]).await.unwrap().is_none());
+        assert!(
+            bucket.look(&keys[0]).await.unwrap().is_some() && bucket.look(&keys[1]).await.unwrap().is_none()
+        );
         let after = store(&bucket, &[]).await;
         assert_eq!(["a", "bb", "ccc"].map(|text| has(&after, text)), [true, false, true]);
     }

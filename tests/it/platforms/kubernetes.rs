@@ -42,7 +42,7 @@ fn the_least_that_is_set_and_all_of_it() {
     let shards = env.iter().find(|variable| variable["name"] == "LANDFALL_SHARDS").unwrap();
     assert_eq!((&pull["completions"], &pull["parallelism"]), (&64.into(), &64.into()));
     assert_eq!(shards["value"], "64");
-    for file in ["pack.yaml", "refresh.yaml"] {
+    for file in ["pack.yaml", "publish.yaml", "refresh.yaml"] {
         of_file(file);
     }
     let [deployment, service, budget, scaler] = &of_file("serve.yaml")[..] else { panic!("four objects") };

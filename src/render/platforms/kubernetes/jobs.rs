@@ -1,4 +1,4 @@
-//! The Indexed Job that pulls, the Job that packs, the `CronJob` that refreshes.
+//! The Indexed Job that pulls, the Jobs that pack and publish, the `CronJob` that refreshes.
 
 use super::pod::{LOCK, Pod, object};
 use super::wanted::Wanted;
@@ -49,18 +49,29 @@ fn evicted() -> Value {
     map([("action", "Ignore".into()), ("onPodConditions", vec![condition].into())])
 }
 
-/// The Job that packs. It ends with an error while something is missing, and tries again, each time later.
+/// The Job that packs.
 pub(super) fn pack(wanted: &Wanted<'_>) -> Value {
-    let pod = once(
+    last(
+        wanted,
         "pack",
         words(["landfall", "pack", "--lock", LOCK, "-o", &wanted.bundle, "--progress", "plain"]),
-    );
+    )
+}
+
+/// The Job that has the servers serve the lock.
+pub(super) fn publish(wanted: &Wanted<'_>) -> Value {
+    last(wanted, "publish", words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]))
+}
+
+/// A Job that needs all that the lock names. It ends with an error while something is missing, and tries again, each time
+/// later.
+fn last(wanted: &Wanted<'_>, name: &'static str, command: Vec<String>) -> Value {
     let spec = map([
         ("backoffLimit", 12.into()),
-        ("podFailurePolicy", map([("rules", vec![wrong_use("pack"), evicted()].into())])),
-        ("template", pod.template(wanted)),
+        ("podFailurePolicy", map([("rules", vec![wrong_use(name), evicted()].into())])),
+        ("template", once(name, command).template(wanted)),
     ]);
-    object(wanted, ("batch/v1", "Job"), "pack", spec)
+    object(wanted, ("batch/v1", "Job"), name, spec)
 }
 
 /// A refresh in a clone: what is new is a branch for review, and a bundle.

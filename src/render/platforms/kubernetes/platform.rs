@@ -16,8 +16,8 @@ impl Platform for Kubernetes {
         &Spec {
             name: "kubernetes",
             about: "landfall itself in a cluster: many runners, refresh, and servers over an object store",
-            details: "An Indexed Job pulls a lock by shards and a Job packs it; a CronJob refreshes; a Deployment serves, \
-                      with a Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the \
+            details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it served; a CronJob refreshes; a \
+                      Deployment serves, with a Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the \
                       store.",
             inputs: &[],
             settings: SETTINGS,
@@ -33,6 +33,7 @@ impl Platform for Kubernetes {
         let files = [
             ("pull.yaml", text(&[jobs::pull(&wanted)])),
             ("pack.yaml", text(&[jobs::pack(&wanted)])),
+            ("publish.yaml", text(&[jobs::publish(&wanted)])),
             ("refresh.yaml", text(&[jobs::refresh(&wanted)])),
             ("serve.yaml", text(&server::objects(&wanted))),
         ];

@@ -6,6 +6,8 @@ use crate::render::kubernetes::map;
 use serde_yaml::Value;
 
 const PORT: u64 = 5000;
+/// How long a server that ends answers on, until the Service sends it nothing more.
+const DRAIN: &str = "15s";
 /// The share of the processors that it asked for, in percent, at which there are more servers.
 const BUSY: u64 = 70;
 
@@ -51,8 +53,9 @@ fn scheme(wanted: &Wanted<'_>) -> &'static str {
 }
 
 fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
-    let mut command =
-        vec!["landfall".to_owned(), "serve".into(), "--listen".into(), format!("0.0.0.0:{PORT}")];
+    let listen = format!("0.0.0.0:{PORT}");
+    let mut command: Vec<String> =
+        ["landfall", "serve", "--listen", &listen, "--drain", DRAIN].map(str::to_owned).into();
     if wanted.redirect {
         command.push("--redirect".into());
     }
@@ -66,9 +69,11 @@ fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
     }
     let port = map([("name", scheme(wanted).into()), ("containerPort", PORT.into())]);
     let scheme = scheme(wanted);
-    let asked =
-        map([("path", "/healthz".into()), ("port", scheme.into()), ("scheme", scheme.to_uppercase().into())]);
-    let probe = |every: u64| map([("httpGet", asked.clone()), ("periodSeconds", every.into())]);
+    let probe = |path: &str, every: u64| {
+        let asked =
+            [("path", path.into()), ("port", scheme.into()), ("scheme", scheme.to_uppercase().into())];
+        map([("httpGet", map(asked)), ("periodSeconds", every.into())])
+    };
     let apart = map([
         ("maxSkew", 1.into()),
         ("topologyKey", "kubernetes.io/hostname".into()),
@@ -83,8 +88,8 @@ fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
         cpu: "500m",
         container: vec![
             ("ports", vec![port].into()),
-            ("readinessProbe", probe(5)),
-            ("livenessProbe", probe(20)),
+            ("readinessProbe", probe("/readyz", 5)),
+            ("livenessProbe", probe("/healthz", 20)),
         ],
         spec: vec![
             ("terminationGracePeriodSeconds", 60.into()),
