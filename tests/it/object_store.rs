@@ -1,6 +1,6 @@
 //! The store in an object store: the whole way with `--store s3://`, resumption, faults, and what stands there.
 
-use crate::support::faults::{Rig, Settings};
+use crate::support::faults::Rig;
 use crate::support::images::sha256;
 use crate::support::object_store::{Asked, Fault, ObjectStore};
 use serde_json::Value;
@@ -106,8 +106,10 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
     let (rig, store) = (&case.rig, &case.store);
     let part_one =
         |asked: &Asked| asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1");
-    // killed when a record says that a part is there
-    rig.up.set(Settings { pace: Some((200_000, Duration::from_millis(8))), ..Settings::default() });
+    // killed when a record says that a part is there, and before an upload can be completed
+    store.judge(|asked| {
+        (asked.method == "POST" && asked.query.contains("uploadId")).then_some(Fault::SlowDown)
+    });
     let mut command = rig.place.command();
     command
         .args(["pull", "--store", STORE, "--progress", "none"])
@@ -120,7 +122,6 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    rig.up.set(Settings::default());
     let resumed = records(store);
     assert!(!resumed.is_empty(), "it was killed too late");
     assert!(store.keys("air/gap/blobs").iter().all(|key| {
