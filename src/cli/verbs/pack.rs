@@ -1,5 +1,6 @@
 //! `landfall pack`: the store's content of one lock as one file.
 
+use crate::bucket::Bucket;
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count;
@@ -87,7 +88,7 @@ impl Pack {
         let object = self.object(context, &out)?.filter(|_| !self.dry_run);
         let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
         context.run(async move {
-            let upload = object.map(|(bucket, name)| begin(&bucket, &name, &lock)).transpose()?;
+            let upload = object.map(|(bucket, name)| Upload::begin(&bucket, &name, &lock)).transpose()?;
             // an interruption gives the upload up
             let (upload, _given_up) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
