@@ -4,6 +4,7 @@
 use super::keys;
 use super::record::{PART, Record, hash_text};
 use super::state::{Objects, refused};
+use crate::bucket::Object;
 use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Descriptor, Hasher};
@@ -35,8 +36,9 @@ impl Sink for ObjectSink {
             if blob.size <= PART {
                 return Ok(Some(Box::new(Small { store, blob }) as Box<dyn BlobWrite>));
             }
-            let record = Record::open(store.bucket(), &blob).await.map_err(TransferError::destination)?;
-            Ok(Some(Box::new(Big { store, blob, record }) as Box<dyn BlobWrite>))
+            let opened = tokio::try_join!(Record::open(store.bucket(), &blob), store.condemned(&blob.digest));
+            let (record, before) = opened.map_err(TransferError::destination)?;
+            Ok(Some(Box::new(Big { store, blob, record, before }) as Box<dyn BlobWrite>))
         })
     }
 }
@@ -74,14 +76,16 @@ struct Big {
     store: Objects,
     blob: Descriptor,
     record: Record,
+    /// What stands there, and is to be replaced.
+    before: Option<Object>,
 }
 
 impl BlobWrite for Big {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
-            let Big { store, blob, record } = *self;
-            let upload = Upload { store, blob, came: Mutex::new(Came { record, later: BTreeMap::new() }) };
-            let upload = Arc::new(upload);
+            let Big { store, blob, record, before } = *self;
+            let came = Mutex::new(Came { record, later: BTreeMap::new() });
+            let upload = Arc::new(Upload { store, blob, before, came });
             match upload.fill(opener).await {
                 Ok(()) => Ok(()),
                 Err(failed) => Err(upload.after(failed).await),
@@ -94,6 +98,7 @@ impl BlobWrite for Big {
 struct Upload {
     store: Objects,
     blob: Descriptor,
+    before: Option<Object>,
     came: Mutex<Came>,
 }
 
@@ -146,7 +151,7 @@ impl Upload {
         let (key, parts) = (keys::blob(&self.blob.digest), self.came.lock().await.record.clone());
         let bucket = self.store.bucket();
         bucket
-            .complete_parts(&key, &parts.upload, parts.parts, self.blob.size, None)
+            .complete_parts(&key, &parts.upload, parts.parts, self.blob.size, self.before.as_ref())
             .await
             .map_err(failed)?;
         // a record that stays is that of an upload that is gone: it does no harm

@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::list::{self, Contents};
-use crate::bucket::{Bucket, Condition};
+use crate::bucket::{Bucket, Condition, Object};
 use crate::content::{ContentError, WriteError};
 use crate::http::{Error, ErrorKind};
 use crate::model::{Descriptor, Digest};
@@ -79,6 +79,14 @@ impl Objects {
     /// Whether `gc` may delete it: whoever needs it writes it anew.
     pub(super) fn is_condemned(&self, digest: &Digest) -> bool {
         self.known().condemned.contains(digest)
+    }
+
+    /// What stands there of condemned content, and is to be replaced.
+    pub(super) async fn condemned(&self, digest: &Digest) -> Result<Option<Object>, Error> {
+        match self.is_condemned(digest) {
+            true => self.bucket().look(&keys::blob(digest)).await,
+            false => Ok(None),
+        }
     }
 
     /// The size of content that is there; `None` where it is not.
