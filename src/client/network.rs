@@ -301,10 +301,20 @@ impl Client {
             pulled
         };
         let (items, compressed) = tokio::join!(pulling, compressing);
-        let items = items?;
+        let mut items = items?;
         compressed?;
-        let lost = items.iter().any(|item| matches!(item.status, Status::Failed | Status::Missing));
-        let packed = if lost { None } else { Some(blocking(move || bundle.finish()).await?) };
+        let is_lost = |item: &Item| matches!(item.status, Status::Failed | Status::Missing);
+        if items.iter().any(is_lost) {
+            return Ok((items, None));
+        }
+        let whole = blocking(move || bundle.complete()).await?;
+        if !lock.packages.is_empty() {
+            check_packages(lock, Arc::new(whole.open()?), &mut items).await;
+        }
+        let packed = match items.iter().any(is_lost) {
+            true => None,
+            false => Some(blocking(move || whole.publish()).await?),
+        };
         Ok((items, packed))
     }
 

@@ -191,3 +191,38 @@ fn pins_of_yum_move_to_the_newest_version_and_release() {
         (vec![json!("foo-1.10"), json!("lib-2.noarch")], vec![json!("foo-1.9")])
     );
 }
+
+#[test]
+fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
+    let Some(up) = AptUpstream::new() else { return };
+    let (place, url) = (&up.place, up.url());
+    up.build("pool/s", &[deb("foo", "1.0-1", "Depends: libfoo\n"), deb("libfoo", "1.0-1", "")]);
+    up.suite("s", "");
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\npackages:\n- apt:\n    name: nodes\n    base: none\n    update: minor\n    \
+             sources: [{{url: '{url}', suite: s, components: [main], key: key.asc}}]\n    install: [foo=1.0-1]\n"
+        ),
+    );
+    let refresh = |more: &[&str]| place.json(0, &[&["refresh", "-f", "m.yaml"], more].concat());
+    let first = refresh(&["-o", "b1"]);
+    assert!(first["bundle"]["digest"].is_string(), "{first:#}");
+    let again = refresh(&["-o", "b1"]);
+    assert!(again.get("bundle").is_none() && packages(&again).is_empty(), "{again:#}");
+    // a pin moves, what it needs moves with it, and only that is carried
+    place.write("sent.lock", place.read("landfall.lock"));
+    up.build("pool/s", &[deb("foo", "1.1-1", "Depends: libfoo (>= 1.1)\n"), deb("libfoo", "1.1-1", "")]);
+    up.suite("s", "");
+    let second = refresh(&["-o", "d2", "--since", "sent.lock"]);
+    assert_eq!(moved(&second), ["foo 1.1-1 s"]);
+    assert_eq!(packages(&second), ["up foo 1.0-1 1.1-1", "up libfoo 1.0-1 1.1-1"], "{second:#}");
+    place.ok(&["verify", "d2", "b1"]);
+    // news of other packages are none: what is locked is carried with the indexes that were locked
+    let lock = place.read("landfall.lock");
+    up.build("pool/s", &[deb("other", "1-1", "")]);
+    up.suite("s", "");
+    let third = refresh(&["-o", "d3", "--since", "landfall.lock"]);
+    assert!(third.get("bundle").is_none() && packages(&third).is_empty(), "{third:#}");
+    assert_eq!(place.read("landfall.lock"), lock);
+}

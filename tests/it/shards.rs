@@ -1,10 +1,12 @@
 //! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs again, and what comes of it
 //! is what a single run makes.
 
+use crate::support::dice::Dice;
 use crate::support::faults::{Content, On, Rig, Settings};
 use crate::support::images::sha256;
 use crate::support::library::{Digest, cost, split};
-use crate::support::{Place, free_listener};
+use crate::support::object_store::{BUCKET, ObjectStore};
+use crate::support::{Place, free_listener, rounds};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, Stdio};
@@ -12,9 +14,10 @@ use std::time::Duration;
 
 const SHARDS: usize = 8;
 
-fn pull(rig: &Rig, number: usize) -> Command {
+/// The command of a shard that pulls into `store`.
+fn pull(rig: &Rig, store: &str, number: usize) -> Command {
     let mut command = rig.place.command();
-    command.args(["pull", "--store", "stores/shards", "--output", "json", "--progress", "none", "--shard"]);
+    command.args(["pull", "--store", store, "--output", "json", "--progress", "none", "--shard"]);
     command.arg(format!("{number}/{SHARDS}")).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -62,6 +65,33 @@ fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
     asked
 }
 
+/// Kills some of the runners, each when that share of all content has moved, or when only those are left that wait to be
+/// killed. Returns the others.
+fn kill(
+    mut running: BTreeMap<usize, Child>,
+    kills: &[(usize, f64)],
+    moved: impl Fn() -> f64,
+) -> BTreeMap<usize, Child> {
+    let mut kills = kills.to_vec();
+    while !kills.is_empty() {
+        let share = moved();
+        let mut others =
+            running.iter_mut().filter(|(number, _)| !kills.iter().any(|(one, _)| one == *number));
+        let all_done = others.all(|(_, child)| child.try_wait().unwrap().is_some());
+        kills.retain(|(number, at)| {
+            let is_time = share >= *at || all_done;
+            if is_time {
+                let mut child = running.remove(number).unwrap();
+                let _ = child.kill();
+                child.wait().unwrap();
+            }
+            !is_time
+        });
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    running
+}
+
 #[test]
 fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     let rig = Rig::of(4);
@@ -78,29 +108,14 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     );
     rig.place.write("mute.yaml", site);
     let begin = |number: usize| {
-        let mut command = pull(&rig, number);
+        let mut command = pull(&rig, "stores/shards", number);
         let command = if number == 7 { command.args(["--site", "mute.yaml"]) } else { &mut command };
         (number, command.spawn().unwrap())
     };
-    let mut running: BTreeMap<usize, Child> = (1..=SHARDS).map(begin).collect();
-    // at moments on the way
-    let mut kills = vec![(7, 0.1), (2, 0.35), (5, 0.6)];
-    let killed: Vec<usize> = kills.iter().map(|(number, _)| *number).collect();
-    while !kills.is_empty() {
-        let share = (rig.up.moved() - before) as f64 / whole as f64;
-        let mut others = running.iter_mut().filter(|(number, _)| **number != 7);
-        let all_done = others.all(|(_, child)| child.try_wait().unwrap().is_some());
-        kills.retain(|(number, at)| {
-            let is_time = share >= *at || all_done;
-            if is_time {
-                let mut child = running.remove(number).unwrap();
-                let _ = child.kill();
-                child.wait().unwrap();
-            }
-            !is_time
-        });
-        std::thread::sleep(Duration::from_micros(500));
-    }
+    let kills = [(7, 0.1), (2, 0.35), (5, 0.6)];
+    let killed = kills.map(|(number, _)| number);
+    let running =
+        kill((1..=SHARDS).map(begin).collect(), &kills, || (rig.up.moved() - before) as f64 / whole as f64);
     let whole_bytes: BTreeMap<String, u64> =
         rig.lock.each_entry().map(|entry| (entry.name.clone(), entry.size())).collect();
     for (number, child) in running {
@@ -129,7 +144,7 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
     }
 
     for number in &killed {
-        report(pull(&rig, *number).spawn().unwrap());
+        report(pull(&rig, "stores/shards", *number).spawn().unwrap());
     }
     let owners = owners(&rig);
     let asked = asked(&rig);
@@ -151,6 +166,67 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
         text.starts_with("shard 2/8: pulled its part of ") && text.contains("0 B in 0 requests"),
         "{text}"
     );
+}
+
+#[test]
+fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when() {
+    let rig = Rig::of(250);
+    let whole = rig.up.moved();
+    let owners = owners(&rig);
+    rig.up.set(Settings { pace: Some((250_000, Duration::from_millis(4))), ..Settings::default() });
+    rig.place.ok(&["pack", "--store", "stores/first", "-o", "single.tar.zst"]);
+    let single = rig.place.read_bytes("single.tar.zst");
+    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(17);
+    let mut dice = Dice(seed);
+    for round in 0..rounds(2) {
+        let objects = ObjectStore::start();
+        objects.introduce_to(&rig.place);
+        rig.arm([]);
+        let before = rig.up.moved();
+        let store = format!("s3://{BUCKET}/fleet");
+        let mut numbers: Vec<usize> = (1..=SHARDS).collect();
+        let kills = [(); 3].map(|()| {
+            let number = numbers.remove(dice.roll(numbers.len()));
+            (number, dice.roll(100) as f64 / 100.0)
+        });
+        let what = format!("seed {seed}, round {round}, kills {kills:?}");
+        let running = (1..=SHARDS).map(|number| (number, pull(&rig, &store, number).spawn().unwrap()));
+        let others = kill(running.collect(), &kills, || (rig.up.moved() - before) as f64 / whole as f64);
+        others.into_values().for_each(|child| drop(report(child)));
+        for (number, _) in kills {
+            report(pull(&rig, &store, number).spawn().unwrap());
+        }
+        // an object that is written whole, the parts of a large one, and the request that completes it
+        let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
+        for asked in objects.asked() {
+            let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else { continue };
+            let digest: Digest = digest.replace('/', ":").parse().unwrap();
+            let part = asked.query.split('&').find(|word| word.starts_with("partNumber="));
+            let kind = match (asked.method.as_str(), part) {
+                ("PUT", Some(part)) => part.to_owned(),
+                ("PUT", None) => "whole".to_owned(),
+                ("POST", _) if asked.query.contains("uploadId=") => "completed".to_owned(),
+                _ => continue,
+            };
+            *sent.entry((digest, kind)).or_default() += 1;
+        }
+        assert!(sent.keys().any(|(_, kind)| kind == "completed"), "something has several parts");
+        for ((digest, kind), times) in &sent {
+            let owner = owners[digest];
+            let most = if kills.iter().any(|(number, _)| *number == owner) { 2 } else { 1 };
+            assert!(*times <= most, "{what}: {kind} of {digest}, of shard {owner}, was sent {times} times");
+        }
+        let uploaded: BTreeSet<Digest> = sent.into_keys().map(|(digest, _)| digest).collect();
+        let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
+        let wanted: BTreeSet<Digest> =
+            parts.filter_map(|part| part.is_stored().then_some(part.descriptor.digest)).collect();
+        assert!(uploaded.is_superset(&wanted), "{what}");
+        rig.place.ok(&["pack", "--store", &store, "-o", "shards.tar.zst"]);
+        assert!(
+            rig.place.read_bytes("shards.tar.zst") == single,
+            "{what}: another bundle than that of one run"
+        );
+    }
 }
 
 #[test]

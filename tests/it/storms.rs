@@ -1,5 +1,6 @@
 //! Faults in combinations: seeded random rounds over the switches, at both ends of the way at once.
 
+use crate::support::dice::Dice;
 use crate::support::faults::{
     Auth, Content, Fault, Later, Location, On, Rig, Settings, What, quick, quick_and_wide,
 };
@@ -7,23 +8,6 @@ use crate::support::library::{Item, Status};
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// Numbers that follow from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % sides as u64) as usize
-    }
-
-    fn pick<T: Clone>(&mut self, list: &[T]) -> T {
-        list[self.roll(list.len())].clone()
-    }
-}
 
 /// Something that passes, for a request that reads.
 fn reading(dice: &mut Dice, on: On) -> Fault {

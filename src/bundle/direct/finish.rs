@@ -1,4 +1,4 @@
-//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and its name.
+//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and then its name.
 
 use super::state::{DirectBundle, State};
 use crate::bundle::error::Error;
@@ -6,6 +6,7 @@ use crate::bundle::format::hash::Frame;
 use crate::bundle::format::stored::CHUNK;
 use crate::bundle::format::{frame, header};
 use crate::bundle::plan::planned_entry::{ContentSource, PlannedEntry};
+use crate::bundle::read::bundle::Bundle;
 use crate::bundle::write::PackedBundle;
 use crate::bundle::write::index_builder::IndexBuilder;
 use crate::bundle::write::partial_file::clear_work;
@@ -15,14 +16,24 @@ use crate::bundle::write::volume_writer::VolumeWriter;
 use crate::content::ContentError;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
+
+/// A bundle that is whole, and has not its name yet. Dropped without one, it is unfinished again.
+pub(crate) struct Whole {
+    state: Arc<State>,
+    packed: PackedBundle,
+    /// Where its entries end.
+    entries: u64,
+    /// Whether it has its name, or may have it.
+    has_name: bool,
+}
 
 impl DirectBundle {
-    /// Completes the bundle, and gives it its name.
+    /// Completes the bundle.
     ///
     /// # Errors
     /// When content is missing, or the file cannot be written.
-    pub(crate) fn finish(&self) -> Result<PackedBundle, Error> {
+    pub(crate) fn complete(&self) -> Result<Whole, Error> {
         let state = &*self.0;
         let failed = |source| Error::Write { path: state.out.clone(), source };
         let missing = |entry: &PlannedEntry| Error::Content {
@@ -45,15 +56,47 @@ impl DirectBundle {
             index.record(place, end, &frames);
             end += index.contents.entries[place].length;
         }
+        let entries = end;
         let mut out = VolumeWriter::file(state.file.clone(), end, None);
         let signer = state.signer.as_deref();
         let digest = index.finish(&mut out, &state.out, |index| {
             signer.map(|signer| sign_index(signer, index, &state.out)).into_iter().collect()
         })?;
         state.file.set_len(out.end).and_then(|()| state.file.sync_all()).map_err(failed)?;
+        let packed = PackedBundle::one_file(&digest, out.end, &state.out);
+        Ok(Whole { state: self.0.clone(), packed, entries, has_name: false })
+    }
+}
+
+impl Whole {
+    /// It, to be read before it has its name.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn open(&self) -> Result<Bundle, Error> {
+        Bundle::open(&self.state.path)
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// When the name cannot be given.
+    pub(crate) fn publish(mut self) -> Result<PackedBundle, Error> {
+        self.has_name = true;
+        let state = &*self.state;
+        let failed = |source| Error::Write { path: state.out.clone(), source };
         publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
         clear_work(&state.path).map_err(failed)?;
-        Ok(PackedBundle::one_file(&digest, out.end, &state.out))
+        Ok(self.packed.clone())
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !self.has_name {
+            // nobody takes it for a bundle without its index and signature; the next run writes them again
+            let _ = self.state.file.set_len(self.entries);
+        }
     }
 }
 

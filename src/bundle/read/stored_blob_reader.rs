@@ -105,7 +105,7 @@ impl Read for StoredBlobReader {
 mod tests {
     use crate::bundle::Bundle;
     use crate::bundle::format::stored::CHUNK;
-    use crate::bundle::testkit::sample::lying;
+    use crate::bundle::testkit::sample::{lying, noise};
     use crate::content::BlobRead;
     use crate::model::Digest;
     use std::io::{ErrorKind, Read};
@@ -113,14 +113,7 @@ mod tests {
 
     #[test]
     fn every_offset_is_read_and_nothing_of_a_frame_that_decayed() {
-        let mut state = 1_u64;
-        let mut noise = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        };
-        let content: Vec<u8> = (0..2 * CHUNK + 77).map(|_| noise()).collect();
+        let content = noise(2 * CHUNK + 77);
         let (packed, _) = lying(&content, &content);
         let bundle = Bundle::open(&packed.path).unwrap();
         let digest = Digest::sha256(&content);

@@ -63,7 +63,7 @@ impl ReadAt for Stretch {
 
 #[cfg(test)]
 mod tests {
-    use crate::bundle::testkit::sample::lying;
+    use crate::bundle::testkit::sample::{lying, noise};
     use crate::bundle::{Bundle, verify};
     use crate::content::{BlobRead, InMemory};
     use crate::model::Digest;
@@ -73,14 +73,7 @@ mod tests {
 
     /// A blob that does not compress, and the bundle that has it.
     fn stored() -> (Vec<u8>, Vec<u8>) {
-        let mut state = 1_u64;
-        let mut noise = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        };
-        let content: Vec<u8> = (0..(3 << 20) + 77).map(|_| noise()).collect();
+        let content = noise((3 << 20) + 77);
         let (packed, _) = lying(&content, &content);
         (content, std::fs::read(&packed.path).unwrap())
     }

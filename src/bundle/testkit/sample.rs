@@ -84,6 +84,19 @@ fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     Packed { _dir: dir, path }
 }
 
+/// Content of so many bytes that does not compress, the same each time.
+#[cfg(test)]
+pub(crate) fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
 /// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the file `layer.tgz` too,
 /// and with `lie` in its place, which has the same size: in frames and an index that fit it.
 #[cfg(test)]

@@ -40,11 +40,6 @@ impl Context {
             StorePlace::Bucket(location) => Ok(Shelf::Bucket(self.client_beside(limits)?.bucket(&location)?)),
         }
     }
-
-    /// Whether `--store` names an object store.
-    pub(crate) fn is_store_remote(&self) -> bool {
-        matches!(self.store_place(), Ok(StorePlace::Bucket(_)))
-    }
 }
 
 /// What was published on this shelf.

@@ -27,6 +27,24 @@ impl fmt::Display for StorePlace {
     }
 }
 
+impl StorePlace {
+    /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between runs.
+    ///
+    /// # Errors
+    /// When one of them cannot be opened.
+    pub(crate) fn open(&self, context: &Context, client: &Client) -> Result<(Arc<dyn Store>, Disk), Failure> {
+        match self {
+            StorePlace::Folder(dir) => {
+                let disk = Disk::open(dir)?;
+                Ok((Arc::new(disk.clone()), disk))
+            }
+            StorePlace::Bucket(location) => {
+                Ok((open_objects(client, location)?, Disk::open(&context.memory_dir()?)?))
+            }
+        }
+    }
+}
+
 impl Context {
     /// Where the store is: `--store`, `LANDFALL_STORE`, or the user's cache folder.
     ///

@@ -1,17 +1,15 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::store_place::{StorePlace, open_objects};
+use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::{Keep, Store};
+use crate::content::Keep;
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::Platform;
-use crate::store::Disk;
 use clap::Args;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
@@ -57,30 +55,22 @@ impl Mirror {
                 (StorePlace::Folder(scratch.path().to_path_buf()), Keep::Nothing)
             }
         };
-        // an object store keeps what passes, and this folder what is remembered
-        let disk = match &place {
-            StorePlace::Folder(dir) => Disk::open(dir)?,
-            StorePlace::Bucket(_) => Disk::open(&context.memory_dir()?)?,
-        };
         context.run(async {
             let client = context.client_of(shard, &[])?;
+            let (store, memory) = place.open(context, &client)?;
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {
                     let wanted = wanted.clone().unwrap_or_default();
-                    told(client.resolve(&wanted, &disk).await?)
+                    told(client.resolve(&wanted, &memory).await?)
                 }
             };
             context.shown.lock(&lock, None);
-            let store: Arc<dyn Store> = match &place {
-                StorePlace::Folder(_) => Arc::new(disk.clone()),
-                StorePlace::Bucket(location) => open_objects(&client, location)?,
-            };
             let mirroring = client.mirror_by(&lock, (store, keep), &mapping, self.delivery.options(context));
             let series = taken.after(None);
             let outcome =
                 Box::pin(self.delivery.run(context, &client, None, series, &mapping, mirroring)).await;
-            client.remember_hosts(&disk, "mirror");
+            client.remember_hosts(&memory, "mirror");
             outcome
         })
     }

@@ -1,24 +1,23 @@
 //! `landfall pull`.
 
-use crate::bucket::Location;
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
-use crate::cli::shared::store_place::{StorePlace, open_objects};
+use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome, input_file};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{Part, Store, held, stored_once};
 use crate::lockfile::{FILE_NAME, Lock};
-use crate::model::{Descriptor, LAYOUT_FILE, Shard, human_size, today};
+use crate::model::{LAYOUT_FILE, Shard, human_size, today};
 use crate::pull::Share;
-use crate::report::{Item, Progress, Report, Status};
+use crate::report::{Item, Report, Status};
 use crate::store::Disk;
 use clap::Args;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,88 +55,40 @@ impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let lock = input_file::lock(&self.lock)?;
         let shard = self.shard.get()?;
-        match (&self.bundle, context.store_place()?) {
+        let place = context.store_place()?;
+        match (&self.bundle, &place) {
             (Some(out), _) => self.to_bundle(context, &lock, &context.store_dir()?, out),
-            (None, StorePlace::Bucket(location)) => self.to_bucket(context, &lock, shard, &location),
-            (None, StorePlace::Folder(dir)) if self.dry_run => {
-                self.dry(&lock, shard, store(&dir)?.as_ref(), &dir, &*context.progress)
-            }
-            (None, StorePlace::Folder(dir)) => self.to_store(context, &lock, shard, &dir),
+            (None, StorePlace::Bucket(_)) if !self.from.from.is_empty() => Err(Failure::usage(
+                "archives are taken into a store on disk: leave --from out, or name a folder with --store DIR",
+            )),
+            (None, place) if self.dry_run => self.dry(context, &lock, shard, place),
+            (None, place) => self.to_store(context, &lock, shard, place),
         }
     }
 
-    fn to_bucket(
+    fn to_store(
         &self,
         context: &Context,
         lock: &Lock,
         shard: Shard,
-        location: &Location,
+        place: &StorePlace,
     ) -> Result<Outcome, Failure> {
-        if !self.from.from.is_empty() {
-            let words = "archives are taken into a store on disk: leave --from out, or name a folder with --store DIR";
-            return Err(Failure::usage(words));
-        }
-        let client = context.client_of(shard, &[])?;
-        let store = open_objects(&client, location)?;
-        if self.dry_run {
-            return Self::dry_by(&Share::new(lock, shard), &*store, location, &*context.progress);
-        }
-        let memory = Disk::open(&context.memory_dir()?)?;
         context.run(async {
-            let items = client.pull_to(lock, store.clone(), self.rehash, &BTreeSet::new()).await;
+            let client = context.client_of(shard, &self.from.from)?;
+            let (store, memory) = place.open(context, &client)?;
+            let items = match place {
+                StorePlace::Folder(_) => client.pull(lock, &memory, self.rehash).await,
+                StorePlace::Bucket(_) => {
+                    client.pull_to(lock, store.clone(), self.rehash, &BTreeSet::new()).await
+                }
+            };
             client.remember_hosts(&memory, "pull");
             let items = items?;
             context.shown.lock(lock, Some(&*store));
             let mut report = client.report(items);
-            let mut text = loss_lines(&report.items);
-            text += &tell_shard(&self.shard, shard, &mut report);
-            text += &closing_line(&report, shard, &location.to_string());
-            Ok(Outcome::of(report, text))
-        })
-    }
-
-    /// What a pull into an object store would do.
-    fn dry_by(
-        share: &Share<'_>,
-        store: &dyn Store,
-        location: &Location,
-        progress: &dyn Progress,
-    ) -> Result<Outcome, Failure> {
-        let wanted = stored_once(share.each_entry());
-        let here = held(store, wanted.clone(), false, progress)?;
-        let mut items: Vec<Item> = Vec::new();
-        for own in share.each() {
-            let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
-            let status = if own.entry.parts.iter().all(is_here) { Status::Present } else { Status::Skipped };
-            items.push(Item { status, ..own.item() });
-        }
-        items.extend(share.losses());
-        let to_come = wanted.iter().filter(|blob| !here.contains(&blob.digest)).map(|blob| blob.size).sum();
-        let report = Report { items, ..Report::default() };
-        let totals = report.totals();
-        let text = format!(
-            "{}would pull {} into {location}{}: {} there, {} to come\n",
-            loss_lines(&share.losses()),
-            count_kinds(&report.items),
-            lost_count(&totals),
-            totals.present,
-            human_size(to_come)
-        );
-        Ok(Outcome::of(report, text))
-    }
-
-    fn to_store(&self, context: &Context, lock: &Lock, shard: Shard, dir: &Path) -> Result<Outcome, Failure> {
-        context.run(async {
-            let client = context.client_of(shard, &self.from.from)?;
-            let store = Disk::open(dir)?;
-            let items = client.pull(lock, &store, self.rehash).await;
-            client.remember_hosts(&store, "pull");
-            let items = items?;
-            context.shown.lock(lock, Some(&store));
-            let mut report = client.report(items);
             let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
             text += &tell_shard(&self.shard, shard, &mut report);
-            text += &closing_line(&report, shard, &dir.display().to_string());
+            text += &closing_line(&report, shard, &place.to_string());
             Ok(Outcome::of(report, text))
         })
     }
@@ -189,44 +140,46 @@ impl Pull {
     /// What a pull into the store would do.
     fn dry(
         &self,
+        context: &Context,
         lock: &Lock,
         shard: Shard,
-        store: Option<&Disk>,
-        dir: &Path,
-        progress: &dyn Progress,
+        place: &StorePlace,
     ) -> Result<Outcome, Failure> {
         let share = Share::new(lock, shard);
-        let (mut items, mut wanted) = (Vec::new(), BTreeMap::new());
-        if let Some(store) = store {
-            held(store, stored_once(share.each_entry()), false, progress)?;
-        }
+        let store: Option<Arc<dyn Store>> = match place {
+            StorePlace::Folder(dir) => store(dir)?.map(|disk| Arc::new(disk) as _),
+            StorePlace::Bucket(_) => Some(context.store()?),
+        };
+        let mut wanted = stored_once(share.each_entry());
+        let here = match &store {
+            Some(store) => held(&**store, wanted.clone(), false, &*context.progress)?,
+            None => HashSet::new(),
+        };
+        let mut items: Vec<Item> = Vec::new();
         for own in share.each() {
-            let mut status = Status::Present;
-            for blob in own.entry.parts.iter().map(|part| &part.descriptor) {
-                if !store.map_or(Ok(false), |store| store.has(&blob.digest, blob.size))? {
-                    status = Status::Skipped;
-                    wanted.insert(blob.digest.clone(), blob.clone());
-                }
-            }
+            let is_here = |part: &Part| !part.is_stored() || here.contains(&part.descriptor.digest);
+            let status = if own.entry.parts.iter().all(is_here) { Status::Present } else { Status::Skipped };
             items.push(Item { status, ..own.item() });
         }
         items.extend(share.losses());
-        let bytes = wanted.values().map(|blob: &Descriptor| blob.size).sum();
-        let room = match store {
-            Some(store) => store.room(wanted.values().map(|blob| (&blob.digest, blob.size)))?,
-            None => room_of(dir, bytes)?,
+        wanted.retain(|blob| !here.contains(&blob.digest));
+        let bytes = wanted.iter().map(|blob| blob.size).sum();
+        let room = match (&store, place) {
+            (None, StorePlace::Folder(dir)) => Some(room_of(dir, bytes)?),
+            (None, StorePlace::Bucket(_)) => None,
+            (Some(store), _) => store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?,
         };
         let mut report = Report { items, ..Report::default() };
-        let room = tell_room(&mut report, &room);
+        let room = room.map(|room| tell_room(&mut report, &room)).unwrap_or_default();
         let totals = report.totals();
+        let wanted = wanted.into_iter().map(|blob| (blob.digest.clone(), blob)).collect();
         let archives = tell_there(&mut report, &self.from, wanted)?;
         let runner = tell_shard(&self.shard, shard, &mut report);
         let text = format!(
-            "{}{archives}{runner}would pull {}{} into {}{}: {} there, {} to come\n{room}",
+            "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to come\n{room}",
             loss_lines(&share.losses()),
             its_part(shard),
             count_kinds(&report.items),
-            dir.display(),
             lost_count(&totals),
             totals.present,
             human_size(bytes)

@@ -7,6 +7,7 @@ use crate::cli::shared::open_bundle::{self, Demands};
 use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::patience;
 use crate::cli::shared::published::{Found, news, published};
+use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::client::Client;
@@ -161,7 +162,8 @@ impl Serve {
                  with --store",
             ));
         }
-        if self.redirect && (is_named || !context.is_store_remote()) {
+        let is_in_bucket = !is_named && matches!(context.store_place()?, StorePlace::Bucket(_));
+        if self.redirect && !is_in_bucket {
             return Err(Failure::usage(
                 "--redirect links to an object store: name one with --store s3://BUCKET/PREFIX, and no bundle beside it",
             ));

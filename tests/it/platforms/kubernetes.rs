@@ -1,8 +1,12 @@
 //! `kubernetes`: the objects by which landfall runs in a cluster.
 
 use super::{assert_published, golden, place, refused};
+use crate::support::programs::python_tool;
+use crate::support::run;
 use serde::Deserialize;
 use serde_yaml::Value;
+use std::path::Path;
+use std::process::Command;
 
 const SITE: &str = "registry: {address: \"172.20.0.2:5000\"}\n";
 const NEEDED: [&str; 4] =
@@ -58,6 +62,27 @@ fn the_least_that_is_set_and_all_of_it() {
         deployment["spec"]["template"]["spec"]["containers"][0]["ports"][0]["name"],
         service["spec"]["ports"][0]["targetPort"]
     );
+}
+
+#[test]
+fn the_objects_are_valid_by_the_published_schemas() {
+    let Some(validate) = python_tool("kubernetes-validate==1.37.0") else { return };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms");
+    let mut files = Vec::new();
+    for folder in ["kubernetes-root", "kubernetes-corp"] {
+        for name in ["pull", "pack", "publish", "refresh", "serve"] {
+            files.push(data.join(folder).join(name).with_extension("yaml"));
+        }
+    }
+    for version in ["1.29.0", "1.37.0"] {
+        run(Command::new(&validate).args(["--strict", "-k", version]).args(&files));
+    }
+    // a field that nobody knows is found
+    let place = place(SITE, &[]);
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    let wrong = place.write("wrong.yaml", text.replace("completions:", "completion:"));
+    let refused = Command::new(&validate).args(["--strict", "-k", "1.37.0"]).arg(wrong).output().unwrap();
+    assert!(!refused.status.success());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 pub mod apt;
 pub mod browser;
 pub mod charts;
+pub mod dice;
 pub mod faults;
 pub mod front;
 pub mod gate;

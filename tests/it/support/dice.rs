@@ -1,0 +1,20 @@
+//! Numbers that look random and follow from a seed.
+
+/// They follow from this seed.
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % sides as u64) as usize
+    }
+
+    /// One of `list`.
+    pub fn pick<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.roll(list.len())].clone()
+    }
+}
