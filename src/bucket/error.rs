@@ -13,7 +13,7 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> Error {
     let said = match (code, message) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        _ => String::new(),
+        _ => status(&text).map(|status| status.to_string()).unwrap_or_default(),
     };
     let (kind, words) = match &error {
         object_store::Error::NotFound { .. } => (ErrorKind::NotFound, "it is not there"),

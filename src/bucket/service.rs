@@ -45,7 +45,9 @@ impl HttpService for Service {
         Self: 'b,
     {
         Box::pin(async move {
-            let (head, body) = request.into_parts();
+            let (mut head, body) = request.into_parts();
+            // the transport says how long the body is, and strict servers refuse a request that says it twice
+            head.headers.remove(http::header::CONTENT_LENGTH);
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
             self.0.note_own(&url);

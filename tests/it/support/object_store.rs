@@ -157,6 +157,8 @@ async fn answer(
     let fault =
         state.judge.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|judge| judge(&asked));
     state.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    // as strict as other servers are
+    let lengths = request.headers().get_all("content-length").iter().count();
     let refusal = |status: StatusCode, code: &str| {
         let text =
             format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>try again</Message></Error>");
@@ -166,6 +168,7 @@ async fn answer(
         Some(Fault::Cut) => Err(std::io::Error::other("cut")),
         Some(Fault::Skewed) => refusal(StatusCode::FORBIDDEN, "RequestTimeTooSkewed"),
         Some(Fault::SlowDown) => refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
+        _ if lengths > 1 => refusal(StatusCode::BAD_REQUEST, "BadRequest"),
         _ => {
             let answered = service
                 .call(request.map(s3s::Body::from))
