@@ -3,8 +3,8 @@
 use crate::support::faults::Rig;
 use crate::support::http::{get, request};
 use crate::support::images::sha256;
-use crate::support::landfall_serve;
 use crate::support::object_store::{Asked, Fault, ObjectStore};
+use crate::support::{landfall_serve, need, run};
 use std::fs;
 
 const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
@@ -107,5 +107,43 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
     ] {
         let refused = place.json(2, args);
         assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{args:?}: {refused}");
+    }
+}
+
+#[test]
+fn a_bundle_is_signed_on_its_way_and_every_verb_tells_the_same_of_it_as_of_a_file() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let (rig, store) = (Rig::new(), ObjectStore::start());
+    let (place, down) = (&rig.place, &rig.down.address);
+    store.introduce_to(place);
+    run(place.clean("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", "key"]));
+    place.write("allowed", format!("board@example.com {}", place.read("key.pub")));
+    for out in [BUNDLE, "b.tar.zst"] {
+        place.ok(&["pack", "--store", "stores/first", "--sign", "key", "-o", out]);
+        let verified = place.json(0, &["verify", out, "--allowed-signers", "allowed"]);
+        assert_eq!(verified["bundle"]["signer"]["principals"], "board@example.com", "{verified}");
+    }
+    assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"), "other bytes");
+    place.write("deploy.yaml", format!("image: {}/team/app:v1\n", rig.up.address));
+    rig.place.ok(&["push", "b.tar.zst", "--to", down, "--plain-http", down]);
+    for args in [
+        &["ls", "BUNDLE"][..],
+        &["sbom", "BUNDLE"],
+        &["status", "BUNDLE", "--to", down, "--plain-http", down],
+        &["audit", "deploy.yaml", "--bundle", "BUNDLE"],
+        &["export", "images", "BUNDLE", "-o", "images.tar"],
+        &["export", "files", "BUNDLE", "-o", "files"],
+    ] {
+        let told = ["b.tar.zst", BUNDLE].map(|bundle| {
+            let args: Vec<&str> =
+                args.iter().map(|arg| if *arg == "BUNDLE" { bundle } else { arg }).collect();
+            // each writes what the other wrote
+            let _ = fs::remove_dir_all(place.path("files"));
+            (place.ok(&args).replace(bundle, "BUNDLE"), fs::read(place.path("images.tar")).ok())
+        });
+        assert_eq!(told[0].0, told[1].0, "{args:?}");
+        assert!(told[0].1 == told[1].1, "{args:?}: another archive");
     }
 }
