@@ -36,6 +36,8 @@ pub(crate) struct Object {
     pub size: u64,
     /// What changes with its content.
     pub etag: Option<String>,
+    /// What the store calls this version of it. Google's conditions are told by it, the others' by the etag.
+    pub version: Option<String>,
     /// When it was written, by the store's clock.
     pub modified: SystemTime,
 }
@@ -47,15 +49,15 @@ pub(crate) enum Condition {
     Always,
     /// Unless one stands there.
     IfAbsent,
-    /// If the one that stands there has this etag.
-    IfSame(String),
+    /// If this one stands there still, as far as the store tells objects apart.
+    IfSame(Object),
 }
 
 /// What came of a conditional write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// It is written, and has this etag where the store tells.
-    Written(Option<String>),
+    /// It is written.
+    Written,
     /// The condition does not hold.
     Refused,
 }
@@ -126,7 +128,8 @@ impl Bucket {
         let path = meta.location.to_string();
         let prefix = self.full("");
         let key = path.strip_prefix(&prefix).unwrap_or(&path).trim_start_matches('/').to_owned();
-        Object { key, size: meta.size, etag: meta.e_tag, modified: meta.last_modified.into() }
+        let (etag, version) = (meta.e_tag, meta.version);
+        Object { key, size: meta.size, etag, version, modified: meta.last_modified.into() }
     }
 
     /// What the store tells of an object; `None` where there is none.
@@ -278,14 +281,15 @@ impl Bucket {
             _ if is_unconditional => PutMode::Overwrite,
             Condition::Always => PutMode::Overwrite,
             Condition::IfAbsent => PutMode::Create,
-            Condition::IfSame(etag) => {
-                PutMode::Update(UpdateVersion { e_tag: Some(etag.clone()), version: None })
+            Condition::IfSame(Object { etag: None, version: None, .. }) => PutMode::Overwrite,
+            Condition::IfSame(object) => {
+                PutMode::Update(UpdateVersion { e_tag: object.etag.clone(), version: object.version.clone() })
             }
         };
         let is_conditional = mode != PutMode::Overwrite;
         let options = PutOptions { mode, ..PutOptions::default() };
         match self.0.cloud.put_opts(&self.path(key), PutPayload::from(bytes.clone()), options).await {
-            Ok(result) => Ok(Put::Written(result.e_tag)),
+            Ok(_) => Ok(Put::Written),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
                 if is_conditional =>
             {

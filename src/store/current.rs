@@ -2,7 +2,7 @@
 //! before they look up a name, so all of them switch when it does.
 
 use super::disk::Disk;
-use crate::bucket::{Bucket, Changed, Condition, Put};
+use crate::bucket::{Bucket, Changed, Condition, Object, Put};
 use crate::content::WriteError;
 use crate::http::Error;
 use crate::model::{Digest, Limits};
@@ -33,7 +33,8 @@ pub(crate) struct Pointer {
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
     pub(crate) pointer: Pointer,
-    etag: Option<String>,
+    /// The object that it is, in an object store.
+    object: Option<Object>,
 }
 
 /// A store, as far as it says what is served.
@@ -103,9 +104,9 @@ impl Shelf {
             Shelf::Bucket(bucket) => bucket
                 .get(POINTER, Limits::default().document_bytes as u64)
                 .await?
-                .map(|(bytes, object)| (bytes, object.etag)),
+                .map(|(bytes, object)| (bytes, Some(object))),
         };
-        found.map(|(bytes, etag)| Ok(Current { pointer: self.parse(&bytes)?, etag })).transpose()
+        found.map(|(bytes, object)| Ok(Current { pointer: self.parse(&bytes)?, object })).transpose()
     }
 
     /// Whether the pointer is another one by now.
@@ -118,7 +119,8 @@ impl Shelf {
             Shelf::Disk(disk) => self.parse(&read(disk, POINTER)?.ok_or_else(nothing)?)?,
             Shelf::Bucket(bucket) => {
                 let most = Limits::default().document_bytes as u64;
-                match bucket.get_changed(POINTER, current.etag.as_deref(), most).await? {
+                let etag = current.object.as_ref().and_then(|object| object.etag.as_deref());
+                match bucket.get_changed(POINTER, etag, most).await? {
                     Changed::No => return Ok(false),
                     Changed::Gone => return Err(nothing()),
                     Changed::Yes(bytes, _) => self.parse(&bytes)?,
@@ -192,14 +194,12 @@ impl Shelf {
                     let before = self.current().await?;
                     let condition = match &before {
                         None => Condition::IfAbsent,
-                        Some(Current { etag: Some(etag), .. }) => Condition::IfSame(etag.clone()),
+                        Some(Current { object: Some(object), .. }) => Condition::IfSame(object.clone()),
                         Some(_) => Condition::Always,
                     };
                     let before = before.map(|current| current.pointer);
                     let pointer = next(&fingerprint, before.as_ref());
-                    if let Put::Written(_) =
-                        bucket.put(POINTER, pointer.to_bytes().into(), &condition).await?
-                    {
+                    if Put::Written == bucket.put(POINTER, pointer.to_bytes().into(), &condition).await? {
                         return Ok(before);
                     }
                 }

@@ -234,3 +234,25 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
     let again = rig.place.ok(&[&refresh[..], &plain].concat());
     assert!(again.contains("unchanged"), "{again}");
 }
+
+#[test]
+fn google_cloud_storage_is_asked_by_its_own_conditions() {
+    let (rig, store) = (Rig::of(250), ObjectStore::start_google());
+    let place = &rig.place;
+    store.introduce_to(place);
+    let at = "gs://mirror/air";
+    assert_eq!(place.json(0, &["pull", "--store", at])["totals"]["done"], 3);
+    assert!(store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1);
+    assert_eq!(place.json(0, &["pull", "--store", at])["totals"]["present"], 3);
+    place.ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
+    place.ok(&["pack", "--store", at, "-o", "gs://mirror/out/b.tar.zst"]);
+    assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("wanted.tar.zst"));
+    place.ok(&["verify", "gs://mirror/out/b.tar.zst"]);
+    // the pointer is written anew only where it is the one that was read
+    place.write("empty.lock", "version: 1\n");
+    for lock in ["landfall.lock", "empty.lock", "landfall.lock"] {
+        place.ok(&["publish", "--store", at, "--lock", lock]);
+    }
+    let pointer: Value = serde_json::from_slice(&fs::read(store.file("air/current")).unwrap()).unwrap();
+    assert!(pointer["previous"].is_string() && pointer["previous"] != pointer["lock"], "{pointer}");
+}

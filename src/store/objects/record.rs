@@ -44,7 +44,7 @@ impl Record {
             hash: hash_text(&Hasher::new(blob.digest.algorithm())),
         };
         match bucket.put(&key, record.to_bytes()?, &Condition::IfAbsent).await? {
-            Put::Written(_) => Ok(record),
+            Put::Written => Ok(record),
             Put::Refused => {
                 // another process was first: both go on with its upload
                 bucket.abort_parts(&keys::blob(&blob.digest), &record.upload).await?;

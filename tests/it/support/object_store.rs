@@ -1,7 +1,7 @@
 //! An object store that speaks S3 (`s3s-fs`, over a folder), in this process, and faults between it and landfall.
 
 use super::Place;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -39,10 +39,21 @@ pub enum Fault {
     Skewed,
 }
 
+/// Whose protocol is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Protocol {
+    #[default]
+    S3,
+    /// Google's XML API, as far as it differs: a token in place of a signature, and conditions by generation. No emulator
+    /// that can be had speaks it.
+    Google,
+}
+
 type Judge = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
 
 #[derive(Default)]
 struct Shared {
+    protocol: Protocol,
     asked: Mutex<Vec<Asked>>,
     judge: Mutex<Option<Judge>>,
 }
@@ -57,11 +68,23 @@ pub struct ObjectStore {
 
 impl ObjectStore {
     pub fn start() -> ObjectStore {
+        ObjectStore::of(Protocol::S3)
+    }
+
+    /// One that stands for Google Cloud Storage.
+    pub fn start_google() -> ObjectStore {
+        ObjectStore::of(Protocol::Google)
+    }
+
+    fn of(protocol: Protocol) -> ObjectStore {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(dir.path().join(BUCKET)).unwrap();
         let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(dir.path()).unwrap());
-        builder.set_auth(SimpleAuth::from_single(ACCOUNT.0, ACCOUNT.1));
-        let (service, shared) = (builder.build(), Arc::new(Shared::default()));
+        if protocol == Protocol::S3 {
+            builder.set_auth(SimpleAuth::from_single(ACCOUNT.0, ACCOUNT.1));
+        }
+        let shared = Arc::new(Shared { protocol, ..Shared::default() });
+        let service = builder.build();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -85,6 +108,11 @@ impl ObjectStore {
         place.set("AWS_SECRET_ACCESS_KEY", ACCOUNT.1);
         place.set("AWS_REGION", "eu-west-1");
         place.set("AWS_ENDPOINT_URL", &format!("http://{}", self.address));
+        let key = serde_json::json!({
+            "client_email": "landfall@example.com", "private_key": "none", "private_key_id": "none",
+            "disable_oauth": true, "gcs_base_url": format!("http://{}", self.address),
+        });
+        place.set("GOOGLE_SERVICE_ACCOUNT_KEY", &key.to_string());
     }
 
     /// Judges the requests from now on.
@@ -145,8 +173,11 @@ impl Drop for ObjectStore {
 async fn answer(
     service: S3Service,
     state: Arc<Shared>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<s3s::Body>, std::io::Error> {
+    if state.protocol == Protocol::Google {
+        from_google(request.headers_mut());
+    }
     let uri = request.uri();
     let asked = Asked {
         method: request.method().to_string(),
@@ -174,10 +205,30 @@ async fn answer(
                 .call(request.map(s3s::Body::from))
                 .await
                 .map_err(|error| std::io::Error::other(format!("{error:?}")))?;
+            let answered = if state.protocol == Protocol::Google { to_google(answered) } else { answered };
             match fault {
                 Some(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
                 None => Ok(answered),
             }
         }
     }
+}
+
+/// A request of Google's as S3 has it. Generations are etags here.
+fn from_google(headers: &mut HeaderMap) {
+    headers.remove("authorization");
+    let Some(generation) = headers.remove("x-goog-if-generation-match") else { return };
+    match generation.to_str().unwrap() {
+        "0" => headers.insert("if-none-match", HeaderValue::from_static("*")),
+        etag => headers.insert("if-match", format!("\"{etag}\"").parse().unwrap()),
+    };
+}
+
+/// An answer of S3's as Google has it.
+fn to_google(mut answer: Response<s3s::Body>) -> Response<s3s::Body> {
+    if let Some(etag) = answer.headers().get("etag") {
+        let generation = etag.to_str().unwrap().trim_matches('"').parse().unwrap();
+        answer.headers_mut().insert("x-goog-generation", generation);
+    }
+    answer
 }
