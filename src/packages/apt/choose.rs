@@ -47,15 +47,18 @@ fn choose_here(
     settings: Settings,
 ) -> Result<Choice, String> {
     let mut marking = Marking::new(universe, settings);
-    let mut asked: Vec<Package> = Vec::new();
+    let (mut asked, mut of_suite) = (Vec::new(), Vec::new());
     for text in install {
-        let meant = Request::of(text).find(universe, suites)?;
-        match meant.version {
-            Some(version) if meant.of_suite => marking.prefer_with_needs(version, 0),
-            Some(version) => marking.prefer(version),
-            None => {}
-        }
+        let request = Request::of(text);
+        let meant = request.find(universe, suites)?;
+        meant.version.into_iter().for_each(|version| marking.prefer(version));
+        of_suite.extend(meant.version.filter(|_| meant.is_of_suite).map(|version| (request, version)));
         asked.push(meant.package);
+    }
+    for (request, version) in of_suite {
+        let is_of_suite = |version| request.is_of_suite(universe, suites, version);
+        let mut changed = vec![universe.offer_of(version).package];
+        marking.prefer_of_suite(version, &is_of_suite, &mut changed);
     }
     asked.iter().for_each(|package| marking.ask(*package));
     asked.sort_unstable();

@@ -89,33 +89,6 @@ impl<'u, 't> Marking<'u, 't> {
         self.state(package).candidate = Some(version);
     }
 
-    /// As [`prefer`](Self::prefer), and of what it needs takes versions of the same source where others do not do.
-    pub(super) fn prefer_with_needs(&mut self, version: Version, mut depth: u32) {
-        self.prefer(version);
-        depth += 1;
-        let source = self.universe.offer_of(version).source;
-        let groups: Vec<&'u [Relation<'t>]> = self.groups(version).collect();
-        for group in groups {
-            let is_met = |which| !self.matching(group, version, which).is_empty();
-            if group[0].is_negative() || !group[0].is_critical() || is_met(Which::Candidate) || depth > 64 {
-                continue;
-            }
-            let own = self.architecture(version);
-            let other = group.iter().find_map(|relation| {
-                let packages = self.universe.packages_of(relation.name).iter();
-                let mut versions =
-                    packages.flat_map(|at| &self.universe.packages[*at as usize].versions).copied();
-                versions.find(|other| {
-                    self.universe.offer_of(*other).source == source
-                        && self.universe.fulfils(relation, own, *other)
-                })
-            });
-            if let Some(other) = other {
-                self.prefer_with_needs(other, depth);
-            }
-        }
-    }
-
     /// Marks a package that is asked for, without what it needs.
     pub(super) fn ask(&mut self, package: Package) {
         self.state(package).is_protected = true;

@@ -7,6 +7,7 @@ mod conflicts;
 mod fields;
 mod install;
 mod marking;
+mod of_suite;
 mod offer;
 mod offered;
 mod paragraph;

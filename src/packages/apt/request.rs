@@ -20,8 +20,8 @@ pub(super) struct Meant {
     pub(super) package: Package,
     /// The version that is asked for.
     pub(super) version: Option<Version>,
-    /// Whether what it needs comes from the same source where that must be.
-    pub(super) of_suite: bool,
+    /// Whether it is asked for by its suite.
+    pub(super) is_of_suite: bool,
 }
 
 /// Whether `text` can be what is asked for.
@@ -69,7 +69,7 @@ impl Request<'_> {
         let package =
             package.filter(|package| !versions(*package).is_empty()).or_else(|| self.provider(universe));
         let package = package.ok_or_else(|| format!("no source has {name}"))?;
-        let meant = |version, of_suite| Ok(Meant { package, version, of_suite });
+        let meant = |version, is_of_suite| Ok(Meant { package, version, is_of_suite });
         let text = |version: Version| universe.offer_of(version).version;
         let has: Vec<&str> = versions(package).iter().map(|version| text(*version)).collect();
         if let Some(wanted) = self.version {
@@ -80,17 +80,27 @@ impl Request<'_> {
             };
         }
         if let Some(suite) = self.suite {
-            let is_of = |version: &Version| {
-                let mut sources = universe.sources_of(*version).filter_map(|at| suites.get(at as usize));
-                sources.any(|names| names.iter().any(|name| name == suite))
-            };
-            let found = versions(package).iter().copied().find(is_of);
+            let found = versions(package)
+                .iter()
+                .copied()
+                .find(|version| self.is_of_suite(universe, suites, *version));
             return match found {
                 Some(version) => meant(Some(version), true),
                 None => Err(format!("the suite {suite} has no {name}")),
             };
         }
         meant(None, false)
+    }
+
+    /// Whether a version is of the suite that is asked for.
+    pub(super) fn is_of_suite(
+        &self,
+        universe: &Universe<'_>,
+        suites: &[Vec<String>],
+        version: Version,
+    ) -> bool {
+        let mut names = universe.sources_of(version).filter_map(|at| suites.get(at as usize)).flatten();
+        self.suite.is_some_and(|suite| names.any(|name| name == suite))
     }
 
     /// The one package that provides the name, where nothing has it. apt takes no choice among several.

@@ -3,7 +3,7 @@
 use super::{Offered, STATUS, field, names, paragraphs, suites};
 use crate::support::apt::{Apt, AptUpstream};
 use crate::support::package_sets::PackageSets;
-use crate::support::run;
+use crate::support::{rounds, run};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -164,6 +164,15 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
         let all: BTreeSet<&str> = versions.collect();
         all.first().filter(|_| all.len() > 1).map(|version| format!("{name}={version}"))
     });
+    // of the first suite, where others have newer ones
+    let of_suite = |most: usize| -> Vec<String> {
+        let several = kinds.iter().filter(|name| {
+            let versions: BTreeSet<&str> =
+                offered.own[*name].iter().map(|one| field(one, "Version")).collect();
+            versions.len() > 1
+        });
+        several.take(most).map(|name| format!("{name}/s0")).collect()
+    };
     let together = [
         "jq socat ethtool conntrack",
         "apache2 php-cli mariadb-client",
@@ -197,6 +206,14 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
             architectures: "amd64,i386",
             asked: of(&FOREIGN),
             status: String::new(),
+            ..empty
+        },
+        Machine { name: "suite", asked: of_suite(rounds(4)), status: String::new(), ..empty },
+        Machine {
+            name: "suite-this",
+            base: "{status: status}",
+            asked: of_suite(rounds(12)),
+            status: status.clone(),
             ..empty
         },
         Machine { name: "this", base: "{status: status}", asked: of(&kinds), status, ..empty },

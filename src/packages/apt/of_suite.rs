@@ -1,0 +1,111 @@
+//! `name/suite` as apt takes it: the package from that suite, and with it what it needs, where what would be taken else does
+//! not do as the machine is now.
+
+use super::marking::{Marking, Which};
+use super::offer::{Package, Relation, Version, Wanted};
+use super::relation::Op;
+
+/// How deep packages may need each other here.
+const DEPTH: usize = 300;
+
+impl<'t> Marking<'_, 't> {
+    /// Makes `version` the one that is taken of its package, and of what it needs the versions of the suite where that
+    /// must be. `changed` has the packages that were looked at, this one among them. Returns whether all that it needs can be
+    /// had so; where not, apt looks no further, and what was taken so far stays.
+    pub(super) fn prefer_of_suite(
+        &mut self,
+        version: Version,
+        is_of_suite: &dyn Fn(Version) -> bool,
+        changed: &mut Vec<Package>,
+    ) -> bool {
+        self.prefer(version);
+        let before = changed.len();
+        for group in self.groups(version) {
+            let counts = !group[0].is_negative() && self.counts(&group[0]);
+            if !counts || before > DEPTH || self.does(group, version) {
+                continue;
+            }
+            if !self.take_of_suite(group, version, is_of_suite, changed) && group[0].is_critical() {
+                changed.truncate(before);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes the first alternative of `group` that the suite has.
+    fn take_of_suite(
+        &mut self,
+        group: &[Relation<'t>],
+        parent: Version,
+        is_of_suite: &dyn Fn(Version) -> bool,
+        changed: &mut Vec<Package>,
+    ) -> bool {
+        for (at, relation) in group.iter().enumerate() {
+            let versions = self.meant(relation, parent).map(|package| (package, self.versions_of(package)));
+            let found = versions.and_then(|(package, versions)| {
+                Some((package, versions.iter().copied().find(|version| is_of_suite(*version))?))
+            });
+            let own = self.architecture(parent);
+            // another version is no help where any would do
+            let helps = |version| relation.op != Op::Any && self.universe.fulfils(relation, own, version);
+            let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else { continue };
+            let before = self.states[package as usize].candidate;
+            if before == Some(version) && changed.contains(&package) {
+                return true;
+            }
+            changed.push(package);
+            if self.prefer_of_suite(version, is_of_suite, changed) {
+                return true;
+            }
+            if at + 1 < group.len() {
+                self.state(package).candidate = before;
+                changed.pop();
+            }
+        }
+        false
+    }
+
+    /// Whether what is taken now fulfils one of the alternatives: it is installed, or could be without anything else.
+    fn does(&self, group: &[Relation<'t>], parent: Version) -> bool {
+        let own = self.architecture(parent);
+        let fulfils = |relation: &Relation<'t>, version: Option<Version>| {
+            version.is_some_and(|version| self.universe.fulfils(relation, own, version))
+        };
+        group.iter().any(|relation| {
+            let state = self.meant(relation, parent).map(|package| self.states[package as usize]);
+            let (current, candidate) = state.map_or((None, None), |state| (state.current, state.candidate));
+            if fulfils(relation, current) {
+                return true;
+            }
+            let mut providers =
+                self.universe.providers_of(relation.name).map(|provide| provide.by).peekable();
+            if relation.op == Op::Any && providers.peek().is_some() {
+                return providers
+                    .any(|by| self.state_of(by).version(Which::Candidate) == Some(by) && self.is_ready(by));
+            }
+            fulfils(relation, candidate) && candidate.is_some_and(|version| self.is_ready(version))
+        }) || self.is_expected(group)
+    }
+
+    /// Whether all that `version` needs is installed, and nothing that it must not be beside.
+    fn is_ready(&self, version: Version) -> bool {
+        let mut critical = self.groups(version).filter(|group| group[0].is_critical());
+        self.settings.expects_rest || critical.all(|group| self.is_met(group, version, Which::Current))
+    }
+
+    fn versions_of(&self, package: Package) -> &[Version] {
+        &self.universe.packages[package as usize].versions
+    }
+
+    /// The package that a relation names, on the architecture that it means.
+    fn meant(&self, relation: &Relation<'t>, parent: Version) -> Option<Package> {
+        let own = match relation.arch {
+            Wanted::This(arch) => arch,
+            _ => self.architecture(parent),
+        };
+        let packages = self.universe.packages_of(relation.name).iter().copied();
+        let offered = packages.filter(|package| !self.versions_of(*package).is_empty());
+        offered.min_by_key(|package| self.universe.packages[*package as usize].arch != own)
+    }
+}
