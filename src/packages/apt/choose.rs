@@ -2,6 +2,7 @@
 
 use super::marking::Marking;
 pub(crate) use super::marking::Settings;
+use super::of_suite::OfSuite;
 use super::offer::{Package, Version};
 use super::reason::{broken, shown, written};
 use super::request::Request;
@@ -56,9 +57,8 @@ fn choose_here(
         asked.push(meant.package);
     }
     for (request, version) in of_suite {
-        let is_of_suite = |version| request.is_of_suite(universe, suites, version);
-        let mut changed = vec![universe.offer_of(version).package];
-        marking.prefer_of_suite(version, &is_of_suite, &mut changed);
+        let has = |version| request.is_of_suite(universe, suites, version);
+        marking.prefer_of_suite(version, &mut OfSuite::new(&has));
     }
     asked.iter().for_each(|package| marking.ask(*package));
     asked.sort_unstable();

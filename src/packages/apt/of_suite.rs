@@ -7,26 +7,40 @@ use super::relation::Op;
 
 /// How deep packages may need each other here.
 const DEPTH: usize = 300;
+/// How many packages are looked at, at the most. Alternatives that fail one after the other are no more than a few.
+const LOOKS: u32 = 100_000;
+
+/// The suite that a package is asked for of, and what was looked at for it.
+pub(super) struct OfSuite<'a> {
+    has: &'a dyn Fn(Version) -> bool,
+    /// The packages whose version of the suite is taken, the one that is asked for first.
+    changed: Vec<Package>,
+    looks: u32,
+}
+
+impl OfSuite<'_> {
+    /// `has` tells the versions of the suite.
+    pub(super) fn new(has: &dyn Fn(Version) -> bool) -> OfSuite<'_> {
+        OfSuite { has, changed: Vec::new(), looks: 0 }
+    }
+}
 
 impl<'t> Marking<'_, 't> {
     /// Makes `version` the one that is taken of its package, and of what it needs the versions of the suite where that
-    /// must be. `changed` has the packages that were looked at, this one among them. Returns whether all that it needs can be
-    /// had so; where not, apt looks no further, and what was taken so far stays.
-    pub(super) fn prefer_of_suite(
-        &mut self,
-        version: Version,
-        is_of_suite: &dyn Fn(Version) -> bool,
-        changed: &mut Vec<Package>,
-    ) -> bool {
+    /// must be. Returns whether all that it needs can be had so; where not, apt looks no further, and what was taken so
+    /// far stays.
+    pub(super) fn prefer_of_suite(&mut self, version: Version, suite: &mut OfSuite<'_>) -> bool {
         self.prefer(version);
-        let before = changed.len();
+        suite.changed.push(self.universe.offer_of(version).package);
+        suite.looks += 1;
+        let before = suite.changed.len();
         for group in self.groups(version) {
             let counts = !group[0].is_negative() && self.counts(&group[0]);
-            if !counts || before > DEPTH || self.does(group, version) {
+            if !counts || before > DEPTH || suite.looks > LOOKS || self.does(group, version) {
                 continue;
             }
-            if !self.take_of_suite(group, version, is_of_suite, changed) && group[0].is_critical() {
-                changed.truncate(before);
+            if !self.take_of_suite(group, version, suite) && group[0].is_critical() {
+                suite.changed.truncate(before);
                 return false;
             }
         }
@@ -34,33 +48,26 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Takes the first alternative of `group` that the suite has.
-    fn take_of_suite(
-        &mut self,
-        group: &[Relation<'t>],
-        parent: Version,
-        is_of_suite: &dyn Fn(Version) -> bool,
-        changed: &mut Vec<Package>,
-    ) -> bool {
+    fn take_of_suite(&mut self, group: &[Relation<'t>], parent: Version, suite: &mut OfSuite<'_>) -> bool {
         for (at, relation) in group.iter().enumerate() {
             let versions = self.meant(relation, parent).map(|package| (package, self.versions_of(package)));
             let found = versions.and_then(|(package, versions)| {
-                Some((package, versions.iter().copied().find(|version| is_of_suite(*version))?))
+                Some((package, versions.iter().copied().find(|version| (suite.has)(*version))?))
             });
             let own = self.architecture(parent);
             // another version is no help where any would do
             let helps = |version| relation.op != Op::Any && self.universe.fulfils(relation, own, version);
             let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else { continue };
             let before = self.states[package as usize].candidate;
-            if before == Some(version) && changed.contains(&package) {
+            if before == Some(version) && suite.changed.contains(&package) {
                 return true;
             }
-            changed.push(package);
-            if self.prefer_of_suite(version, is_of_suite, changed) {
+            if self.prefer_of_suite(version, suite) {
                 return true;
             }
             if at + 1 < group.len() {
                 self.state(package).candidate = before;
-                changed.pop();
+                suite.changed.pop();
             }
         }
         false
