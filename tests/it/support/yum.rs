@@ -93,6 +93,12 @@ impl YumUpstream {
         self.sign();
     }
 
+    /// Indexes all packages anew, those too that were signed again within the second in which they were indexed.
+    pub fn index_again(&self, form: &str) {
+        fs::remove_dir_all(self.place.path("up/r/repodata")).unwrap();
+        self.index(form);
+    }
+
     /// Writes a repository of the same packages below `up/r`.
     pub fn copy(&self, folder: &str) {
         let root = self.place.path(format!("up/r/{folder}"));

@@ -189,7 +189,7 @@ fn a_package_that_is_not_what_was_signed_is_refused() {
     place.write(path, good);
     let other = Signer::new(place, "other");
     other.sign_packages(&[place.path(path)]);
-    up.index("gz");
+    up.index_again("gz");
     up.lock(0, &["--refresh"]);
     for _ in 0..2 {
         let why = told(&place.json(1, &["pull"]));
@@ -207,7 +207,7 @@ fn a_package_that_is_not_what_was_signed_is_refused() {
     }
     // when it is rightly signed again, the same run brings what has changed
     up.signer.sign_packages(&[place.path(path)]);
-    up.index("gz");
+    up.index_again("gz");
     up.lock(0, &["--refresh"]);
     place.ok(&["pull", "--bundle", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
