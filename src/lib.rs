@@ -7,27 +7,9 @@
 //!                                       rewrite: point everything at it
 //! ```
 //!
-//! A program embeds it by a [`Client`], which has the verbs that need a network, a [`Store`] and a [`Bundle`]:
-//!
-//! ```
-//! use landfall::{Lock, Mapping, ReferenceIndex, RewriteOptions, Syntax, rewrite};
-//!
-//! let digest = "0".repeat(64);
-//! let lock = Lock::parse(
-//!     "landfall.lock",
-//!     &format!(
-//!         "version: 1\nimages:\n- name: quay.io/team/app:v1\n  digest: sha256:{digest}\n  \
-//!          mediaType: application/vnd.oci.image.manifest.v1+json\n  size: 2\n"
-//!     ),
-//! )?;
-//! let index = ReferenceIndex::new(&lock, &Mapping::to("172.20.0.2:5000".parse()?));
-//! let rewritten = rewrite("image: quay.io/team/app:v1\n", Syntax::Document, &index, RewriteOptions::default());
-//! assert_eq!(rewritten.text, "image: 172.20.0.2:5000/team/app:v1\n");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! `examples/mirror.rs` locks a manifest and mirrors it. The features `cli` (the program) and `serve` (the server) are on
-//! by default; without them neither clap nor axum is built.
+//! A program embeds it by a [`Client`], which has the verbs that need a network, a [`Store`] and a [`Bundle`].
+//! `examples/mirror.rs` locks a manifest and mirrors it; `examples/rewrite.rs` points a text at a registry with [`rewrite`](fn@rewrite). The
+//! features `cli` (the program) and `serve` (the server) are on by default; without them neither clap nor axum is built.
 //!
 //! Inside, the folders follow the data's way; `docs/architecture.md` says what each holds and which may import which.
 

@@ -3,12 +3,11 @@
 
 use super::certificate::Certificate;
 use super::verifier::CertificateVerifier;
-use rustls::client::VerifierBuilderError;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How landfall trusts one host, and how the host knows landfall.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -27,9 +26,6 @@ pub enum TlsError {
     /// rustls refuses the protocol versions.
     #[error("cannot set up TLS: {0}")]
     Protocol(#[source] rustls::Error),
-    /// rustls refuses the roots.
-    #[error("cannot set up TLS: {0}")]
-    Roots(#[source] VerifierBuilderError),
     /// A file of certificates cannot be read.
     #[error("cannot read certificates from {}: {source}", path.display())]
     ReadCertificates {
@@ -88,16 +84,16 @@ impl TlsProfile {
         let verifier = if self.skip_verify {
             CertificateVerifier::any(provider)
         } else {
-            let (mut roots, mut named) = (system_roots().clone(), Vec::new());
+            let mut named = Vec::new();
             for path in &self.ca {
                 let added = read_certificates(path)?;
-                named.extend(added.iter().cloned());
-                let (good, bad) = roots.add_parsable_certificates(added);
+                let (good, bad) = RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
                 if good == 0 || bad > 0 {
                     return Err(TlsError::NoAuthority(path.clone()));
                 }
+                named.extend(added);
             }
-            CertificateVerifier::new(roots, named, provider).map_err(TlsError::Roots)?
+            CertificateVerifier::new(named, provider)
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let Some((certificate, key)) = &self.client else { return Ok(builder.with_no_client_auth()) };
@@ -130,14 +126,4 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     let list: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
     if list.is_empty() { Err(TlsError::NoCertificate(path.into())) } else { Ok(list) }
-}
-
-/// The system's roots; none at all is fine until a certificate has to be checked against them.
-fn system_roots() -> &'static RootCertStore {
-    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
-    ROOTS.get_or_init(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        roots
-    })
 }

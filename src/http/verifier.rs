@@ -2,12 +2,12 @@
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A certificate that is not accepted: what was presented, and why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +84,10 @@ enum Trust {
     /// Any certificate: only for hosts that the user named with `skipVerify`.
     Any,
     Roots {
-        /// `None` where there are no roots at all: then nothing is trusted.
-        inner: Option<Arc<WebPkiServerVerifier>>,
-        /// The certificates that were named for this host. One of them may be the server's own: webpki takes no
+        /// Made when the first certificate is to be checked: reading the system's roots takes longer than much of what is done
+        /// without TLS. `None` where there are no roots at all: then nothing is trusted.
+        inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
+        /// The authorities that were named for this host. One of them may be the server's own: webpki takes no
         /// authority for a server, but a certificate that somebody signed with its own key is both.
         named: Vec<CertificateDer<'static>>,
     },
@@ -98,19 +99,21 @@ impl CertificateVerifier {
         CertificateVerifier { trust: Trust::Any, provider }
     }
 
-    /// Trusts `roots`, and the certificates `named` for this host where the server sends them itself.
+    /// Trusts the system's roots and the authorities `named` for this host, and these themselves where the server sends
+    /// one.
     pub(super) fn new(
-        roots: RootCertStore,
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
-    ) -> Result<CertificateVerifier, VerifierBuilderError> {
-        let inner = if roots.is_empty() {
-            None
-        } else {
-            let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-            Some(builder.build()?)
-        };
-        Ok(CertificateVerifier { trust: Trust::Roots { inner, named }, provider })
+    ) -> CertificateVerifier {
+        CertificateVerifier { trust: Trust::Roots { inner: OnceLock::new(), named }, provider }
+    }
+
+    /// Checks by the system's roots and those that are named; `None` where there are none at all.
+    fn by_roots(&self, named: &[CertificateDer<'static>]) -> Option<Arc<WebPkiServerVerifier>> {
+        let mut roots = system_roots().clone();
+        roots.add_parsable_certificates(named.iter().cloned());
+        // it refuses to be made without roots alone
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), self.provider.clone()).build().ok()
     }
 
     /// Whether the server's own certificate, which is one of the named ones, is good for its name and now.
@@ -145,6 +148,7 @@ impl ServerCertVerifier for CertificateVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let Trust::Roots { inner, named } = &self.trust else { return Ok(ServerCertVerified::assertion()) };
+        let inner = inner.get_or_init(|| self.by_roots(named));
         let error = match inner {
             Some(inner) => {
                 match inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
@@ -203,4 +207,14 @@ impl ServerCertVerifier for CertificateVerifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// The system's roots; none at all is fine until a certificate has to be checked against them.
+fn system_roots() -> &'static RootCertStore {
+    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    })
 }

@@ -1,8 +1,11 @@
-//! The library as an embedding program uses it: `examples/mirror.rs` runs against two registries.
+//! The library as an embedding program uses it: `examples/rewrite.rs`, and `examples/mirror.rs` against two registries.
 
 #[path = "../../examples/mirror.rs"]
 #[allow(dead_code, reason = "its `main` is for the command line")]
-mod example;
+mod mirror_example;
+#[path = "../../examples/rewrite.rs"]
+#[allow(dead_code, reason = "its `main` is for the command line")]
+mod rewrite_example;
 
 use crate::support::faults::Rig;
 use crate::support::images::noise;
@@ -14,11 +17,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 #[test]
+fn the_example_points_a_text_at_a_registry() {
+    let text = rewrite_example::pointed_at("172.20.0.2:5000").unwrap();
+    assert_eq!(text, "image: 172.20.0.2:5000/team/app:v1\n");
+}
+
+#[test]
 fn the_example_mirrors_a_manifest() {
     let rig = Rig::new();
     let manifest = rig.place.path("m.yaml");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let lines = runtime.block_on(example::mirror(manifest, &rig.down.address)).unwrap();
+    let lines = runtime.block_on(mirror_example::mirror(manifest, &rig.down.address)).unwrap();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines.iter().all(|line| line.ends_with(": Done")), "{lines:?}");
     rig.assert_arrived("the example");

@@ -164,7 +164,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
 
 #[test]
 fn seeded_rounds_over_all_switches() {
-    let (rounds, next, well) = (rounds(50), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (rounds, next, well) = (rounds(30), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         // most of a round is waiting
         for _ in 0..8 {

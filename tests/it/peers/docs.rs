@@ -77,9 +77,9 @@ fn documents() -> Vec<PathBuf> {
     all
 }
 
-/// Puts a two-platform image for each image of the quickstart's manifest into `registry`.
-fn stand_ins(place: &Place, network: &Network, registry: &str) {
-    let manifest: serde_json::Value = serde_yaml::from_str(&place.read("manifest.yaml")).unwrap();
+/// Puts a two-platform image for each image of `manifest` into `registry`.
+fn stand_ins(place: &Place, network: &Network, registry: &str, manifest: &str) {
+    let manifest: serde_json::Value = serde_yaml::from_str(manifest).unwrap();
     let mut images = Images::new(place.path("home/layout"));
     let base = images.layer(&[("etc/os-release", b"ID=stand-in\n")]);
     for (count, name) in manifest["images"].as_array().unwrap().iter().enumerate() {
@@ -104,6 +104,14 @@ fn the_sessions_in_the_documents_happen() {
     }
     let Some(network) = Network::new() else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let upstream = "127.0.0.1:5001";
+    let upstream_place = Place::new();
+    let config = peers::docker_registry_config(&upstream_place, upstream, "");
+    let mut serve = upstream_place.clean("docker-registry");
+    serve.arg("serve").arg(config);
+    let _upstream = network.serve("registry", &serve, upstream);
+    let manifest = std::fs::read_to_string(root.join("examples/quickstart/manifest.yaml")).unwrap();
+    stand_ins(&upstream_place, &network, upstream, &manifest);
     for document in documents() {
         let steps = steps(&std::fs::read_to_string(&document).unwrap());
         if steps.is_empty() {
@@ -115,13 +123,6 @@ fn the_sessions_in_the_documents_happen() {
             std::fs::copy(entry.path(), place.path(entry.file_name())).unwrap();
         }
         let _private = network.docker_registry(&place);
-        let upstream = "127.0.0.1:5001";
-        let upstream_place = Place::new();
-        let config = peers::docker_registry_config(&upstream_place, upstream, "");
-        let mut serve = upstream_place.clean("docker-registry");
-        serve.arg("serve").arg(config);
-        let _upstream = network.serve("registry", &serve, upstream);
-        stand_ins(&place, &network, upstream);
         let mirrors: String = ["registry.k8s.io", "quay.io", "docker.io"]
             .iter()
             .map(|host| format!("  {host}: {{mirror: \"http://{upstream}/{host}\"}}\n"))

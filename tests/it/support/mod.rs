@@ -44,6 +44,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The folder for what tests write: `LANDFALL_TEST_DIR`, or one below the target folder.
+pub fn scratch() -> PathBuf {
+    let named = std::env::var_os("LANDFALL_TEST_DIR").map(PathBuf::from);
+    let folder = named.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 /// A temporary folder in which landfall runs, with a home of its own. Gone when dropped.
 pub struct Place {
     dir: tempfile::TempDir,
@@ -52,9 +60,7 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        std::fs::create_dir_all(base).unwrap();
-        let dir = tempfile::Builder::new().prefix("place-").tempdir_in(base).unwrap();
+        let dir = tempfile::Builder::new().prefix("place-").tempdir_in(scratch()).unwrap();
         for folder in ["home", "home/run", "tmp"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }

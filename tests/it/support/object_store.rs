@@ -77,7 +77,7 @@ impl ObjectStore {
     }
 
     fn of(protocol: Protocol) -> ObjectStore {
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let dir = tempfile::tempdir_in(super::scratch()).unwrap();
         std::fs::create_dir(dir.path().join(BUCKET)).unwrap();
         let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(dir.path()).unwrap());
         if protocol == Protocol::S3 {

@@ -19,10 +19,7 @@ impl Guard {
     /// Starts `command`.
     pub fn start(mut command: Command) -> Guard {
         let name = PathBuf::from(command.get_program()).file_name().unwrap().to_string_lossy().into_owned();
-        let log = tempfile::Builder::new()
-            .prefix("log-")
-            .tempfile_in(env!("CARGO_TARGET_TMPDIR"))
-            .expect("a log file in the target folder");
+        let log = tempfile::Builder::new().prefix("log-").tempfile_in(super::scratch()).expect("a log file");
         // appended to: servers that open /dev/stdout again must not write over what is there
         let end = || std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
         let child = command

@@ -141,7 +141,7 @@ fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String 
 #[test]
 fn only_the_bytes_of_versions_change_in_manifests_of_any_notation() {
     let up = Upstream::new();
-    let count = rounds(100);
+    let count = rounds(60);
     let digests: Vec<(String, String)> = (0..count)
         .map(|at| {
             for tag in ["1.0.0", "1.0.7", "1.1.0", "2.0.0"] {
