@@ -57,6 +57,11 @@ pub struct PackageChange {
     pub to: Option<String>,
     /// The size of the new one in bytes; of one that is removed, its own.
     pub bytes: u64,
+    /// The digest of the new one; of one that is removed, its own.
+    pub digest: Digest,
+    /// The first lines of what the new one says of its version, where it was read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changelog: Vec<String>,
 }
 
 impl Change {

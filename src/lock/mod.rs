@@ -1,6 +1,7 @@
 //! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
 
 mod change;
+mod changelogs;
 mod chart_images;
 mod diff;
 mod memory;
@@ -9,6 +10,7 @@ mod run;
 mod versions;
 
 pub(crate) use change::{Change, PackageChange};
+pub(crate) use changelogs::add_changelogs;
 pub(crate) use chart_images::ChartImages;
 pub(crate) use diff::{EndpointChange, Side, diff, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};

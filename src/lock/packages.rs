@@ -48,6 +48,8 @@ fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> 
             from: version(from),
             to: version(to),
             bytes: package.size,
+            digest: package.digest.clone(),
+            changelog: Vec::new(),
         })
     };
     (0..old.len().max(new.len())).filter_map(|at| change(old.get(at), new.get(at))).collect()
@@ -73,6 +75,7 @@ mod tests {
             url: "https://h.test".into(),
             suite: "s".into(),
             components: Vec::new(),
+            targets: Vec::new(),
             by_hash: false,
             date: None,
             valid_until: None,

@@ -2,6 +2,7 @@
 //! depend on. `apt/` knows Debian's repositories, and `yum/` those of RPM.
 
 pub(crate) mod apt;
+mod changelog;
 mod decompress;
 mod error;
 mod path;

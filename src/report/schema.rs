@@ -61,7 +61,7 @@ pub(crate) const MEMBERS: &[Member] = &[
         &["lock", "diff", "report", "rewrite", "update", "refresh"],
         "what differs, or what was rewritten. An item that comes in another version `replaces` one, with `version` \
          `up` or `down`; that one is `replacedBy` it. `packages` of a set says how each differs: `name`, `arch`, `change`, \
-         `from`, `to`, `bytes`",
+         `from`, `to`, `bytes`, `digest`, and `changelog` where it is at hand",
     ),
     member(
         "updates",

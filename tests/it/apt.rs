@@ -411,3 +411,113 @@ fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
     let missing: Vec<&str> = missing.map(|item| item["name"].as_str().unwrap()).collect();
     assert_eq!(missing, ["libx:i386 1"], "{told}");
 }
+
+/// What the programs of a machine make apt ask for, as apt-file, command-not-found and appstream configure it.
+const TARGETS: [(&str, &str); 3] = [
+    ("Contents-deb", "$(COMPONENT)/Contents-$(ARCHITECTURE)"),
+    ("CNF", "$(COMPONENT)/cnf/Commands-$(NATIVE_ARCHITECTURE)"),
+    ("DEP-11", "$(COMPONENT)/dep11/Components-$(NATIVE_ARCHITECTURE).yml"),
+];
+
+#[test]
+fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targets() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    let folder = "dists/stable/main";
+    for arch in ["amd64", "all", "i386"] {
+        up.index(folder, &format!("Contents-{arch}"), b"bin/app admin/app\n");
+    }
+    up.index(&format!("{folder}/i18n"), "Translation-de", b"Package: none\n");
+    up.index(&format!("{folder}/cnf"), "Commands-amd64", b"name: app\n");
+    up.index(&format!("{folder}/dep11"), "Components-amd64.yml", b"---\nFile: DEP-11\n");
+    up.suite("stable", "Acquire-By-Hash: yes\n");
+
+    let wants = |more: &str| up.wants("stable", "app", &format!(", base: none{more}"));
+    let indexes = || {
+        let lock = place.read("landfall.lock");
+        let paths =
+            lock.lines().filter_map(|line| line.trim_end_matches('"').split_once(" dists/stable/main/"));
+        let names = paths.map(|(_, path)| path.to_owned()).filter(|path| !path.starts_with("binary-"));
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let target = |(name, path): (&str, &str)| {
+        let key = format!("Acquire::IndexTargets::deb::{name}::");
+        let options = [
+            format!("{key}MetaKey={path}"),
+            format!("{key}ShortDescription=of {name}"),
+            format!("{key}Description=of {name}"),
+        ];
+        options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect::<Vec<_>>()
+    };
+    // an apt with these programs, and with one source of `server`
+    let update = |name: &str, source: &str| {
+        let apt = Apt::new(place, name, source, "");
+        let mut get = apt.get(place, &["update", "--error-on=any"]);
+        get.args(["-o", "Acquire::Languages=de,en"]).args(TARGETS.into_iter().flat_map(target));
+        let output = get.output().unwrap();
+        let lists = files(&apt.root.join("state/lists")).join(" ");
+        (output.status.success(), lists, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let offered = |index: &str| {
+        place.ok(&["pull"]);
+        place.ok(&["pack", "-o", index]);
+        landfall_serve(place, &[index])
+    };
+    let host = up.server.address.clone();
+    let source = |server: &str| {
+        format!(
+            "deb [signed-by={}] http://{server}/apt/{host}/r stable main\n",
+            place.path("key.asc").display()
+        )
+    };
+
+    // the release promises what is not carried, and apt gives up
+    wants("");
+    up.lock(0, &[]);
+    assert_eq!(indexes(), "i18n/Translation-en.xz");
+    let server = offered("b1");
+    let (is_good, _, told) = update("apt-without", &source(&server.address));
+    assert!(!is_good && told.contains("404"), "{told}");
+    // the rendered sources keep it from asking
+    let rendered = |out: &str, server: &str| {
+        let url = format!("url=http://{server}/apt");
+        place.ok(&["render", "apt", "--to", "r.test:5000", "--set", &url, "-o", out]);
+        let sources = place.read(&format!("{out}/etc/apt/landfall.sources.d/landfall.sources"));
+        let key = format!("Signed-By: {}\n", place.path("key.asc").display());
+        let lines = sources.lines().filter(|line| !line.starts_with("Signed-By: "));
+        lines.map(|line| format!("{line}\n")).collect::<String>() + &key
+    };
+    let (is_good, lists, told) = update("apt-rendered", &rendered("r1", &server.address));
+    assert!(is_good && lists.contains("Packages") && !lists.contains("Contents"), "{lists} {told}");
+
+    // what is asked for is carried, and a lock that has not got it is no longer what is wanted
+    wants(", targets: [DEP-11, CNF, Contents-deb, DEP-11-icons, Translation-de, Translation-en]");
+    up.lock(0, &[]);
+    assert_eq!(
+        indexes(),
+        "Contents-amd64.xz cnf/Commands-amd64.xz dep11/Components-amd64.yml.xz i18n/Translation-de.xz i18n/Translation-en.xz"
+    );
+    let server = offered("b2");
+    let sources = [source(&server.address), rendered("r2", &server.address)];
+    assert!(
+        sources[1].contains(
+            "Targets: Packages Translations CNF Contents-deb DEP-11 DEP-11-icons\nLanguages: en de\n"
+        ),
+        "{}",
+        sources[1]
+    );
+    for (at, source) in sources.iter().enumerate() {
+        let (is_good, lists, told) = update(&format!("apt-with-{at}"), source);
+        assert!(is_good, "{told}");
+        for name in ["Contents-amd64", "Translation-de", "Commands-amd64", "Components-amd64.yml"] {
+            assert!(lists.contains(name), "{name}: {lists}");
+        }
+    }
+
+    wants(", targets: [dep11]");
+    let told = up.lock(2, &[]).to_string();
+    assert!(told.contains("`dep11` is no target of apt") && told.contains("Contents-deb"), "{told}");
+    wants(", targets: [CNF], index: trimmed");
+    let told = up.lock(2, &[]).to_string();
+    assert!(told.contains("has packages and descriptions alone"), "{told}");
+}

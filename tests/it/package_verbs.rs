@@ -212,9 +212,11 @@ fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
     assert!(again.get("bundle").is_none() && packages(&again).is_empty(), "{again:#}");
     // a pin moves, what it needs moves with it, and only that is carried
     place.write("sent.lock", place.read("landfall.lock"));
+    up.changelog("foo", "1.1-1", "foo (1.1-1) s; urgency=low\n\n  * what is new\n");
     up.build("pool/s", &[deb("foo", "1.1-1", "Depends: libfoo (>= 1.1)\n"), deb("libfoo", "1.1-1", "")]);
     up.suite("s", "");
     let second = refresh(&["-o", "d2", "--since", "sent.lock"]);
+    assert_eq!(changelogs(&second), ["foo: * what is new"]);
     assert_eq!(moved(&second), ["foo 1.1-1 s"]);
     assert_eq!(packages(&second), ["up foo 1.0-1 1.1-1", "up libfoo 1.0-1 1.1-1"], "{second:#}");
     place.ok(&["verify", "d2", "b1"]);
@@ -225,4 +227,85 @@ fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
     let third = refresh(&["-o", "d3", "--since", "landfall.lock"]);
     assert!(third.get("bundle").is_none() && packages(&third).is_empty(), "{third:#}");
     assert_eq!(place.read("landfall.lock"), lock);
+}
+
+/// What the packages of each changed set say of their versions: `name: line; line`.
+fn changelogs(report: &Value) -> Vec<String> {
+    let all = report["changes"].as_array().unwrap().iter().filter_map(|change| change["packages"].as_array());
+    let with_changelog = all.flatten().filter_map(|one| {
+        let lines: Vec<_> = one["changelog"].as_array()?.iter().map(|line| line.as_str().unwrap()).collect();
+        Some(format!("{}: {}", one["name"].as_str().unwrap(), lines.join("; ")))
+    });
+    with_changelog.collect()
+}
+
+#[test]
+fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let debian = |version: &str, change: &str| {
+        format!(
+            "src ({version}) s; urgency=high\n\n  * {change}\n  * <more>\n\n -- N <n@a.test>  Mon, 01 Jan 2024 00:00:00 +0000\n"
+        )
+    };
+    let built = |version: &str, change: &str| {
+        for name in ["foo", "libfoo"] {
+            up.changelog(name, version, &debian(version, change));
+        }
+        up.build(
+            "pool/s",
+            &[deb("foo", version, "Depends: libfoo\n"), deb("libfoo", version, ""), deb("none", version, "")],
+        );
+        up.suite("s", "");
+    };
+    built("1.0-1", "old");
+    up.wants("s", "foo, none", ", base: none");
+    up.lock(0, &[]);
+    place.write("old.lock", place.read("landfall.lock"));
+    built("1.1-1", "CVE-2024-1: \x1b[31mfixed");
+    up.lock(0, &["--refresh"]);
+    let diff = |old: &str, new: &str| place.json(0, &["diff", old, new]);
+    assert!(changelogs(&diff("old.lock", "landfall.lock")).is_empty(), "nothing is at hand");
+    place.json(0, &["pull"]);
+    let told =
+        ["foo: * CVE-2024-1: \u{1b}[31mfixed; * <more>", "libfoo: * CVE-2024-1: \u{1b}[31mfixed; * <more>"];
+    assert_eq!(changelogs(&diff("old.lock", "landfall.lock")), told);
+    assert!(changelogs(&diff("landfall.lock", "old.lock")).is_empty(), "older versions bring no news");
+    // one source has one changelog, and nothing of it reaches the terminal as it is
+    let text = place.ok(&["diff", "old.lock", "landfall.lock"]);
+    assert_eq!(text.matches("CVE-2024-1").count(), 1, "{text}");
+    assert!(text.contains("\n             * <more>\n") && !text.contains('\u{1b}'), "{text}");
+    let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
+    assert!(markdown.contains("&lt;more&gt; |"), "{markdown}");
+
+    place.ok(&["pack", "-o", "bundle"]);
+    std::fs::remove_dir_all(place.path("home/.cache/landfall/store")).unwrap();
+    assert!(changelogs(&diff("old.lock", "landfall.lock")).is_empty(), "the store is gone");
+    assert_eq!(changelogs(&diff("old.lock", "bundle")), told);
+}
+
+#[test]
+fn a_diff_tells_what_packages_of_yum_that_are_at_hand_say_of_their_versions() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    let changelog = |text: &str| format!("%changelog\n* Mon Jan 01 2024 N <n@a.test> - 1\n{text}\n\n");
+    up.build(&[("foo", "1.0", &changelog("- old"), &[])]);
+    up.index("gz");
+    up.wants("base: none, install: [foo]");
+    up.lock(0, &[]);
+    place.write("old.lock", place.read("landfall.lock"));
+    up.build(&[("foo", "1.1", &changelog("- new\n- and more\n- third\n- fourth"), &[])]);
+    up.index("gz");
+    up.lock(0, &["--refresh"]);
+    place.json(0, &["pull"]);
+    let report = place.json(0, &["diff", "old.lock", "landfall.lock"]);
+    assert_eq!(changelogs(&report), ["foo: - new; - and more; - third"], "{report:#}");
+    // a package that was damaged since is named, and the rest is told
+    let digest = report["changes"][0]["packages"][0]["digest"].as_str().unwrap().replace(':', "/");
+    let blob = place.path(format!("home/.cache/landfall/store/blobs/{digest}"));
+    std::fs::remove_file(&blob).unwrap();
+    std::fs::write(&blob, "no package").unwrap();
+    let ran = place.command().args(["diff", "old.lock", "landfall.lock"]).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success() && told.contains("the changelog of foo 1.1-1 cannot be read: "), "{told}");
 }

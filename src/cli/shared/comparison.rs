@@ -1,9 +1,12 @@
 //! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
 
 use super::bases::Given;
-use super::summary::{change_line, endpoint_line, package_lines, package_versions};
+use super::package_changes::{add_changelogs, package_lines, package_tables};
+use super::store_place::StorePlace;
+use super::summary::{change_line, endpoint_line};
 use super::{Context, Failure, open_bundle};
-use crate::content::Entry;
+use crate::bundle::Bundle;
+use crate::content::{BlobRead, Entry};
 use crate::egress::{self, EgressHost, Record, needed};
 use crate::lock::{self, Change, EndpointChange, Side, diff_sides};
 use crate::lockfile::Lock;
@@ -13,11 +16,18 @@ use crate::report::{Kind, Markdown, code, count_of, text};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// One side: what a lock or bundle has, or a registry by its receipt.
 pub(crate) enum Known {
-    /// The lock, or what a bundle holds of its lock; and the fingerprint of the whole lock.
-    Lock(Box<Lock>, Digest),
+    /// A lock, or what a bundle holds of its lock.
+    Lock {
+        lock: Box<Lock>,
+        /// The fingerprint of the whole lock.
+        fingerprint: Digest,
+        /// Where content of it may be.
+        content: Option<Arc<dyn BlobRead>>,
+    },
     /// What a push left at a registry.
     Receipt(Receipt),
 }
@@ -28,19 +38,28 @@ impl Known {
         Ok(match Given::open(context, path)? {
             Given::Bundle(bundle) => {
                 open_bundle::signed_by(context, &bundle, None)?;
-                Known::Lock(bundle.held()?.into(), bundle.fingerprint().clone())
+                Known::bundle(&bundle)?
             }
             Given::Lock(lock) => {
-                let fingerprint = lock.fingerprint();
-                Known::Lock(lock.into(), fingerprint)
+                let content: Option<Arc<dyn BlobRead>> = match context.store_place()? {
+                    StorePlace::Folder(_) if context.has_store() => Some(context.store()?),
+                    _ => None,
+                };
+                Known::Lock { fingerprint: lock.fingerprint(), lock: lock.into(), content }
             }
             Given::Receipt(receipt) => Known::Receipt(receipt),
         })
     }
 
+    /// What `bundle` has.
+    pub(crate) fn bundle(bundle: &Bundle) -> Result<Known, Failure> {
+        let (lock, fingerprint) = (bundle.held()?.into(), bundle.fingerprint().clone());
+        Ok(Known::Lock { lock, fingerprint, content: Some(Arc::new(bundle.clone())) })
+    }
+
     fn side(&self) -> Side<'_> {
         match self {
-            Known::Lock(lock, _) => Side::lock(lock),
+            Known::Lock { lock, .. } => Side::lock(lock),
             Known::Receipt(receipt) => Side::named(
                 receipt
                     .items
@@ -52,21 +71,21 @@ impl Known {
 
     fn fingerprint(&self) -> &Digest {
         match self {
-            Known::Lock(_, fingerprint) => fingerprint,
+            Known::Lock { fingerprint, .. } => fingerprint,
             Known::Receipt(receipt) => &receipt.lock,
         }
     }
 
     fn lock(&self) -> Option<&Lock> {
         match self {
-            Known::Lock(lock, _) => Some(lock),
+            Known::Lock { lock, .. } => Some(lock),
             Known::Receipt(_) => None,
         }
     }
 
     fn word(&self) -> &'static str {
         match self {
-            Known::Lock(..) => "lock",
+            Known::Lock { .. } => "lock",
             Known::Receipt(_) => "receipt",
         }
     }
@@ -102,7 +121,7 @@ impl Comparison {
         let entries = new.lock().map(Lock::entries);
         let old_entries = old.lock().map(Lock::entries).unwrap_or_default();
         let had: HashSet<&Digest> = match old {
-            Known::Lock(..) => unique(&old_entries).into_keys().collect(),
+            Known::Lock { .. } => unique(&old_entries).into_keys().collect(),
             Known::Receipt(receipt) => receipt.blobs.keys().collect(),
         };
         let news = |entries: &[Entry]| {
@@ -115,8 +134,12 @@ impl Comparison {
             let entry = by_name.get(&(change.kind, &*change.name))?;
             Some(news(std::slice::from_ref(*entry)).1)
         };
-        let changes = diff_sides(&old.side(), &new.side()).into_iter();
+        let mut changes = diff_sides(&old.side(), &new.side());
+        if let Known::Lock { lock, content: Some(content), .. } = new {
+            add_changelogs(context, &mut changes, lock, &**content);
+        }
         let changes: Vec<_> = changes
+            .into_iter()
             .map(|change| {
                 let bytes = new_bytes(&change);
                 (change, bytes)
@@ -178,21 +201,7 @@ impl Comparison {
             });
             document.table(title, &["from", "to", "new"], versions);
         }
-        for (change, _) in self.shown().filter(|(change, _)| !change.packages.is_empty()) {
-            let packages = change.packages.iter().map(|package| {
-                let new = if package.change == "removed" { String::new() } else { human_size(package.bytes) };
-                let versions = package_versions(package);
-                vec![
-                    package.change.to_owned(),
-                    code(&package.name),
-                    code(&package.arch),
-                    code(&versions),
-                    new,
-                ]
-            });
-            let title = format!("Packages of {}", change.name);
-            document.table(&title, &["change", "name", "architecture", "version", "size"], packages);
-        }
+        package_tables(&mut document, self.shown().map(|(change, _)| change));
         let alone = |word: &'static str| {
             rows(&|change| change.change == word && change.version.is_none(), &|change, bytes| {
                 vec![change.kind.to_string(), code(&change.name), size(bytes)]

@@ -28,6 +28,7 @@ pub(super) mod node_guides;
 pub(super) mod not_locked;
 pub(super) mod open_bundle;
 pub(super) mod options;
+pub(super) mod package_changes;
 pub(super) mod packages_key;
 pub(super) mod packed;
 pub(super) mod progress;

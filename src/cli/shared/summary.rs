@@ -1,8 +1,8 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
 use super::listing::count_kinds;
-use crate::lock::{Change, EndpointChange, PackageChange};
-use crate::model::human_size;
+use super::package_changes::package_lines;
+use crate::lock::{Change, EndpointChange};
 use crate::report::{Item, Kind, Status, Totals, count_of};
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,22 +18,6 @@ pub(crate) fn change_line(change: &Change) -> String {
         "moved" => format!("moved    {} {} -> {}", change.name, short(&change.from), short(&change.to)),
         other => format!("{other:8} {}", change.name),
     }
-}
-
-/// A line for each package that differs in a set of them, to stand below the line of the set.
-pub(crate) fn package_lines(change: &Change) -> impl Iterator<Item = String> {
-    change.packages.iter().map(|package| {
-        let PackageChange { name, arch, change, bytes, .. } = package;
-        let size = if *change == "removed" { String::new() } else { format!("  {}", human_size(*bytes)) };
-        format!("  {change:8} {name} {} {arch}{size}", package_versions(package))
-    })
-}
-
-/// `1.0 -> 1.1`, or the one version that there is.
-pub(crate) fn package_versions(package: &PackageChange) -> String {
-    let versions: Vec<&str> =
-        [&package.from, &package.to].into_iter().flatten().map(String::as_str).collect();
-    versions.join(" -> ")
 }
 
 /// The lines for a change, with those of its packages.

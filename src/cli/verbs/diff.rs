@@ -33,7 +33,7 @@ impl Diff {
 /// The items of the newer side.
 fn items(new: &Known) -> Vec<Item> {
     match new {
-        Known::Lock(lock, _) => lock.each_entry().map(|entry: Entry| entry.item()).collect(),
+        Known::Lock { lock, .. } => lock.each_entry().map(|entry: Entry| entry.item()).collect(),
         Known::Receipt(receipt) => receipt
             .items
             .iter()

@@ -5,6 +5,7 @@ use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging, Vo
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
 use crate::cli::shared::lock_output::Old;
+use crate::cli::shared::package_changes::{add_changelogs, package_tables};
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, note_whole_file, pack_report, signer, volume_lines,
 };
@@ -146,6 +147,8 @@ impl Refresh {
         };
         let lock = &done.locked.lock;
         done.pulled = Some(client.pull_to(lock, store.clone(), false, &BTreeSet::new()).await?);
+        let changes = &mut done.locked.changes;
+        tokio::task::block_in_place(|| add_changelogs(context, changes, lock, memory));
         done.packed = Some(self.pack(lock.clone(), store, (object, signer), context).await?);
         Ok(done)
     }
@@ -270,6 +273,7 @@ impl Refresh {
             None => String::new(),
         };
         let mut document = updating::markdown(&format!("**{counted}**{bundle}"), updated, report);
+        package_tables(&mut document, &locked.changes);
         document.line(&format!("Lock fingerprint {}", code(&locked.lock.fingerprint().to_string())));
         document.finish()
     }

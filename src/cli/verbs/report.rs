@@ -42,7 +42,7 @@ impl ReportVerb {
             report.notice(shown.older_than(age, today()));
         }
         if let Some(since) = &self.since {
-            let new = Known::Lock(Box::new(lock), bundle.fingerprint().clone());
+            let new = Known::bundle(bundle)?;
             report.extra.extend(Comparison::new(context, &Known::open(context, since)?, &new)?.members());
         }
         let status = if bundle.partial().is_empty() { RunStatus::Done } else { RunStatus::Partial };

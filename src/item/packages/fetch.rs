@@ -7,14 +7,14 @@ use crate::content::BlobRead;
 use crate::http::ErrorKind;
 use crate::item::resolver::{Cause, Resolver};
 use crate::model::{Descriptor, Digest, media_type};
-use crate::packages::apt::Release;
+use crate::packages::apt::{Release, target_paths};
 use crate::packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
 use bytes::Bytes;
 
 /// The order in which apt takes compressed forms of an index, the best first (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 /// The language whose descriptions every apt asks for.
-const LANGUAGE: &str = "en";
+pub(super) const LANGUAGE: &str = "en";
 
 impl From<PackagesError> for Cause {
     fn from(error: PackagesError) -> Cause {
@@ -46,6 +46,7 @@ pub(super) async fn suite(
         url: wanted.url.clone(),
         suite: wanted.suite.clone(),
         components: wanted.components.clone(),
+        targets: wanted.targets.clone(),
         by_hash: release.by_hash,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),
@@ -184,6 +185,14 @@ fn indexes(
     for component in &wanted.components {
         let index = preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
         all.extend(index.map(|index| Listed { index, read: None }));
+    }
+    // of those nothing is read here, and a release need not have them; apt takes `all` for an architecture where the release does
+    let with_all = release.architectures.iter().filter(|one| *one == "all");
+    let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
+    for target in &wanted.targets {
+        let paths = target_paths(target, &wanted.components, &architectures);
+        let found = paths.iter().filter_map(|path| preferred(path));
+        all.extend(found.map(|index| Listed { index, read: None }));
     }
     Ok(all)
 }

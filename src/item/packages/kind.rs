@@ -248,6 +248,7 @@ fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
             old.url == wish.url
                 && old.suite == wish.suite
                 && old.components == wish.components
+                && old.targets == wish.targets
                 && (wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by)
         })
 }

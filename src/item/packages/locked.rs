@@ -57,6 +57,8 @@ pub struct PackageSource {
     pub suite: String,
     /// The components.
     pub components: Vec<String>,
+    /// Which indexes are carried besides those of packages, by the names of apt's targets.
+    pub targets: Vec<String>,
     /// Whether its indexes stand under their digests too.
     pub by_hash: bool,
     /// When its metadata was made, as its signer says.
@@ -114,6 +116,8 @@ struct WrittenSource {
     #[serde(default)]
     components: Vec<String>,
     #[serde(default)]
+    targets: Vec<String>,
+    #[serde(default)]
     by_hash: bool,
     #[serde(default)]
     date: Option<String>,
@@ -167,6 +171,7 @@ impl From<WrittenSource> for PackageSource {
             url,
             suite,
             components,
+            targets,
             by_hash,
             date,
             valid_until,
@@ -189,6 +194,7 @@ impl From<WrittenSource> for PackageSource {
             url,
             suite,
             components,
+            targets,
             by_hash,
             date,
             valid_until,
@@ -235,6 +241,7 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "    suite: {}", quoted(&source.suite))?;
     }
     list(out, "    ", "components", source.components.iter().map(|one| quoted(one)))?;
+    list(out, "    ", "targets", source.targets.iter().map(|one| quoted(one)))?;
     if source.by_hash {
         writeln!(out, "    byHash: true")?;
     }

@@ -42,6 +42,8 @@ pub struct WantedSource {
     pub suite: String,
     /// The components; none in a flat repository.
     pub components: Vec<String>,
+    /// Which indexes are carried besides those of packages, by the names of apt's targets, sorted; none for yum.
+    pub targets: Vec<String>,
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
     /// What names its mirrors.
@@ -157,7 +159,8 @@ impl WantedSource {
 
 impl fmt::Display for WantedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, suite, components, keys, .. } = self;
-        write!(f, "{url} {suite} {} by {keys}", components.join(" "))
+        let Self { url, suite, components, targets, keys, .. } = self;
+        let targets = targets.iter().map(|target| format!(" with {target}")).collect::<String>();
+        write!(f, "{url} {suite} {}{targets} by {keys}", components.join(" "))
     }
 }

@@ -1,5 +1,6 @@
 //! Packages as people write them in a manifest, and what they ask for.
 
+use super::fetch::LANGUAGE;
 use super::fields::{
     self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
 };
@@ -8,7 +9,7 @@ use super::written_yum::{self, YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
 use crate::item::{Moving, PinnedBy};
-use crate::packages::apt::{is_request, pinned};
+use crate::packages::apt::{is_request, is_target, pinned, target_language, target_names};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
@@ -62,6 +63,11 @@ pub struct AptEntry {
     /// the site.
     #[serde(default)]
     pub index: OfferedIndex,
+    /// Indexes that programs of the machines want besides those of packages, by the names of apt's targets: `Contents-deb` of
+    /// apt-file, `CNF` of command-not-found, `DEP-11` of appstream, its icons, and `Translation-de` for
+    /// descriptions in German.
+    #[serde(default)]
+    pub targets: Vec<String>,
     /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these. Where left out, what no source
     /// offers is expected to be there.
     #[serde(default)]
@@ -190,6 +196,7 @@ fn read_apt(
     fields.extend(entry.architectures.iter().map(|text| Field::new(text, architectures_at.clone())));
     fields.extend(entry.name.iter().map(|text| Field::new(text, reader.here(node.get("name")))));
     let bases = bases(entry, node, reader)?;
+    let targets = targets(entry, &reader.here(node.get("targets")))?;
     let mut all = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let mut sources = Vec::new();
@@ -204,6 +211,7 @@ fn read_apt(
                     url: url.clone(),
                     suite,
                     components: components.clone(),
+                    targets: targets.clone(),
                     keys: keys.clone(),
                     mirrors: None,
                 });
@@ -302,6 +310,24 @@ fn default_name(source: &WantedSource) -> String {
         Some(path) => format!("apt:{url}/{path}"),
         None => format!("apt:{url}/dists/{suite}"),
     }
+}
+
+/// The targets of `entry`, sorted.
+fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
+    if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
+        let names = target_names().collect::<Vec<_>>().join(", ");
+        let help = format!("those besides packages are {names}, and Translation-<language>");
+        return Err(at.narrowed(bad).fault(format!("`{bad}` is no target of apt"), Some(help)));
+    }
+    if entry.index == OfferedIndex::Trimmed && !entry.targets.is_empty() {
+        let help = "take `targets` out, or `index: trimmed`".to_owned();
+        return Err(at.fault("metadata that the site signs has packages and descriptions alone", Some(help)));
+    }
+    let mut targets = entry.targets.clone();
+    targets.retain(|target| target_language(target) != Some(LANGUAGE));
+    targets.sort();
+    targets.dedup();
+    Ok(targets)
 }
 
 fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {

@@ -62,6 +62,7 @@ pub(super) async fn repository(
         url: wanted.url.clone(),
         suite: String::new(),
         components: Vec::new(),
+        targets: Vec::new(),
         by_hash: false,
         date: repomd.date.map(|date| date.to_string()),
         valid_until: None,

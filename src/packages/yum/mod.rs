@@ -30,7 +30,7 @@ pub(crate) use mirrors::{Mirrors, read_mirrors};
 pub(crate) use pin::Pin;
 pub(crate) use pool::{PackageId, Pool};
 pub(crate) use repomd::{Index, Repomd};
-pub(crate) use rpm_file::verify_package;
+pub(crate) use rpm_file::{changelog, verify_package};
 pub(crate) use solve::{Choice, Question, choose, is_named};
 pub(crate) use trimmed::{TrimmedIndex, trimmed_repomd};
 pub(crate) use version::compare_evrs as compare_versions;

@@ -1,9 +1,10 @@
-//! The file of a package: who signed it.
+//! The file of a package: who signed it, and what its changelog says of its version.
 //!
 //! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to 8 bytes,
 //! the header proper, and the payload. A signature of the header covers the digest of the payload that stands in it.
 
 use crate::model::{Algorithm, Hasher, Limits};
+use crate::packages::changelog::first_lines;
 use crate::sign::{OpenPgpError, OpenPgpKeys};
 use std::io::{self, Read};
 
@@ -19,10 +20,12 @@ const OPENPGP: u32 = 278;
 /// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
 const PAYLOAD_DIGEST: u32 = 5092;
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
+/// In the header: the texts of its changelog, the newest first.
+const CHANGELOG_TEXT: u32 = 1082;
 
-/// Why the signature of a package does not count.
+/// Why a package cannot be read, or its signature does not count.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PackageSignatureError {
+pub(crate) enum RpmFileError {
     /// It cannot be read to its end.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -53,16 +56,8 @@ pub(crate) fn verify_package(
     mut package: impl Read,
     keys: &OpenPgpKeys,
     limits: &Limits,
-) -> Result<String, PackageSignatureError> {
-    let mut lead = [0; LEAD];
-    package.read_exact(&mut lead).map_err(short)?;
-    if lead[..4] != LEAD_MAGIC {
-        return Err(PackageSignatureError::NoPackage);
-    }
-    let signatures = Header::read(&mut package, limits)?;
-    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
-    package.read_exact(&mut [0; 8][..padding]).map_err(short)?;
-    let header = Header::read(&mut package, limits)?;
+) -> Result<String, RpmFileError> {
+    let (signatures, header) = headers(&mut package, limits)?;
     let mut found = SIGNATURES_OF_HEADER
         .iter()
         .filter_map(|tag| signatures.binary(*tag))
@@ -72,7 +67,7 @@ pub(crate) fn verify_package(
         use base64::Engine as _;
         base64::engine::general_purpose::STANDARD.decode(text).ok()
     }));
-    let mut outcome = Err(PackageSignatureError::NotSigned);
+    let mut outcome = Err(RpmFileError::NotSigned);
     for signature in found {
         match keys.verify_detached(&signature, header.bytes.as_slice()) {
             Ok(name) => {
@@ -87,6 +82,29 @@ pub(crate) fn verify_package(
     Ok(name)
 }
 
+/// The first lines of what a package says of its newest version; none where it has no changelog.
+///
+/// # Errors
+/// When it is no package, or cannot be read.
+pub(crate) fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, RpmFileError> {
+    let (_, header) = headers(&mut package, limits)?;
+    Ok(first_lines(header.texts(CHANGELOG_TEXT).first().into_iter().flat_map(|text| text.lines())))
+}
+
+/// The header with the signatures of `package`, and the header proper; the payload is left.
+fn headers(package: &mut impl Read, limits: &Limits) -> Result<(Header, Header), RpmFileError> {
+    let mut lead = [0; LEAD];
+    package.read_exact(&mut lead).map_err(short)?;
+    if lead[..4] != LEAD_MAGIC {
+        return Err(RpmFileError::NoPackage);
+    }
+    let signatures = Header::read(package, limits)?;
+    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
+    package.read_exact(&mut [0; 8][..padding]).map_err(short)?;
+    let header = Header::read(package, limits)?;
+    Ok((signatures, header))
+}
+
 /// A header of a package, with its magic.
 struct Header {
     bytes: Vec<u8>,
@@ -94,18 +112,18 @@ struct Header {
 }
 
 impl Header {
-    fn read(reader: &mut impl Read, limits: &Limits) -> Result<Header, PackageSignatureError> {
+    fn read(reader: &mut impl Read, limits: &Limits) -> Result<Header, RpmFileError> {
         let mut start = [0; HEADER_START];
         reader.read_exact(&mut start).map_err(short)?;
         let [entries, data] = [&start[8..12], &start[12..16]].map(number);
         let size = entries as u64 * 16 + data as u64;
         if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
-            return Err(PackageSignatureError::NoPackage);
+            return Err(RpmFileError::NoPackage);
         }
         let mut bytes = start.to_vec();
         reader.take(size).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != HEADER_START as u64 + size {
-            return Err(PackageSignatureError::NoPackage);
+            return Err(RpmFileError::NoPackage);
         }
         Ok(Header { bytes, entries })
     }
@@ -130,15 +148,15 @@ impl Header {
     }
 
     /// Whether the rest of the package is what the header says.
-    fn check_payload(&self, mut payload: impl Read) -> Result<(), PackageSignatureError> {
+    fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
         let kind = self.data(PAYLOAD_DIGEST_KIND).and_then(|(data, _)| data.get(..4)).map(number);
         let mut hasher = Hasher::new(match kind {
             Some(8) => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
-            _ => return Err(PackageSignatureError::NoPayloadDigest),
+            _ => return Err(RpmFileError::NoPayloadDigest),
         });
         let wanted = self.texts(PAYLOAD_DIGEST);
-        let wanted = wanted.first().ok_or(PackageSignatureError::NoPayloadDigest)?;
+        let wanted = wanted.first().ok_or(RpmFileError::NoPayloadDigest)?;
         let mut buffer = vec![0; 64 << 10];
         loop {
             match payload.read(&mut buffer)? {
@@ -148,7 +166,7 @@ impl Header {
         }
         match hasher.finish().hex() == *wanted {
             true => Ok(()),
-            false => Err(PackageSignatureError::Payload),
+            false => Err(RpmFileError::Payload),
         }
     }
 }
@@ -157,10 +175,10 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-fn short(error: io::Error) -> PackageSignatureError {
+fn short(error: io::Error) -> RpmFileError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => PackageSignatureError::NoPackage,
-        _ => PackageSignatureError::Read(error),
+        io::ErrorKind::UnexpectedEof => RpmFileError::NoPackage,
+        _ => RpmFileError::Read(error),
     }
 }
 
@@ -174,7 +192,7 @@ mod tests {
         std::fs::read(format!("{folder}{name}")).unwrap()
     }
 
-    fn verified(package: &[u8], key: &str) -> Result<String, PackageSignatureError> {
+    fn verified(package: &[u8], key: &str) -> Result<String, RpmFileError> {
         verify_package(package, &OpenPgpKeys::parse(&file(key)).unwrap(), &Limits::default())
     }
 
@@ -185,9 +203,9 @@ mod tests {
         {
             let keys = OpenPgpKeys::parse(&file(key)).unwrap();
             assert!(keys.has(&verified(&file(package), key).unwrap()), "{package}");
-            assert!(matches!(verified(&file(package), other), Err(PackageSignatureError::Signature(_))));
+            assert!(matches!(verified(&file(package), other), Err(RpmFileError::Signature(_))));
         }
-        assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(PackageSignatureError::NotSigned)));
+        assert!(matches!(verified(&file("unsigned.rpm"), "key.asc"), Err(RpmFileError::NotSigned)));
     }
 
     /// Every byte behind the signatures counts; those of the lead and of other signatures are covered by nobody.
@@ -202,7 +220,7 @@ mod tests {
             assert!(verified(&changed, "key.asc").is_err(), "byte {at}");
         }
         let more = [whole.as_slice(), b"x"].concat();
-        assert!(matches!(verified(&more, "key.asc"), Err(PackageSignatureError::Payload)));
+        assert!(matches!(verified(&more, "key.asc"), Err(RpmFileError::Payload)));
     }
 
     #[test]
@@ -213,12 +231,12 @@ mod tests {
         }
         let mut large = whole.clone();
         large[LEAD + 12..LEAD + 16].copy_from_slice(&[0xff; 4]);
-        assert!(matches!(verified(&large, "key.asc"), Err(PackageSignatureError::NoPackage)));
+        assert!(matches!(verified(&large, "key.asc"), Err(RpmFileError::NoPackage)));
         // offsets beyond the header
         let mut beyond = whole;
         for entry in 0..8 {
             beyond[LEAD + HEADER_START + entry * 16 + 8] = 0x7f;
         }
-        assert!(matches!(verified(&beyond, "key.asc"), Err(PackageSignatureError::NotSigned)));
+        assert!(matches!(verified(&beyond, "key.asc"), Err(RpmFileError::NotSigned)));
     }
 }

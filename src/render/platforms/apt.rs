@@ -1,6 +1,7 @@
 //! `apt`: sources for machines that install the locked packages, with the keys of the repositories, and nothing else.
 
 use crate::item::{OfferedIndex, PackageSet, PackageSource};
+use crate::packages::apt;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
 use crate::render::packages_key::{PACKAGES_KEY, packages_key};
@@ -108,10 +109,9 @@ fn key_path(name: &str) -> String {
 
 /// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
 fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
-    let PackageSource { suite, components, signed_by, valid_until, indexes, .. } = source;
+    let PackageSource { suite, components, signed_by, valid_until, .. } = source;
     let place = source.url.split_once("://").map_or(source.url.as_str(), |(_, place)| place);
-    let has_texts = indexes.iter().any(|index| index.path.contains("/Translation-"));
-    let (targets, languages) = if has_texts { ("Packages Translations", "en") } else { ("Packages", "none") };
+    let (languages, targets) = wanted_indexes(source);
     let mut text = format!("Types: deb\nURIs: {url}/{place}\nSuites: {suite}\n");
     if !components.is_empty() {
         text += &format!("Components: {}\n", components.join(" "));
@@ -123,6 +123,21 @@ fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
         text += "Check-Valid-Until: no\n";
     }
     text + &format!("Signed-By: /{}\n", key_path(if is_trimmed { SITE } else { signed_by }))
+}
+
+/// The languages of the descriptions that `source` has, and the targets of apt that are carried.
+fn wanted_indexes(source: &PackageSource) -> (String, String) {
+    let more: Vec<&str> = source.targets.iter().filter_map(|target| apt::target_language(target)).collect();
+    let others =
+        source.targets.iter().map(String::as_str).filter(|target| apt::target_language(target).is_none());
+    let is_carried = |language: &&str| {
+        source.indexes.iter().any(|index| index.path.contains(&format!("/Translation-{language}")))
+    };
+    let languages: Vec<&str> = ["en"].into_iter().chain(more).filter(is_carried).collect();
+    let texts = (!languages.is_empty()).then_some("Translations");
+    let targets: Vec<&str> = ["Packages"].into_iter().chain(texts).chain(others).collect();
+    let languages = if languages.is_empty() { "none".to_owned() } else { languages.join(" ") };
+    (languages, targets.join(" "))
 }
 
 /// The name of a set as the name of a folder.

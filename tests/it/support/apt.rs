@@ -53,6 +53,12 @@ impl AptUpstream {
         format!("{}/r", self.server.url())
     }
 
+    /// Gives the package `name`, which is built later, a changelog in Debian's form.
+    pub fn changelog(&self, name: &str, version: &str, text: &str) {
+        let file = format!("build/{name}_{version}_amd64/usr/share/doc/{name}/changelog.Debian");
+        run(Command::new("gzip").arg("-9n").arg(self.place.write(&file, text)));
+    }
+
     /// Builds packages into `up/r/FOLDER`, each named as Debian names it, without the epoch.
     pub fn build(&self, folder: &str, debs: &[Deb<'_>]) {
         let out = self.place.path(format!("up/r/{folder}"));
@@ -122,7 +128,10 @@ impl AptUpstream {
             let _ = fs::remove_file(root.join(old));
         }
         let mut list = Command::new("apt-ftparchive");
-        let sums = String::from_utf8(run(list.current_dir(&root).args(["release", "."]))).unwrap();
+        // those of command-not-found are none that it knows
+        let patterns = ["-o", "APT::FTPArchive::Release::Patterns::=Commands-*"];
+        let sums =
+            String::from_utf8(run(list.current_dir(&root).args(patterns).args(["release", "."]))).unwrap();
         let sums = sums
             .lines()
             .filter(|line| !line.contains("by-hash/"))

@@ -1,0 +1,44 @@
+//! What packages say of the versions that an update brings, where their files are at hand.
+
+use super::change::Change;
+use crate::content::BlobRead;
+use crate::item::{LockedItem, PackageForm};
+use crate::lockfile::Lock;
+use crate::model::Digest;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Adds the first lines of its changelog to each package that went up, or moved within its version, as far as `content` has
+/// its file. Returns why which of them could not be read, a sentence each.
+pub(crate) fn add_changelogs(changes: &mut [Change], new: &Lock, content: &dyn BlobRead) -> Vec<String> {
+    let forms: HashMap<&Digest, PackageForm<'_>> =
+        new.items().flat_map(LockedItem::packages).map(|form| (form.digest, form)).collect();
+    let packages = changes.iter_mut().flat_map(|change| &mut change.packages);
+    // a file is unpacked up to its changelog, so all processors are of use
+    let left = Mutex::new(packages.filter(|package| ["up", "moved"].contains(&package.change)));
+    let faults = Mutex::new(Vec::new());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(package) = next() {
+                    let Some(form) = forms.get(&package.digest) else { continue };
+                    match form.changelog(content) {
+                        Ok(lines) => package.changelog = lines,
+                        Err(error) => {
+                            let fault = format!(
+                                "the changelog of {} {} cannot be read: {error}",
+                                form.name, form.version
+                            );
+                            faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    faults.sort();
+    faults
+}
