@@ -39,7 +39,7 @@ pub use process::{Guard, free_listener, free_port};
 pub use world::World;
 
 use serde_json::Value;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -104,7 +104,7 @@ impl Place {
 
     /// Any program in the same clean environment.
     pub fn clean(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::new(found(program.as_ref()));
         let home = self.path("home");
         command
             .env_clear()
@@ -177,6 +177,14 @@ pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// The path of `program`. By a path a process is spawned, and by a name together with a `PATH` of its own this one is forked
+/// first, which takes longer the more memory it has.
+pub fn found(program: &OsStr) -> OsString {
+    let is_path = Path::new(program).components().count() > 1;
+    let path = program.to_str().filter(|_| !is_path).and_then(which);
+    path.map_or_else(|| program.to_owned(), OsString::from)
 }
 
 /// Runs a command that must succeed and gives its stdout.

@@ -3,7 +3,7 @@
 
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
-use super::{Place, run, skip, test_name, which};
+use super::{Place, found, run, skip, test_name, which};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -99,14 +99,14 @@ impl Network {
 
     /// `command` as run on a host of the network.
     pub fn on(&self, host: &str, command: &Command) -> Command {
-        let mut ip = Command::new("ip");
+        let mut ip = Command::new(found("ip".as_ref()));
         ip.args(["netns", "exec", &self.name(host)]);
         within(ip, command)
     }
 
     /// The same with this machine's own `/sys`, which `ip` puts another one over: dockerd looks for control groups there.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
-        let mut nsenter = Command::new("nsenter");
+        let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
         within(nsenter, command)
     }
