@@ -12,15 +12,20 @@ use std::thread;
 /// Adds the first lines of its changelog to each package that went up, or moved within its version, as far as `content` has
 /// its file. Returns why which of them could not be read, a sentence each.
 pub(crate) fn add_changelogs(changes: &mut [Change], new: &Lock, content: &dyn BlobRead) -> Vec<String> {
+    let packages = changes.iter_mut().flat_map(|change| &mut change.packages);
+    let packages: Vec<_> = packages.filter(|package| ["up", "moved"].contains(&package.change)).collect();
+    if packages.is_empty() {
+        return Vec::new();
+    }
     let forms: HashMap<&Digest, PackageForm<'_>> =
         new.items().flat_map(LockedItem::packages).map(|form| (form.digest, form)).collect();
-    let packages = changes.iter_mut().flat_map(|change| &mut change.packages);
     // a file is unpacked up to its changelog, so all processors are of use
-    let left = Mutex::new(packages.filter(|package| ["up", "moved"].contains(&package.change)));
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(packages.len());
+    let left = Mutex::new(packages.into_iter());
     let faults = Mutex::new(Vec::new());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(package) = next() {
                     let Some(form) = forms.get(&package.digest) else { continue };

@@ -6,7 +6,7 @@ use super::store_place::StorePlace;
 use super::summary::{change_line, endpoint_line};
 use super::{Context, Failure, open_bundle};
 use crate::bundle::Bundle;
-use crate::content::{BlobRead, Entry};
+use crate::content::Entry;
 use crate::egress::{self, EgressHost, Record, needed};
 use crate::lock::{self, Change, EndpointChange, Side, diff_sides};
 use crate::lockfile::Lock;
@@ -16,7 +16,6 @@ use crate::report::{Kind, Markdown, code, count_of, text};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 
 /// One side: what a lock or bundle has, or a registry by its receipt.
 pub(crate) enum Known {
@@ -25,8 +24,8 @@ pub(crate) enum Known {
         lock: Box<Lock>,
         /// The fingerprint of the whole lock.
         fingerprint: Digest,
-        /// Where content of it may be.
-        content: Option<Arc<dyn BlobRead>>,
+        /// The bundle that carries it, where it is not a lock alone.
+        bundle: Option<Bundle>,
     },
     /// What a push left at a registry.
     Receipt(Receipt),
@@ -41,11 +40,7 @@ impl Known {
                 Known::bundle(&bundle)?
             }
             Given::Lock(lock) => {
-                let content: Option<Arc<dyn BlobRead>> = match context.store_place()? {
-                    StorePlace::Folder(_) if context.has_store() => Some(context.store()?),
-                    _ => None,
-                };
-                Known::Lock { fingerprint: lock.fingerprint(), lock: lock.into(), content }
+                Known::Lock { fingerprint: lock.fingerprint(), lock: lock.into(), bundle: None }
             }
             Given::Receipt(receipt) => Known::Receipt(receipt),
         })
@@ -54,7 +49,20 @@ impl Known {
     /// What `bundle` has.
     pub(crate) fn bundle(bundle: &Bundle) -> Result<Known, Failure> {
         let (lock, fingerprint) = (bundle.held()?.into(), bundle.fingerprint().clone());
-        Ok(Known::Lock { lock, fingerprint, content: Some(Arc::new(bundle.clone())) })
+        Ok(Known::Lock { lock, fingerprint, bundle: Some(bundle.clone()) })
+    }
+
+    /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock the store on disk.
+    fn add_changelogs(&self, context: &Context, changes: &mut [Change]) -> Result<(), Failure> {
+        let Known::Lock { lock, bundle, .. } = self else { return Ok(()) };
+        match (bundle, context.store_place()?) {
+            (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
+            (None, StorePlace::Folder(_)) if context.has_store() => {
+                add_changelogs(context, changes, lock, &*context.store()?);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn side(&self) -> Side<'_> {
@@ -135,8 +143,8 @@ impl Comparison {
             Some(news(std::slice::from_ref(*entry)).1)
         };
         let mut changes = diff_sides(&old.side(), &new.side());
-        if let Known::Lock { lock, content: Some(content), .. } = new {
-            add_changelogs(context, &mut changes, lock, &**content);
+        if changes.iter().any(|change| !change.packages.is_empty()) {
+            new.add_changelogs(context, &mut changes)?;
         }
         let changes: Vec<_> = changes
             .into_iter()

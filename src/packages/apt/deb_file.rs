@@ -66,9 +66,7 @@ fn in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
         // one that was built again for an architecture has `changelog.Debian.amd64.gz` too, which comes first and is newer
         let is_debian = file.starts_with("changelog.Debian");
         if is_debian || ["changelog", "changelog.gz"].contains(&file) {
-            let Some(compression) = Compression::of(if file.ends_with(".gz") { ".gz" } else { "" }) else {
-                continue;
-            };
+            let Some(compression) = Compression::of(file) else { continue };
             let mut text = Vec::new();
             decompressed(BufReader::new(&mut entry), compression, MOST)?
                 .take(READ_BYTES)

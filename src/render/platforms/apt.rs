@@ -127,13 +127,15 @@ fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
 
 /// The languages of the descriptions that `source` has, and the targets of apt that are carried.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
-    let more: Vec<&str> = source.targets.iter().filter_map(|target| apt::target_language(target)).collect();
-    let others =
-        source.targets.iter().map(String::as_str).filter(|target| apt::target_language(target).is_none());
-    let is_carried = |language: &&str| {
-        source.indexes.iter().any(|index| index.path.contains(&format!("/Translation-{language}")))
-    };
-    let languages: Vec<&str> = ["en"].into_iter().chain(more).filter(is_carried).collect();
+    let (texts, others): (Vec<&str>, Vec<&str>) =
+        source.targets.iter().map(String::as_str).partition(|target| apt::target_language(target).is_some());
+    // the name of an index, without what it is compressed by
+    let name =
+        |path: &str| path.rsplit('/').next().and_then(|name| name.split('.').next()).map(str::to_owned);
+    let is_carried =
+        |text: &&str| source.indexes.iter().any(|index| name(&index.path).as_deref() == Some(*text));
+    let texts = ["Translation-en"].into_iter().chain(texts).filter(is_carried);
+    let languages: Vec<&str> = texts.filter_map(apt::target_language).collect();
     let texts = (!languages.is_empty()).then_some("Translations");
     let targets: Vec<&str> = ["Packages"].into_iter().chain(texts).chain(others).collect();
     let languages = if languages.is_empty() { "none".to_owned() } else { languages.join(" ") };
