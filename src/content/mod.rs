@@ -30,6 +30,7 @@ mod replace;
 mod retry;
 mod room;
 mod schedule;
+mod side_by_side;
 mod sink;
 mod source;
 mod store;
@@ -68,6 +69,7 @@ pub(crate) use replace::{ReplaceError, create, replace, write_like, write_whole}
 pub(crate) use retry::{Cause, Failed};
 pub(crate) use room::Room;
 pub(crate) use schedule::{Schedule, Step};
+pub(crate) use side_by_side::side_by_side;
 pub(crate) use sink::{BlobWrite, Sink};
 pub(crate) use source::{OnWrong, Opened, Source};
 pub(crate) use store::Store;

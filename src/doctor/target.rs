@@ -3,6 +3,7 @@
 use crate::config::Site;
 use crate::http::shown_url;
 use crate::lockfile::Lock;
+use crate::model::holds_account;
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -47,7 +48,7 @@ impl FromStr for CheckTarget {
             };
         }
         match Url::parse(text) {
-            Ok(url) if !url.username().is_empty() || url.password().is_some() => Err(TargetError::UserName),
+            Ok(url) if holds_account(&url) => Err(TargetError::UserName),
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(CheckTarget::Url(url)),
             _ => Err(TargetError::Scheme),
         }

@@ -4,13 +4,13 @@
 use super::EgressError;
 use super::host::{EgressHost, Reach};
 use super::needed::{SourceHost, sources};
-use crate::content::{Origin, Part, Source};
+use crate::content::{Origin, Part, Source, side_by_side};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
 use crate::registry::Sessions;
 use crate::report::HostUse;
 use crate::upstream::{Upstreams, expect_file, get};
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use url::Url;
@@ -30,8 +30,7 @@ pub(crate) struct Probed {
 pub(crate) async fn probe(lock: &Lock, sessions: &Arc<Sessions>) -> Result<Probed, EgressError> {
     let sources: Vec<SourceHost> = sources(lock, sessions)?.into_values().collect();
     let jobs = sessions.transport().limits().jobs;
-    let asking = sources.iter().map(|source| ask(source, sessions));
-    let found: Vec<Vec<Error>> = stream::iter(asking.collect::<Vec<_>>()).buffered(jobs).collect().await;
+    let found = side_by_side(sources.len(), jobs, |at| ask(&sources[at], sessions)).await;
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
         for error in errors {

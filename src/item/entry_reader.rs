@@ -1,7 +1,7 @@
 //! The context in which the entries of one manifest are read.
 
 use crate::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
-use crate::model::{Digest, DigestError, Platform};
+use crate::model::{Digest, DigestError, Platform, holds_account};
 use std::rc::Rc;
 use url::Url;
 
@@ -35,7 +35,7 @@ pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
 
 /// Refuses a URL with a user name or a password.
 pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
-    if url.username().is_empty() && url.password().is_none() {
+    if !holds_account(url) {
         return Ok(());
     }
     let help = "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";

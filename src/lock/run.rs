@@ -2,12 +2,12 @@
 
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
+use crate::content::side_by_side;
 use crate::item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
 use crate::model::today;
 use crate::report::{Item, Status};
-use futures_util::{StreamExt, stream};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,8 +120,7 @@ async fn find<K: ItemKind + Sync>(
     resolver: &Resolver,
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
-    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
-    let finding = stream::iter(0..wishes.len()).map(async |at: usize| {
+    let finding = side_by_side(wishes.len(), resolver.limits().jobs, async |at: usize| {
         let name = K::wished(&wishes[at]);
         let pinned = old.get(name).copied();
         let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {
@@ -150,7 +149,7 @@ async fn find<K: ItemKind + Sync>(
             found => found,
         }
     });
-    finding.buffered(resolver.limits().jobs).collect().await
+    finding.await
 }
 
 /// Sorts the results into lock, losses and report.

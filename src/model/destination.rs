@@ -4,6 +4,7 @@ use super::consumer::{Consumer, Places};
 use super::{ImageRef, canonical_host, is_repository};
 use std::fmt;
 use std::str::FromStr;
+use url::Url;
 
 /// A registry and a prefix to put before every path: the value of `--to` and of `registry.address`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,11 @@ pub struct TargetError(String);
 /// What was written where a host stands, for a message: without user name and password.
 pub(crate) fn without_userinfo(text: &str) -> String {
     text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
+}
+
+/// Whether a URL holds a user name or a password: what people write and machines hand on must not.
+pub(crate) fn holds_account(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 impl FromStr for Target {

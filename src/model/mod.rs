@@ -28,7 +28,7 @@ pub use date::today;
 pub use descriptor::Descriptor;
 pub(crate) use destination::{Destination, DestinationRules, TargetError};
 pub use destination::{Mapping, Target};
-pub(crate) use destination::{host_component, without_userinfo};
+pub(crate) use destination::{holds_account, host_component, without_userinfo};
 pub use digest::{Algorithm, Digest};
 pub(crate) use digest::{DigestError, Hasher};
 pub(crate) use digest::{hex, unhex};

@@ -4,13 +4,12 @@
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
 use super::presence::Presence;
-use crate::content::Entry;
+use crate::content::{Entry, side_by_side};
 use crate::http::Error;
 use crate::lockfile::Lock;
 use crate::model::Digest;
 use crate::model::Mapping;
 use crate::registry::{Session, Sessions};
-use futures_util::StreamExt;
 use serde::Serialize;
 
 /// A manifest or blob of a locked item that is missing at one of its destinations.
@@ -50,11 +49,11 @@ pub(crate) async fn missing(
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     let presence = Presence::new(&session, blobs);
-    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
-    let asking = futures_util::stream::iter(0..deliveries.len())
-        .map(|at| one(&session, &presence, lock.entry(deliveries[at].entry), &deliveries[at]));
-    let answers: Vec<_> = asking.buffered(sessions.transport().limits().jobs).collect().await;
-    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
+    let jobs = sessions.transport().limits().jobs;
+    let asking = side_by_side(deliveries.len(), jobs, |at| {
+        one(&session, &presence, lock.entry(deliveries[at].entry), &deliveries[at])
+    });
+    let answers = asking.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(PushError::Unreachable)?;
     Ok(Missing { destinations: deliveries.len(), parts: answers.into_iter().flatten().collect() })
 }
 

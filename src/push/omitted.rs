@@ -4,12 +4,11 @@
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
-use crate::content::{Opened, Part, Source};
+use crate::content::{Opened, Part, Source, side_by_side};
 use crate::http::Error;
 use crate::lockfile::Lock;
 use crate::model::{Descriptor, Digest, human_size};
 use crate::registry::Session;
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -41,8 +40,8 @@ pub(super) async fn find(
 ) -> Option<Problem> {
     let wanted = wanted(omitted, lock, deliveries, todo);
     let session = &uploader.session;
-    let asking: Vec<_> = wanted.iter().map(|wanted| repository_of(session, wanted)).collect();
-    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(uploader.limits.jobs).collect().await;
+    let asking = side_by_side(wanted.len(), uploader.limits.jobs, |at| repository_of(session, &wanted[at]));
+    let answers = asking.await;
     let mut repositories = BTreeMap::new();
     let mut nowhere = Vec::new();
     for (wanted, answer) in wanted.iter().zip(answers) {

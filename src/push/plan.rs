@@ -3,12 +3,11 @@
 use super::names;
 use super::presence::Presence;
 use super::referrers::all_attached;
-use crate::content::Entry;
+use crate::content::{Entry, side_by_side};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
 use crate::model::{Destination, Digest, Mapping, Shard, cost};
 use crate::registry::Session;
-use futures_util::StreamExt;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -96,8 +95,7 @@ pub(super) async fn standings(
     asked: Asked,
 ) -> Vec<Result<Standing, Error>> {
     let presence = Presence::new(session, true);
-    // made one by one, as they are large; by number, as a stream over closures that take references is not Send
-    let asking = futures_util::stream::iter(0..deliveries.len()).map(async |at: usize| {
+    let asking = side_by_side(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
         let (entry, repository) = (&lock.entry(delivery.entry), &delivery.destination.repository);
         if names::fault(&delivery.destination).is_some() {
@@ -120,7 +118,7 @@ pub(super) async fn standings(
         }
         Ok(standing)
     });
-    asking.buffered(jobs).collect().await
+    asking.await
 }
 
 /// Whether all of the entry is there. What the registry refuses to say is brought again.

@@ -2,13 +2,13 @@
 
 use super::error::PushError;
 use super::plan::{Asked, Delivery, Standing, deliveries, standings};
+use crate::content::side_by_side;
 use crate::http::Error;
 use crate::item::LockedItem;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Mapping, tagged_subject};
 use crate::registry::{Session, Sessions};
 use crate::report::Kind;
-use futures_util::StreamExt;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,9 +109,10 @@ async fn others(session: &Session, lock: &Lock, deliveries: &[Delivery], limits:
         tags.extend(referring.into_iter().map(|(tag, _)| tag.to_owned()));
     }
     let repositories: Vec<&str> = own.keys().copied().collect();
-    let asking = futures_util::stream::iter(0..repositories.len())
-        .map(async |at: usize| (at, session.tags(repositories[at], limits.pages).await));
-    let answers: Vec<_> = asking.buffered(limits.jobs).collect().await;
+    let asking = side_by_side(repositories.len(), limits.jobs, async |at: usize| {
+        (at, session.tags(repositories[at], limits.pages).await)
+    });
+    let answers = asking.await;
     let bare = |state, at: String, why| Stands {
         state,
         at,

@@ -6,6 +6,7 @@ use super::session::Session;
 use super::setup_error::{MirrorFault, SetupError};
 use crate::config::Site;
 use crate::http::{Error, ErrorKind, Transport};
+use crate::model::holds_account;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use url::Url;
@@ -147,7 +148,7 @@ fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
     let wrong = |fault| SetupError::Mirror { host: host.into(), fault };
     let url = Url::parse(mirror).map_err(|error| wrong(error.into()))?;
     match url.scheme() {
-        _ if !url.username().is_empty() || url.password().is_some() => Err(wrong(MirrorFault::UserName)),
+        _ if holds_account(&url) => Err(wrong(MirrorFault::UserName)),
         "http" | "https" if url.has_host() => Ok(url),
         _ => Err(wrong(MirrorFault::Scheme)),
     }

@@ -21,6 +21,8 @@ pub struct Disk(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) dir: PathBuf,
     pub(super) records: Records,
+    /// What it has ends with the run, and is not brought to disk.
+    is_scratch: bool,
     /// Held while the store is open, by any number of processes, or by the one that sweeps it.
     _in_use: File,
 }
@@ -49,7 +51,15 @@ impl Disk {
     /// # Errors
     /// When a file or folder of it cannot be made or read.
     pub fn open(dir: &Path) -> Result<Disk, StoreError> {
-        Disk::open_with(dir, File::try_lock_shared)
+        Disk::open_with(dir, File::try_lock_shared, false)
+    }
+
+    /// As [`Disk::open`], for what a run needs until its end: nothing is brought to disk, where each file would cost a wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn scratch(dir: &Path) -> Result<Disk, StoreError> {
+        Disk::open_with(dir, File::try_lock_shared, true)
     }
 
     /// As [`Disk::open`], with no other process beside it.
@@ -57,10 +67,14 @@ impl Disk {
     /// # Errors
     /// As there; and when another process uses the store.
     pub(super) fn open_alone(dir: &Path) -> Result<Disk, StoreError> {
-        Disk::open_with(dir, File::try_lock)
+        Disk::open_with(dir, File::try_lock, false)
     }
 
-    fn open_with(dir: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> Result<Disk, StoreError> {
+    fn open_with(
+        dir: &Path,
+        lock: fn(&File) -> Result<(), TryLockError>,
+        is_scratch: bool,
+    ) -> Result<Disk, StoreError> {
         for folder in [dir.join("blobs/sha256"), dir.join(".landfall/partial"), dir.join(TEMPORARY)] {
             std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
@@ -74,7 +88,7 @@ impl Disk {
         remove_abandoned(&dir.join(TEMPORARY));
         let verified = dir.join(VERIFIED);
         let records = Records::open(&verified).map_err(io("open", &verified))?;
-        let disk = Disk(Arc::new(Inner { dir: dir.into(), records, _in_use: in_use }));
+        let disk = Disk(Arc::new(Inner { dir: dir.into(), records, is_scratch, _in_use: in_use }));
         for (name, content) in
             [(LAYOUT_FILE, OCI_LAYOUT.to_vec()), (INDEX_FILE, LayoutIndex::default().to_bytes())]
         {
@@ -178,7 +192,7 @@ impl Disk {
     /// When it cannot be brought to disk.
     pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
         let path = self.path(digest);
-        file.as_file().sync_all().map_err(io("write", &path))?;
+        self.sync(file.as_file()).map_err(io("write", &path))?;
         let file = file.persist(&path).map_err(|error| io("write", &path)(error.error))?;
         let metadata = file.metadata().map_err(io("look at", &path))?;
         self.0.records.add(digest, &metadata).map_err(io("write the journal for", &path))
@@ -211,7 +225,7 @@ impl Disk {
     pub fn name(&self, entries: impl IntoIterator<Item = impl Borrow<Entry>>) -> Result<(), StoreError> {
         let blobs = self.0.dir.join("blobs");
         for folder in std::fs::read_dir(&blobs).map_err(io("read the folder", &blobs))?.flatten() {
-            sync_folder(&folder.path()).map_err(io("write the folder", &folder.path()))?;
+            self.sync_folder(&folder.path())?;
         }
         self.edit_index(|index| index.add(entries))
     }
@@ -238,9 +252,21 @@ impl Disk {
 
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary()?;
-        file.write_all(content).and_then(|()| file.as_file().sync_all()).map_err(io("write", path))?;
+        file.write_all(content).and_then(|()| self.sync(file.as_file())).map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;
-        let folder = path.parent().unwrap_or(path);
+        self.sync_folder(path.parent().unwrap_or(path))
+    }
+
+    /// Brings a file of the store to disk.
+    pub(super) fn sync(&self, file: &File) -> std::io::Result<()> {
+        if self.0.is_scratch { Ok(()) } else { file.sync_all() }
+    }
+
+    /// Brings the names in a folder of the store to disk.
+    fn sync_folder(&self, folder: &Path) -> Result<(), WriteError> {
+        if self.0.is_scratch {
+            return Ok(());
+        }
         sync_folder(folder).map_err(io("write the folder", folder))
     }
 

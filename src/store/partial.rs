@@ -101,7 +101,7 @@ impl PartialBlob for Partial {
     }
 
     fn keep(&self) -> Result<(), WriteError> {
-        self.file.sync_all().map_err(io("write", &self.path))?;
+        self.disk.sync(&self.file).map_err(io("write", &self.path))?;
         ranges::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);
         if let Some(folder) = target.parent() {

@@ -1,12 +1,12 @@
 //! Asks upstream what stands at the names of items, each name once in a run.
 
+use crate::content::side_by_side;
 use crate::document::Location;
 use crate::item::{Cause, ItemKind, Resolver, Stand, kinds};
 use crate::lockfile::Lock;
 use crate::manifest::Wanted;
 use crate::model::{Digest, ImageRef};
 use crate::report::Kind;
-use futures_util::{StreamExt, stream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A name that manifests want, and what they say of it.
@@ -116,13 +116,11 @@ impl Asker<'_> {
             .filter(|wish| names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish)))
             .collect();
         let resolver = self.resolver;
-        // by number, as a stream over closures that take references is not Send
-        let asking = stream::iter(0..open.len()).map(async |at: usize| {
+        let asking = side_by_side(open.len(), resolver.limits().jobs, async |at: usize| {
             let stand = K::stand(resolver, open[at]).await;
             resolver.progress().item(&K::wished(open[at]).to_string());
             (key::<K>(open[at]), stand)
         });
-        let found: Vec<_> = asking.buffered(resolver.limits().jobs).collect().await;
-        self.answers.extend(found);
+        self.answers.extend(asking.await);
     }
 }

@@ -4,9 +4,9 @@ use super::asker::to_be_chosen;
 use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
+use crate::content::side_by_side;
 use crate::item::{Cause, Stand};
 use crate::manifest::{Error, Slot, Versions, set_version, slots, text_of};
-use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
 /// A version to which one of a manifest may move.
@@ -96,9 +96,10 @@ impl Run<'_> {
             .collect();
         let sources: Vec<(&String, &&Versions)> = sources.iter().collect();
         let resolver = self.asker.resolver;
-        let asking = stream::iter(0..sources.len())
-            .map(async |at: usize| (sources[at].0.clone(), versions(resolver, sources[at].1).await));
-        let found: BTreeMap<String, _> = asking.buffered(resolver.limits().jobs).collect().await;
+        let asking = side_by_side(sources.len(), resolver.limits().jobs, async |at: usize| {
+            (sources[at].0.clone(), versions(resolver, sources[at].1).await)
+        });
+        let found: BTreeMap<String, _> = asking.await.into_iter().collect();
         let of = |slot: &Slot| match &slot.versions {
             Ok(from) if is_listed(&from) => {
                 found.get(&format!("{from:?}")).cloned().unwrap_or_else(|| Ok(Vec::new()))

@@ -1,15 +1,16 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
-use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
-use crate::content::Keep;
+use crate::content::{Keep, Store};
 use crate::lock::Locked;
 use crate::lockfile::Lock;
 use crate::model::Platform;
+use crate::store::Disk;
 use clap::Args;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
@@ -45,19 +46,21 @@ impl Mirror {
             None
         };
         // a store that is asked for keeps what passes; else only manifests are kept, and only for this run
-        let scratch;
-        let (place, keep) = match &context.global.store {
-            Some(_) => (context.store_place()?, Keep::Everything),
-            None => {
-                scratch = tempfile::tempdir().map_err(|error| {
-                    Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
-                })?;
-                (StorePlace::Folder(scratch.path().to_path_buf()), Keep::Nothing)
-            }
+        let scratch = match &context.global.store {
+            Some(_) => None,
+            None => Some(tempfile::tempdir().map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}"))
+            })?),
         };
         context.run(async {
             let client = context.client_of(shard, &[])?;
-            let (store, memory) = place.open(context, &client)?;
+            let ((store, memory), keep) = match &scratch {
+                None => (context.store_place()?.open(context, &client)?, Keep::Everything),
+                Some(folder) => {
+                    let disk = Disk::scratch(folder.path())?;
+                    ((Arc::new(disk.clone()) as Arc<dyn Store>, disk), Keep::Nothing)
+                }
+            };
             let lock = match (given, &wanted) {
                 (Some(lock), _) => lock,
                 (None, wanted) => {

@@ -1,11 +1,11 @@
 //! Knocks at the ports of a role and at the endpoints of a lock: a connection is opened and closed.
 
 use super::ask::{Ask, Line, of_endpoint};
+use crate::content::side_by_side;
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, Steps};
 use crate::http::{Knocked, Transport};
 use crate::lockfile::Endpoint;
-use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 /// Knocks at what machines of a role need, where one is asked for, else at all endpoints.
@@ -14,8 +14,8 @@ pub(crate) async fn knock_at(transport: &Transport, ask: Option<&Ask>, endpoints
         Some(ask) => (format!("ports of {}", ask.role), ask.lines.clone()),
         None => ("endpoints".to_owned(), endpoints.iter().map(of_endpoint).collect()),
     };
-    let knocking: Vec<_> = lines.iter().map(|line| knock(transport, line)).collect();
-    let found: Vec<Steps> = stream::iter(knocking).buffered(transport.limits().jobs).collect().await;
+    let jobs = transport.limits().jobs;
+    let found = side_by_side(lines.len(), jobs, |at| knock(transport, &lines[at])).await;
     Diagnosis { target, checks: found.into_iter().flat_map(|steps| steps.0).collect() }
 }
 

@@ -1,6 +1,6 @@
 //! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3` in an HTTP repository.
 
-use crate::model::{ChartVersion, ImageRef, is_repository_component};
+use crate::model::{ChartVersion, ImageRef, holds_account, is_repository_component};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -54,7 +54,7 @@ impl ChartName {
         let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
             return Err(wrong("its repository is no http or https URL"));
         };
-        if !url.username().is_empty() || url.password().is_some() {
+        if holds_account(&url) {
             let hidden = ChartNameError { text: format!("{HELM}…/{chart}:{version}"), why: String::new() };
             let why = "a URL must not hold a user name or password; name the source of credentials in the site file";
             return Err(ChartNameError { why: why.into(), ..hidden });

@@ -7,7 +7,7 @@ use super::metadata::plain;
 use super::name::ChartName;
 use crate::document;
 use crate::item::resolver::{Cause, Resolver};
-use crate::model::Digest;
+use crate::model::{Digest, holds_account};
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -132,8 +132,7 @@ fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive
     let wrong = || format!("its repository gives it the URL '{first}', which nothing can be fetched from");
     let base: Url = format!("{repository}/").parse().map_err(|_| wrong())?;
     let url = base.join(first).map_err(|_| wrong())?;
-    let has_userinfo = !url.username().is_empty() || url.password().is_some();
-    if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || has_userinfo {
+    if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || holds_account(&url) {
         return Err(wrong().into());
     }
     if base.scheme() == "https" && url.scheme() == "http" {

@@ -2,11 +2,11 @@
 
 use super::needed::Needed;
 use super::survey::survey;
+use crate::content::side_by_side;
 use crate::http::Error;
 use crate::model::Digest;
 use crate::push::receipt::PrunedManifest;
 use crate::registry::{Sessions, deletes_nothing};
-use futures_util::StreamExt;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,10 +66,11 @@ pub(crate) async fn prune(
 ) -> Result<Pruned, PruneError> {
     let session = sessions.destination(registry).await.map_err(PruneError::Unreachable)?;
     let limits = sessions.transport().limits();
-    let looking = futures_util::stream::iter(0..repositories.len())
-        .map(|at| survey(&session, &repositories[at], needed, keep_last, limits));
     // each asks for several tags at once
-    let found: Vec<_> = looking.buffered(2).collect().await;
+    let looking = side_by_side(repositories.len(), 2, |at| {
+        survey(&session, &repositories[at], needed, keep_last, limits)
+    });
+    let found = looking.await;
     let mut pruned = Pruned::default();
     let (mut blobs, mut kept_blobs) = (BTreeMap::new(), BTreeSet::new());
     for (repository, found) in repositories.iter().zip(found) {

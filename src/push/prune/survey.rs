@@ -1,11 +1,11 @@
 //! One repository: what stands at its tags, and what of it nobody needs.
 
 use super::needed::Needed;
+use crate::content::side_by_side;
 use crate::http::{Error, ErrorKind};
 use crate::model::{Digest, Limits, Manifest, Version, media_type, tagged_subject};
 use crate::push::receipt::PrunedManifest;
 use crate::registry::Session;
-use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a repository has.
@@ -38,10 +38,9 @@ pub(super) async fn survey(
         return Err(Error::new(ErrorKind::Invalid, words).about(repository.to_owned()));
     };
     let names: Vec<&String> = tags.iter().collect();
-    let asking = futures_util::stream::iter(0..names.len())
-        .map(|at| session.head_manifest(repository, names[at], false))
-        .buffered(limits.jobs);
-    let digests: Vec<_> = asking.collect().await;
+    let asking =
+        side_by_side(names.len(), limits.jobs, |at| session.head_manifest(repository, names[at], false));
+    let digests = asking.await;
     let mut standing = BTreeMap::new();
     for (tag, digest) in tags.iter().zip(digests) {
         // one that went meanwhile is gone
