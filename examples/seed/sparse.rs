@@ -1,4 +1,4 @@
-//! A bundle of any size that takes no room: front, index and tail are real, the blobs are a hole. It is written by
+//! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It is written by
 //! `docs/bundle-format.md`, and shows what opening a large bundle costs.
 
 use crate::content::sha256;
@@ -10,7 +10,9 @@ use std::path::Path;
 use xxhash_rust::xxh64::xxh64;
 
 const CHUNK: u64 = 1 << 20;
+/// A blob of a bundle of up to 200 GB; a larger one has so many blobs, which are larger.
 const BLOB: u64 = 50 << 20;
+const BLOBS: u64 = 4096;
 
 /// A frame of raw blocks (section 2).
 fn frame(content: &[u8]) -> Vec<u8> {
@@ -46,54 +48,75 @@ fn padding(size: u64) -> Vec<u8> {
     vec![0; size.next_multiple_of(512) as usize - size as usize]
 }
 
+/// The row of a frame in the frame table (section 6).
+fn row(offset: u64, hash: &str) -> Vec<u8> {
+    let hash = (0..64).step_by(2).filter_map(|at| u8::from_str_radix(&hash[at..at + 2], 16).ok());
+    offset.to_le_bytes().into_iter().chain(hash).collect()
+}
+
 struct Writer {
     file: std::fs::File,
     end: u64,
-    /// File length and content length of each frame, for the seek table.
-    frames: Vec<(u64, u64)>,
+    /// The frame table of what was written so far.
+    table: Vec<u8>,
 }
 
 impl Writer {
-    fn put(&mut self, content: &[u8]) -> Result<Value> {
+    /// Writes a frame, and returns the SHA-256 of its bytes. There is none of no content.
+    fn put(&mut self, content: &[u8]) -> Result<Option<String>> {
         if content.is_empty() {
-            return Ok(Value::Null);
+            return Ok(None);
         }
         let frame = frame(content);
         self.file.write_all_at(&frame, self.end)?;
-        Ok(self.pass(frame.len() as u64, content.len() as u64, &frame))
+        let hash = sha256(&frame)[7..].to_owned();
+        self.table.extend(row(self.end, &hash));
+        self.end += frame.len() as u64;
+        Ok(Some(hash))
     }
 
-    fn pass(&mut self, length: u64, content: u64, hashed: &[u8]) -> Value {
-        self.end += length;
-        self.frames.push((length, content));
-        json!([length, &sha256(hashed)[7..]])
-    }
-
-    /// An entry of real content, or a hole.
-    fn entry(&mut self, name: &str, kind: &str, digest: &str, content: Result<&[u8], u64>) -> Result<Value> {
-        let size = content.map_or_else(|size| size, |bytes| bytes.len() as u64);
-        let offset = self.end;
-        let mut frames = vec![self.put(&header(name, size))?];
-        for from in (0..size).step_by(CHUNK as usize) {
-            let length = CHUNK.min(size - from);
-            frames.push(match content {
-                Ok(bytes) => self.put(&bytes[from as usize..(from + length) as usize])?,
-                Err(_) => self.pass(stored(length), length, format!("{name} {from}").as_bytes()),
-            });
+    /// Writes a tar entry, and returns the hashes of its frames.
+    fn tar_entry(&mut self, name: &str, content: &[u8]) -> Result<Vec<String>> {
+        let size = content.len() as u64;
+        let mut hashes = vec![self.put(&header(name, size))?];
+        for piece in content.chunks(CHUNK as usize) {
+            hashes.push(self.put(piece)?);
         }
-        frames.push(self.put(&padding(size))?);
-        frames.retain(|frame| !frame.is_null());
+        hashes.push(self.put(&padding(size))?);
+        Ok(hashes.into_iter().flatten().collect())
+    }
+
+    /// An entry whose content is a hole: its frames' hashes are made up.
+    fn hole(&mut self, name: &str, size: u64) -> Result<()> {
+        self.put(&header(name, size))?;
+        for from in (0..size).step_by(CHUNK as usize) {
+            self.table.extend(row(self.end, &sha256(format!("{name} {from}").as_bytes())[7..]));
+            self.end += stored(CHUNK.min(size - from));
+        }
+        self.put(&padding(size))?;
+        Ok(())
+    }
+
+    /// An entry, as the contents index has it.
+    fn entry(
+        &mut self,
+        (name, kind, digest, size): (&str, &str, &str, u64),
+        write: impl FnOnce(&mut Writer) -> Result<()>,
+    ) -> Result<Value> {
+        let (offset, frame) = (self.end, self.table.len() / 40);
+        write(self)?;
         Ok(json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
-            "offset": offset, "frames": frames}))
+            "offset": offset, "length": self.end - offset, "frame": frame}))
     }
 }
 
 /// Writes a bundle of about so many bytes.
 pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
+    let blob = BLOB.max(bytes / BLOBS);
     let names: Vec<String> =
-        (0..bytes.div_ceil(BLOB)).map(|n| format!("https://h.test/{n}.tar.gz")).collect();
+        (0..bytes.div_ceil(blob)).map(|n| format!("https://h.test/{n}.tar.gz")).collect();
     let file = |name: &String| -> Result<File> {
-        let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, BLOB);
+        let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, blob);
         Ok(File {
             name,
             digest,
@@ -109,52 +132,44 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
     let files = names.iter().map(file).collect::<Result<Vec<_>>>()?;
     let lock = Lock { version: 1, files, ..Lock::default() };
     let text = lock.to_text();
-    let mut out = Writer { file: std::fs::File::create(path)?, end: 0, frames: Vec::new() };
+    let mut out = Writer { file: std::fs::File::create(path)?, end: 0, table: Vec::new() };
     let mut entries = Vec::new();
     for (name, kind, content) in [
         ("oci-layout", "application/vnd.oci.layout.header.v1+json", r#"{"imageLayoutVersion":"1.0.0"}"#),
         ("index.json", "application/vnd.oci.image.index.v1+json", r#"{"schemaVersion":2,"manifests":[]}"#),
         ("landfall.lock", "application/vnd.landfall.lock.v1+yaml", &text),
     ] {
-        entries.push(out.entry(name, kind, &sha256(content.as_bytes()), Ok(content.as_bytes()))?);
-    }
-    let locator = out.end;
-    for content in [header("landfall-locator", 246), vec![0; 246], padding(246)] {
-        out.put(&content)?;
+        let (digest, content) = (sha256(content.as_bytes()), content.as_bytes());
+        let about = (name, kind, digest.as_str(), content.len() as u64);
+        entries.push(out.entry(about, |out| out.tar_entry(name, content).map(drop))?);
     }
     for file in &lock.files {
         let (digest, name) = (file.digest.to_string(), file.digest.layout_path());
-        entries.push(out.entry(&name, "application/octet-stream", &digest, Err(file.size))?);
+        let about = (name.as_str(), "application/octet-stream", digest.as_str(), file.size);
+        entries.push(out.entry(about, |out| out.hole(&name, file.size))?);
     }
-    let locks = json!([{"name": "landfall.lock", "fingerprint": lock.fingerprint()}]);
-    let index = json!({"version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3},
-        "requires": [], "locks": locks, "partial": [], "locator": locator, "entries": entries});
+    let (offset, table) = (out.end, out.table.clone());
+    let hashes = out.tar_entry("landfall-frames", &table)?;
+    let index = json!({"version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3}, "requires": [],
+        "locks": [{"name": "landfall.lock", "fingerprint": lock.fingerprint()}], "partial": [],
+        "frames": {"offset": offset, "size": table.len(), "hashes": hashes}, "entries": entries});
     let index = format!("{index}\n").into_bytes();
-    out.put(&header("landfall-contents.json", index.len() as u64))?;
-    let offset = out.end;
-    for chunk in index.chunks(CHUNK as usize) {
-        out.put(chunk)?;
-    }
-    let length = out.end - offset;
+    let offset = out.end + stored(512);
+    out.tar_entry("landfall-contents.json", &index)?;
+    let length: u64 = index.chunks(CHUNK as usize).map(|piece| stored(piece.len() as u64)).sum();
     let mut frames = vec![0; length as usize];
     std::fs::File::open(path)?.read_exact_at(&mut frames, offset)?;
-    out.put(&padding(index.len() as u64))?;
     out.put(&[0; 1024])?;
-    let mut table = vec![0x5e, 0x2a, 0x4d, 0x18];
-    table.extend((out.frames.len() as u32 * 8 + 9).to_le_bytes());
-    out.frames.iter().for_each(|(length, content)| {
-        table.extend((*length as u32).to_le_bytes());
-        table.extend((*content as u32).to_le_bytes());
-    });
-    table.extend((out.frames.len() as u32).to_le_bytes());
-    table.extend([0, 0xb1, 0xea, 0x92, 0x8f]);
-    out.file.write_all_at(&table, out.end)?;
-    let (frames, digest) = (&sha256(&frames)[7..], &sha256(&index)[7..]);
+    let (frames, digest, none) = (&sha256(&frames)[7..], &sha256(&index)[7..], &sha256(b"")[7..]);
     let text = format!(
-        "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {:020}\nsha256 {digest}\n",
-        index.len()
+        "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {:020}\nsha256 {digest}\n\
+         signed {:020}\nsigs   {none}\n",
+        index.len(),
+        0
     );
-    out.end = locator + 529;
-    out.put(text.as_bytes())?;
+    let mut footer = vec![0x5c, 0x2a, 0x4d, 0x18];
+    footer.extend((text.len() as u32).to_le_bytes());
+    footer.extend(text.as_bytes());
+    out.file.write_all_at(&footer, out.end)?;
     Ok(())
 }
