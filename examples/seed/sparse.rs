@@ -10,9 +10,12 @@ use std::path::Path;
 use xxhash_rust::xxh64::xxh64;
 
 const CHUNK: u64 = 1 << 20;
-/// A blob of a bundle of up to 200 GB; a larger one has so many blobs, which are larger.
+/// The size of a blob, in bytes, while they are not too many.
 const BLOB: u64 = 50 << 20;
+/// A bundle that would have more blobs has about so many, which are larger.
 const BLOBS: u64 = 4096;
+/// A row of the frame table, in bytes.
+const ROW: usize = 40;
 
 /// A frame of raw blocks (section 2).
 fn frame(content: &[u8]) -> Vec<u8> {
@@ -103,7 +106,7 @@ impl Writer {
         (name, kind, digest, size): (&str, &str, &str, u64),
         write: impl FnOnce(&mut Writer) -> Result<()>,
     ) -> Result<Value> {
-        let (offset, frame) = (self.end, self.table.len() / 40);
+        let (offset, frame) = (self.end, self.table.len() / ROW);
         write(self)?;
         Ok(json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
             "offset": offset, "length": self.end - offset, "frame": frame}))
@@ -148,7 +151,7 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
         let about = (name.as_str(), "application/octet-stream", digest.as_str(), file.size);
         entries.push(out.entry(about, |out| out.hole(&name, file.size))?);
     }
-    let (offset, table) = (out.end, out.table.clone());
+    let (offset, table) = (out.end, std::mem::take(&mut out.table));
     let hashes = out.tar_entry("landfall-frames", &table)?;
     let index = json!({"version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3}, "requires": [],
         "locks": [{"name": "landfall.lock", "fingerprint": lock.fingerprint()}], "partial": [],
