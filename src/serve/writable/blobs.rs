@@ -4,7 +4,7 @@ use super::disk::{list, optional, persist, write};
 use super::error::KeepError;
 use super::frame_sums::{CheckedReader, FRAME, FrameSums};
 use super::room::{Room, Share};
-use crate::content::{BlobRead, ContentError, Look, RecentChecks, digest_of, each_piece};
+use crate::content::{BlobRead, ContentError, FileRuns, Look, RecentChecks, digest_of, each_piece};
 use crate::model::{Algorithm, Digest, Hasher};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -226,11 +226,7 @@ impl BlobRead for WritableBlobs {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let wrong = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => ContentError::Missing { digest: digest.clone() },
-            io::ErrorKind::InvalidData => ContentError::Damaged { digest: digest.clone() },
-            _ => ContentError::Read { digest: digest.clone(), source },
-        };
+        let wrong = |source| content_error(digest, source);
         let path = self.dir.join(digest.layout_path());
         if fs::metadata(&path).map_err(wrong)?.len() <= FRAME as u64 {
             let bytes = fs::read(&path).map_err(wrong)?;
@@ -242,6 +238,14 @@ impl BlobRead for WritableBlobs {
             return Ok(Box::new(reader));
         }
         Ok(Box::new(self.checked_reader(digest, offset).map_err(wrong)?))
+    }
+
+    fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        if self.stat(digest)?.is_none_or(|size| size <= FRAME as u64) {
+            return Ok(None);
+        }
+        let reader = self.checked_reader(digest, offset);
+        reader.map(|reader| Some(reader.runs())).map_err(|source| content_error(digest, source))
     }
 
     fn is_sound(&self, digest: &Digest) -> io::Result<bool> {
@@ -256,6 +260,14 @@ impl BlobRead for WritableBlobs {
         let data = fs::metadata(self.dir.join(digest.layout_path()));
         let data = data.map_err(|source| ContentError::Read { digest: digest.clone(), source })?;
         Ok(vec![Look::of(&data)])
+    }
+}
+
+fn content_error(digest: &Digest, source: io::Error) -> ContentError {
+    match source.kind() {
+        io::ErrorKind::NotFound => ContentError::Missing { digest: digest.clone() },
+        io::ErrorKind::InvalidData => ContentError::Damaged { digest: digest.clone() },
+        _ => ContentError::Read { digest: digest.clone(), source },
     }
 }
 

@@ -4,10 +4,11 @@
 //! The digest proves the whole content at its upload. After that XXH64 is enough to detect decay of the disk, and
 //! costs next to nothing.
 
-use crate::content::{Look, RecentChecks};
+use crate::content::{FileRun, FileRuns, Look, RecentChecks};
 use crate::model::{Digest, Hasher};
 use std::fs::File;
 use std::io::{self, Read};
+use std::iter;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
@@ -56,10 +57,10 @@ impl FrameSums {
     }
 }
 
-/// Reads a file, and checks each frame before it hands out any byte of it, unless that was done a moment ago. It holds no
-/// frame: one is read for its checksum, and then once more.
+/// Reads a file, or names its runs, and checks each frame before it hands out any byte of it, unless that was done a moment
+/// ago. It holds no frame: one is read for its checksum, and then once more.
 pub(super) struct CheckedReader {
-    file: File,
+    file: Arc<File>,
     look: Look,
     sums: Vec<[u8; 8]>,
     checks: Arc<RecentChecks<Look>>,
@@ -81,7 +82,19 @@ impl CheckedReader {
     ) -> io::Result<CheckedReader> {
         let look = Look::of(&file.metadata()?);
         let (sums, checks) = (sums.as_chunks().0.to_vec(), checks.clone());
-        Ok(CheckedReader { file, look, sums, checks, at: offset, checked: 0 })
+        Ok(CheckedReader { file: Arc::new(file), look, sums, checks, at: offset, checked: 0 })
+    }
+
+    /// What is left, as runs of the file: one for each frame.
+    pub(super) fn runs(mut self) -> FileRuns {
+        Box::new(iter::from_fn(move || {
+            if let Err(error) = self.check() {
+                return Some(Err(error));
+            }
+            let (at, end) = (self.at, self.checked);
+            self.at = end;
+            (at < end).then(|| Ok(FileRun { file: self.file.clone(), at, length: end - at }))
+        }))
     }
 
     /// Whether the file has this digest, and its frames their checksums. It is read once.
@@ -93,7 +106,7 @@ impl CheckedReader {
         Ok(hasher.finish() == *digest)
     }
 
-    /// Compares the checksum of the frame with the byte that is read next.
+    /// Compares the checksum of the frame with the byte that is read next, unless that was done a moment ago.
     fn check(&mut self) -> io::Result<()> {
         let frame = self.at / FRAME as u64;
         self.checked = match self.checks.has(&self.look, frame as usize) {
@@ -153,12 +166,31 @@ mod tests {
         sums.finish()
     }
 
+    /// What is read, and how that ends; the runs have the same bytes and end the same way.
     fn read(bytes: &[u8], sums: &[u8], offset: u64) -> (Vec<u8>, io::Result<usize>) {
-        let mut file = tempfile::tempfile().unwrap();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
+        let reader = || {
+            let checks = Arc::new(RecentChecks::new());
+            CheckedReader::new(file.reopen().unwrap(), sums, &checks, offset).unwrap()
+        };
         let mut out = Vec::new();
-        let checks = Arc::new(RecentChecks::new());
-        let result = CheckedReader::new(file, sums, &checks, offset).unwrap().read_to_end(&mut out);
+        let result = reader().read_to_end(&mut out);
+        let (mut sent, mut kind) = (Vec::new(), None);
+        for run in reader().runs() {
+            let run = match run {
+                Ok(run) => run,
+                Err(error) => {
+                    kind = Some(error.kind());
+                    break;
+                }
+            };
+            let mut piece = vec![0; run.length as usize];
+            run.file.read_exact_at(&mut piece, run.at).unwrap();
+            sent.extend(piece);
+        }
+        assert!(sent == out, "{} and {} bytes", sent.len(), out.len());
+        assert_eq!(kind, result.as_ref().err().map(io::Error::kind));
         (out, result)
     }
 
