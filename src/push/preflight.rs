@@ -6,11 +6,10 @@ use super::plan::{Delivery, Standing};
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use crate::config::IndexPolicy;
-use crate::content::Entry;
+use crate::content::{Entry, side_by_side};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
 use crate::model::{Digest, human_size};
-use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What there is to look at.
@@ -146,15 +145,13 @@ impl Preflight<'_> {
             let blobs = self.blobs(name, &stops);
             let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
             if needed > free {
-                let asking: Vec<_> = blobs
-                    .iter()
-                    .map(|(digest, (size, repository))| async move {
-                        let there = session.has_blob(repository, digest).await.unwrap_or(false);
-                        if there { *size } else { 0 }
-                    })
-                    .collect();
-                let there = futures_util::stream::iter(asking).buffer_unordered(self.uploader.limits.jobs);
-                needed -= there.fold(0, |sum, size| async move { sum + size }).await;
+                let blobs: Vec<_> = blobs.into_iter().collect();
+                let there = side_by_side(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
+                    let (digest, (size, repository)) = &blobs[at];
+                    let there = session.has_blob(repository, digest).await.unwrap_or(false);
+                    if there { *size } else { 0 }
+                });
+                needed -= there.await.into_iter().sum::<u64>();
             }
             let amounts = format!("needs {}, and has {} left", human_size(needed), human_size(free));
             if needed > free {
@@ -198,15 +195,13 @@ impl Preflight<'_> {
             self.by(project)
         };
         let asked = groups.into_iter().filter(|(name, _)| !missing.iter().any(|missing| missing == name));
-        let asking: Vec<_> = asked
-            .map(|(_, stops)| async move {
-                let repository = self.repository(stops[0]);
-                let refused = session.may_push(repository).await.err();
-                refused.map(|error| self.refused(repository, &error, stops))
-            })
-            .collect();
-        let asking = futures_util::stream::iter(asking).buffer_unordered(self.uploader.limits.jobs);
-        let mut problems: Vec<Problem> = asking.filter_map(std::future::ready).collect().await;
+        let asked: Vec<Vec<usize>> = asked.map(|(_, stops)| stops).collect();
+        let refusals = side_by_side(asked.len(), self.uploader.limits.jobs, async |at: usize| {
+            let repository = self.repository(asked[at][0]);
+            let refused = session.may_push(repository).await.err();
+            refused.map(|error| self.refused(repository, &error, asked[at].clone()))
+        });
+        let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();
         let told: BTreeSet<usize> = problems.iter().flat_map(|problem| problem.stops.clone()).collect();
         for &at in self.todo.iter().filter(|at| !told.contains(at)) {
             if let Err(error) = &self.standings[at]

@@ -109,9 +109,8 @@ async fn others(session: &Session, lock: &Lock, deliveries: &[Delivery], limits:
         tags.extend(referring.into_iter().map(|(tag, _)| tag.to_owned()));
     }
     let repositories: Vec<&str> = own.keys().copied().collect();
-    let asking = side_by_side(repositories.len(), limits.jobs, async |at: usize| {
-        (at, session.tags(repositories[at], limits.pages).await)
-    });
+    let asking =
+        side_by_side(repositories.len(), limits.jobs, |at| session.tags(repositories[at], limits.pages));
     let answers = asking.await;
     let bare = |state, at: String, why| Stands {
         state,
@@ -123,8 +122,7 @@ async fn others(session: &Session, lock: &Lock, deliveries: &[Delivery], limits:
         stands: None,
     };
     let mut found = Vec::new();
-    for (at, answer) in answers {
-        let repository = repositories[at];
+    for (repository, answer) in repositories.into_iter().zip(answers) {
         match answer {
             Ok(Some(tags)) => {
                 let tags = tags.into_iter().filter(|tag| {
