@@ -6,7 +6,6 @@ use super::ledger::{Contact, Purpose};
 use super::probe::{Protocol, may_probe, probe};
 use super::settings::HostRule;
 use super::transport::Transport;
-use std::sync::PoisonError;
 use tokio::time::Instant;
 use url::Url;
 
@@ -37,12 +36,8 @@ impl Transport {
         if settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
             return Ok(https);
         }
-        let cell = {
-            let mut protocols = self.0.protocols.lock().unwrap_or_else(PoisonError::into_inner);
-            protocols.entry(host.to_owned()).or_default().clone()
-        };
         let port = https.port_or_known_default().unwrap_or(443);
-        let asking = || async {
+        let asking = async || {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);
             }
@@ -51,7 +46,8 @@ impl Transport {
             let probed = probe(&name, port, self.limits().connect).await;
             probed.map_err(|error| self.lost(&host_port(&https), began, error.at(&https)))
         };
-        match cell.get_or_try_init(asking).await.map_err(|error| error.about(host))? {
+        let spoken = self.0.protocols.get(host.to_owned(), asking).await;
+        match spoken.map_err(|error| error.about(host))? {
             Protocol::Tls => Ok(https),
             Protocol::PlainHttp => registry_url("http", host),
         }

@@ -4,6 +4,7 @@ use super::error::{Error, host_port};
 use super::host_limiter::HostLimiter;
 use super::ledger::Ledger;
 use super::lost_hosts::LostHosts;
+use super::once_each::OnceEach;
 use super::probe::Protocol;
 use super::proxy::{ProxyRules, ProxyUrl};
 use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
@@ -13,7 +14,6 @@ use crate::model::Limits;
 use crate::report::Progress;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;
 
@@ -29,7 +29,7 @@ pub(super) struct Inner {
     /// Hosts of our own side, `host:port`.
     own: Mutex<HashSet<String>>,
     /// What probed hosts speak.
-    pub(super) protocols: Mutex<HashMap<String, Arc<OnceCell<Protocol>>>>,
+    pub(super) protocols: OnceEach<String, Protocol>,
     sign_ins: ProxySignIns,
     /// Hosts whose answers to ranges are wrong.
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
@@ -50,7 +50,7 @@ impl Transport {
             clients: Mutex::default(),
             limiters: Mutex::default(),
             own: Mutex::default(),
-            protocols: Mutex::default(),
+            protocols: OnceEach::default(),
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
             lost_hosts: LostHosts::default(),

@@ -158,6 +158,10 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// Whether what an item holds is chosen anew where its wish changes, so that only locking it shows whether it can be had.
     const IS_CHOSEN: bool = false;
 
+    /// How many are resolved at once for each of `--jobs`: more than one where that is several small questions, one after
+    /// another. What a host is asked at once has a limit of its own.
+    const AT_ONCE: usize = 1;
+
     /// A name of this kind; sections are sorted by it.
     type Name: Ord + Clone + fmt::Display + Sync;
 

@@ -4,16 +4,15 @@ use super::chart::FindImages;
 use super::packages::SharedSuites;
 use crate::archives::Named;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
-use crate::http::{BodyFailure, Error, ErrorKind};
+use crate::http::{BodyFailure, Error, ErrorKind, OnceEach};
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
 use crate::upstream::{Upstreams, expect_file, get};
 use bytes::Bytes;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
-use tokio::sync::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
 /// every machine; the text for people does.
@@ -109,17 +108,19 @@ impl From<ContentError> for Cause {
 }
 
 /// The tags of a repository; `None` where they are not listed.
-type Listing = OnceCell<Option<Arc<BTreeSet<String>>>>;
+type Listing = Option<Arc<BTreeSet<String>>>;
 
 /// Resolves names to digests.
 pub struct Resolver {
     sessions: Arc<Sessions>,
     disk: Disk,
     progress: Arc<dyn Progress>,
-    /// The tags of each repository, listed once.
-    listings: Mutex<HashMap<(String, String), Arc<Listing>>>,
-    /// What several items need, such as the index of an HTTP repository of charts: fetched once.
-    shared: Mutex<HashMap<String, Arc<OnceCell<Bytes>>>>,
+    /// The tags of repositories, by host and repository.
+    listings: OnceEach<(String, String), Listing>,
+    /// Manifests that were fetched and kept, by host and digest.
+    fetched: OnceEach<(String, Digest), ()>,
+    /// What several items need, such as the index of an HTTP repository of charts, by URL.
+    shared: OnceEach<String, Bytes>,
     /// Packages of apt, which are read once for all sets of the same sources.
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
@@ -130,9 +131,9 @@ pub struct Resolver {
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        let (listings, shared) = (Mutex::default(), Mutex::default());
+        let (listings, fetched, shared) = (OnceEach::default(), OnceEach::default(), OnceEach::default());
         let (archives, suites) = (Arc::default(), SharedSuites::default());
-        Resolver { sessions, disk, progress, listings, shared, suites, image_finder: None, archives }
+        Resolver { sessions, disk, progress, listings, fetched, shared, suites, image_finder: None, archives }
     }
 
     /// With what finds the images of charts.
@@ -194,7 +195,8 @@ impl Resolver {
         self.sessions.transport().note_once(line);
     }
 
-    /// A manifest by tag or digest. `known` is read from the store if that has it.
+    /// A manifest by tag or digest. `known` is read from the store if that has it, and fetched once if several items want
+    /// it at the same time.
     pub(crate) async fn manifest(
         &self,
         name: &ImageRef,
@@ -202,13 +204,37 @@ impl Resolver {
         known: Option<&Descriptor>,
     ) -> Result<RawManifest, Cause> {
         let archived = self.archives.find(name, reference);
-        if let Some(descriptor) = known.or(archived.as_ref())
-            && self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false)
-            && let Ok(bytes) = self.disk.read(descriptor)
-        {
-            let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
-            return Ok(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() });
+        if let Some(raw) = known.or(archived.as_ref()).and_then(|descriptor| self.kept_manifest(descriptor)) {
+            return Ok(raw);
         }
+        let Some(descriptor) = known else { return self.fetch_manifest(name, reference, None).await };
+        let mut own = None;
+        let fetching = async || {
+            own = Some(self.fetch_manifest(name, reference, known).await?);
+            Ok::<(), Cause>(())
+        };
+        self.fetched.get((name.registry.clone(), descriptor.digest.clone()), fetching).await?;
+        match own.or_else(|| self.kept_manifest(descriptor)) {
+            Some(raw) => Ok(raw),
+            None => self.fetch_manifest(name, reference, known).await,
+        }
+    }
+
+    fn kept_manifest(&self, descriptor: &Descriptor) -> Option<RawManifest> {
+        if !self.disk.has(&descriptor.digest, descriptor.size).unwrap_or(false) {
+            return None;
+        }
+        let bytes = self.disk.read(descriptor).ok()?;
+        let content_type = Some(descriptor.media_type.to_string()).filter(|kind| !kind.is_empty());
+        Some(RawManifest { bytes: bytes.into(), content_type, digest: descriptor.digest.clone() })
+    }
+
+    async fn fetch_manifest(
+        &self,
+        name: &ImageRef,
+        reference: &str,
+        known: Option<&Descriptor>,
+    ) -> Result<RawManifest, Cause> {
         let session = self.sessions.upstream(&name.registry).await?;
         let raw = match known {
             Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
@@ -224,26 +250,17 @@ impl Resolver {
     }
 
     /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
-    pub(crate) async fn tags(
-        &self,
-        name: &ImageRef,
-        pages: usize,
-    ) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
-        let listing = {
-            let mut listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            listings.entry((name.registry.clone(), name.repository.clone())).or_default().clone()
-        };
-        let list = || async {
+    pub(crate) async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, Cause> {
+        let list = async || {
             let session = self.sessions.upstream(&name.registry).await?;
             Ok(session.tags(&name.repository, pages).await?.map(Arc::new))
         };
-        listing.get_or_try_init(list).await.cloned()
+        self.listings.get((name.registry.clone(), name.repository.clone()), list).await
     }
 
     /// The tags of an image's repository as this run has listed them; `None` where it has not.
-    pub(crate) fn listed_tags(&self, name: &ImageRef) -> Option<Arc<BTreeSet<String>>> {
-        let listings = self.listings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        listings.get(&(name.registry.clone(), name.repository.clone()))?.get()?.clone()
+    pub(crate) fn listed_tags(&self, name: &ImageRef) -> Listing {
+        self.listings.known(&(name.registry.clone(), name.repository.clone()))?
     }
 
     /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where that is known: then a
@@ -278,11 +295,7 @@ impl Resolver {
 
     /// The content of a file of at most `most` bytes, asked for once in a run.
     pub(crate) async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, Error> {
-        let file = {
-            let mut shared = self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            shared.entry(url.to_owned()).or_default().clone()
-        };
-        file.get_or_try_init(|| self.small_file(url, most, None)).await.cloned()
+        self.shared.get(url.to_owned(), || self.small_file(url, most, None)).await
     }
 
     /// The index of an HTTP repository of charts.

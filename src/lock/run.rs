@@ -120,7 +120,8 @@ async fn find<K: ItemKind + Sync>(
     resolver: &Resolver,
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
-    let finding = side_by_side(wishes.len(), resolver.limits().jobs, async |at: usize| {
+    let at_once = K::AT_ONCE * resolver.limits().jobs;
+    let finding = side_by_side(wishes.len(), at_once, async |at: usize| {
         let name = K::wished(&wishes[at]);
         let pinned = old.get(name).copied();
         let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {

@@ -1,27 +1,22 @@
 //! What of an entry stands in a repository: every manifest and blob is asked for, each once.
 
 use crate::content::{Entry, Part};
-use crate::http::Error;
+use crate::http::{Error, OnceEach};
 use crate::model::Digest;
 use crate::registry::Session;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::OnceCell;
 
 /// Asks a registry what stands there.
 pub(super) struct Presence<'a> {
     session: &'a Session,
     /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them later.
     blobs: bool,
-    answers: Mutex<HashMap<(String, Digest), Answer>>,
+    /// Whether something is there, by repository and digest.
+    answers: OnceEach<(String, Digest), bool>,
 }
-
-/// Whether something is there, for all who ask.
-type Answer = Arc<OnceCell<bool>>;
 
 impl<'a> Presence<'a> {
     pub(super) fn new(session: &'a Session, blobs: bool) -> Presence<'a> {
-        Presence { session, blobs, answers: Mutex::default() }
+        Presence { session, blobs, answers: OnceEach::default() }
     }
 
     /// The parts of `entry` that are not in `repository`. The trimmed index stands in for the whole one.
@@ -55,8 +50,6 @@ impl<'a> Presence<'a> {
 
     async fn has(&self, repository: &str, part: &Part) -> Result<bool, Error> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
-        let answer =
-            self.answers.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
         let asking = async || match part.is_manifest() {
             true => {
                 let digest = part.descriptor.digest.to_string();
@@ -64,6 +57,6 @@ impl<'a> Presence<'a> {
             }
             false => self.session.holds_blob(repository, &part.descriptor).await,
         };
-        answer.get_or_try_init(asking).await.copied()
+        self.answers.get(key, asking).await
     }
 }

@@ -68,8 +68,8 @@ impl Session {
         Ok(None)
     }
 
-    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. `push`
-    /// says that the account also writes there.
+    /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. The first to
+    /// ask in a repository finds that out for all. `push` says that the account also writes there.
     ///
     /// # Errors
     /// When the registry cannot say.
@@ -79,9 +79,25 @@ impl Session {
         subject: &Digest,
         push: bool,
     ) -> Result<Option<Vec<Descriptor>>, Error> {
-        if self.lists_no_referrers(repository) {
-            return Ok(None);
+        let mut own = None;
+        let asking = async || {
+            let found = own.insert(self.list_referrers(repository, subject, push).await?);
+            Ok::<bool, Error>(found.is_some())
+        };
+        let lists = self.lists_referrers.get(repository.to_owned(), asking).await?;
+        match own {
+            Some(found) => Ok(found),
+            None if lists => self.list_referrers(repository, subject, push).await,
+            None => Ok(None),
         }
+    }
+
+    async fn list_referrers(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<Option<Vec<Descriptor>>, Error> {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
@@ -96,7 +112,6 @@ impl Session {
                     Answer::Page(bytes, next) => (bytes, next),
                     Answer::Other(response) if page == 0 && is_unknown(response.status) => {
                         response.discard().await;
-                        self.listed_no_referrers(repository);
                         return Ok(None);
                     }
                     Answer::Other(response) => {

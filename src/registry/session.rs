@@ -5,12 +5,11 @@ use super::base_url::BaseUrl;
 use super::keychain::Keychain;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
-use crate::http::{Error, ErrorKind, Request, Response, Transport, host_port, shown_url};
+use crate::http::{Error, ErrorKind, OnceEach, Request, Response, Transport, host_port, shown_url};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// A session with one registry host. Its users share connections, tokens and what it learned.
@@ -25,8 +24,8 @@ pub struct Session {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// Repositories whose referrers the registry does not list.
-    without_referrers: Mutex<HashSet<String>>,
+    /// Whether the registry lists what refers to a manifest, by repository.
+    pub(super) lists_referrers: OnceEach<String, bool>,
 }
 
 impl Session {
@@ -51,7 +50,7 @@ impl Session {
             auth,
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
-            without_referrers: Mutex::default(),
+            lists_referrers: OnceEach::default(),
         }
     }
 
@@ -68,18 +67,6 @@ impl Session {
     /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
     pub fn is_mirror(&self) -> bool {
         self.origin.is_some()
-    }
-
-    /// Whether the registry lists no referrers of this repository, as far as this run knows.
-    pub(super) fn lists_no_referrers(&self, repository: &str) -> bool {
-        self.without_referrers.lock().is_ok_and(|known| known.contains(repository))
-    }
-
-    /// Remembers that the registry lists no referrers of this repository.
-    pub(super) fn listed_no_referrers(&self, repository: &str) {
-        if let Ok(mut known) = self.without_referrers.lock() {
-            known.insert(repository.to_owned());
-        }
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.

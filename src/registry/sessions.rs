@@ -5,10 +5,10 @@ use super::keychain::Keychain;
 use super::session::Session;
 use super::setup_error::{MirrorFault, SetupError};
 use crate::config::Site;
-use crate::http::{Error, ErrorKind, Transport};
+use crate::http::{Error, ErrorKind, OnceEach, Transport};
 use crate::model::holds_account;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use url::Url;
 
 /// All sessions of a run.
@@ -17,10 +17,9 @@ pub struct Sessions {
     keychain: Arc<Keychain>,
     mirrors: BTreeMap<String, Url>,
     plain: Vec<String>,
-    open: Mutex<HashMap<(String, bool), Arc<Opening>>>,
+    /// By host, and whether its mirror may stand in.
+    open: OnceEach<(String, bool), Arc<Session>>,
 }
-
-type Opening = tokio::sync::OnceCell<Arc<Session>>;
 
 impl Sessions {
     /// No session yet. `plain` names the hosts that the user allowed plain http for.
@@ -39,7 +38,7 @@ impl Sessions {
                 mirrors.insert(host.clone(), mirror_url(host, mirror)?);
             }
         }
-        Ok(Sessions { transport, keychain, mirrors, plain, open: Mutex::default() })
+        Ok(Sessions { transport, keychain, mirrors, plain, open: OnceEach::default() })
     }
 
     /// The transport under all sessions.
@@ -69,11 +68,8 @@ impl Sessions {
     }
 
     async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<Session>, Error> {
-        let cell = {
-            let mut open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            open.entry((host.to_owned(), mirrored)).or_default().clone()
-        };
-        cell.get_or_try_init(|| async { Ok(Arc::new(self.connect(host, mirrored).await?)) }).await.cloned()
+        let connect = async || Ok(Arc::new(self.connect(host, mirrored).await?));
+        self.open.get((host.to_owned(), mirrored), connect).await
     }
 
     async fn connect(&self, host: &str, mirrored: bool) -> Result<Session, Error> {

@@ -44,8 +44,7 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
         let requests = |images: &str, store: &str| {
             signed.manifest(images);
             let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-            // one image at a time: what they share is then asked for once
-            let report = signed.place.json(0, &["lock", "-f", "m.yaml", "--jobs", "1", "--store", store]);
+            let report = signed.place.json(0, &["lock", "-f", "m.yaml", "--store", store]);
             report["totals"]["requests"].as_u64().unwrap()
         };
         let without = requests("referrers: false\nimages: [REG/bare:v1]\n", "s1");
@@ -54,7 +53,7 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
         assert!(signed.place.read("landfall.lock").contains("\n  referrers: []\n"));
         assert_eq!(with - without, extra, "an index of two; {upstream:?}");
         if upstream == Upstream::Own {
-            // a second tag of the repository shares what was asked
+            // a second tag of the repository, resolved at the same time, shares what is asked
             let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
             let bare_both = requests("referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n", "s4");
             assert_eq!(both - bare_both, extra);

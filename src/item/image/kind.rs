@@ -101,6 +101,7 @@ impl LockedItem for Image {
 
 impl ItemKind for Image {
     const KIND: Kind = Kind::Image;
+    const AT_ONCE: usize = 2;
     type Name = ImageRef;
     type Wish = WantedImage;
     type Written = ImageEntry;
