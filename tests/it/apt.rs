@@ -139,6 +139,48 @@ fn a_flat_repository_and_what_machines_have_besides() {
     assert!(why.contains("kubelet 1.30.1-1.1 needs libc6 (>= 2.34), which no source offers"), "{why}");
 }
 
+#[test]
+fn what_is_installed_gives_way_to_what_is_asked_for() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let daemon = "Provides: time-daemon\nConflicts: time-daemon\n";
+    up.build(
+        "pool/stable",
+        &[
+            deb("chrony", "4.3", daemon),
+            deb("timesyncd", "252.39", daemon),
+            deb("needs-chrony", "1", "Depends: chrony\n"),
+            deb("old-style", "1", "Conflicts: timesyncd\n"),
+            deb("vital-style", "1", "Conflicts: vital\n"),
+            deb("vital", "2", ""),
+        ],
+    );
+    up.suite("stable", "");
+    let source = format!("deb [signed-by={}] {} stable main\n", place.path("key.asc").display(), up.url());
+    let installed = |name: &str, version: &str, rest: &str| {
+        format!(
+            "Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n\
+             Maintainer: n\n{rest}\n"
+        )
+    };
+    // of what is installed upstream has a newer version, or the same one
+    for version in ["252.38", "252.39"] {
+        let status = installed("timesyncd", version, daemon) + &installed("vital", "1", "Essential: yes\n");
+        place.write("status", &status);
+        let apt = Apt::new(place, &format!("apt-{version}"), &source, &status);
+        run(&mut apt.get(place, &["update"]));
+        for asked in ["chrony", "needs-chrony", "old-style"] {
+            up.wants("stable", asked, ", base: {status: status}");
+            up.lock(0, &[]);
+            assert_eq!(up.locked(), apt.simulate(place, false, &[asked]).unwrap(), "{asked} {version}");
+        }
+        up.wants("stable", "vital-style", ", base: {status: status}");
+        let refused = up.lock(1, &["--lock", "refused.lock"]);
+        assert_eq!(refused["items"][0]["reason"], "vital-style 1 must not be beside vital");
+        apt.simulate(place, false, &["vital-style"]).unwrap_err();
+    }
+}
+
 /// What is refused of the suite `stable` after `spoil` has been at it, and that nothing is locked or replaced.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
     let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));

@@ -64,6 +64,7 @@ fn choose_here(
     asked.sort_unstable();
     asked.dedup();
     asked.iter().for_each(|package| marking.complete(*package));
+    marking.remove_for_protected();
     if let Some(bad) = marking.broken().first() {
         return Err(why(universe, &marking, &asked, *bad));
     }
