@@ -1,4 +1,4 @@
-//! Slots for blobs in flight. Of those who wait, most slots go to whoever has the biggest blob, and some to whoever has the
+//! Slots for uploads of blobs. Of those who wait, most slots go to whoever has the biggest blob, and some to whoever has the
 //! smallest.
 //!
 //! A big blob that begins late is waited for at the end. A small one takes the line's delay and the registry's work, not its
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// One slot in so many takes the smallest first.
 const SMALLEST_FIRST: usize = 4;
 
-/// Slots for blobs in flight.
+/// Slots for uploads of blobs.
 pub(super) struct Slots(Arc<Mutex<State>>);
 
 struct State {
@@ -30,7 +30,7 @@ enum Takes {
     Smallest,
 }
 
-/// The right to one transfer, given on when dropped.
+/// The right to one upload, given on when dropped.
 pub(super) struct Slot(Arc<Mutex<State>>, Takes);
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {

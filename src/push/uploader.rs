@@ -12,6 +12,7 @@ use crate::report::{Progress, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
 /// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
@@ -40,8 +41,10 @@ pub(super) struct Uploader {
     pub(super) progress: Arc<dyn Progress>,
     /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
-    /// Blobs in flight.
+    /// Uploads of blobs under way: twice as many as are sent, so that the next ones are open by then.
     pub(super) slots: Slots,
+    /// Blobs that are sent.
+    pub(super) sending: Arc<Semaphore>,
     /// What to do where an index with missing children is refused.
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
@@ -80,7 +83,8 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Slots::new(limits.jobs),
+            slots: Slots::new(2 * limits.jobs),
+            sending: Arc::new(Semaphore::new(limits.jobs)),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
 /// A repository of a registry as a [`Sink`].
 #[derive(Clone)]
@@ -21,6 +22,8 @@ struct Inner {
     repository: Arc<str>,
     /// Where to mount blobs from.
     from: Option<Arc<str>>,
+    /// One permit for each blob that may be sent at a time.
+    sending: Arc<Semaphore>,
     refuses_mounts: AtomicBool,
     /// How many bytes of a blob's body were handed over when the last attempt was cut.
     cuts: Mutex<HashMap<Digest, u64>>,
@@ -28,10 +31,16 @@ struct Inner {
 
 impl RegistrySink {
     /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where one is named and
-    /// the registry agrees.
-    pub(crate) fn new(session: Arc<Session>, repository: Arc<str>, from: Option<Arc<str>>) -> RegistrySink {
+    /// the registry agrees. `sending` has one permit for each blob that may be sent at a time: an upload is opened without,
+    /// and the registry's answer is waited for without.
+    pub(crate) fn new(
+        session: Arc<Session>,
+        repository: Arc<str>,
+        from: Option<Arc<str>>,
+        sending: Arc<Semaphore>,
+    ) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
-        RegistrySink(Arc::new(Inner { session, repository, from, refuses_mounts, cuts }))
+        RegistrySink(Arc::new(Inner { session, repository, from, sending, refuses_mounts, cuts }))
     }
 }
 
@@ -112,6 +121,9 @@ impl BlobWrite for Upload {
         Box::pin(async move {
             let Upload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
+            // the semaphore is never closed; whoever has the permit gives it back at the last byte, or else with this attempt
+            let permit = sink.sending.clone().acquire_owned().await.ok();
+            let _sending = opener.until_read(permit);
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {
                     let cause = sink.judge(&blob.digest, &failed);
