@@ -261,11 +261,11 @@ fn a_refused_or_cut_body_goes_in_chunks() {
         for (at, repository) in ["big/app", "big/other"].into_iter().enumerate() {
             assert_eq!(stands(&registry.address, repository).unwrap(), stored.digest(at));
         }
-        // the blob that did not find out goes in chunks at once: 3 and 2 of them in all. A blob is cut off twice at one place, and
-        // another may be cut off once between
+        // 3 and 2 chunks. Of larger bodies one is enough to find out, or two that are cut; two blobs may be on their way by then
         let large = middle.asked().iter().filter(|asked| asked.length > 16 * MIB).count();
+        let enough = if cut { 2 } else { 1 };
         assert_eq!(middle.count("PATCH", ""), 5, "{told}");
-        assert!(if cut { [2, 3].contains(&large) } else { large == 1 }, "{large}: {told}");
+        assert!((enough..=2 * enough).contains(&large), "{large}: {told}");
     }
 }
 

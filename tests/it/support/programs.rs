@@ -4,6 +4,7 @@ use super::library::Digest;
 use super::{skip, test_name, which};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Without optimization and tables for a debugger, a program is built in two thirds of the time.
 const QUICK: [&str; 2] = ["-gcflags=all=-N -l", "-ldflags=-s -w"];
@@ -30,20 +31,11 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     let is_version = |part: &&str| part.strip_prefix('v').is_some_and(is_number);
     let name = path.rsplit('/').find(|part| !is_version(part)).unwrap();
     let folder = tools()?.join(format!("{name}@{version}"));
-    let program = folder.join(name);
-    if program.is_file() {
-        return Ok(program);
-    }
-    which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
-    built(
-        Command::new("nice")
-            .args(["go", "install"])
-            .args(QUICK)
-            .arg(module)
-            .env("GOBIN", &folder)
-            .current_dir("/"),
-        &program,
-    )
+    go(&folder, name, |into| {
+        let mut install = Command::new("nice");
+        install.args(["go", "install"]).args(QUICK).arg(module).env("GOBIN", into).current_dir("/");
+        install
+    })
 }
 
 /// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be had, the test counts as skipped
@@ -61,21 +53,28 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     let all = ["main.go", "go.mod", "go.sum"].map(|file| std::fs::read(sources.join(file)).unwrap()).concat();
     let folder = tools()?.join(format!("{name}@{}", &Digest::sha256(&all).hex()[..12]));
+    go(&folder, name, |into| {
+        let mut build = Command::new("nice");
+        build.args(["go", "build"]).args(QUICK).arg("-o").arg(into.join(name)).arg(".").current_dir(sources);
+        build
+    })
+}
+
+/// The program `name` in `folder`, which the command for a folder beside it builds where it is not there. It is whole when it gets
+/// its name: another test may run it at once.
+fn go(folder: &Path, name: &str, command: impl FnOnce(&Path) -> Command) -> Result<PathBuf, String> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let program = folder.join(name);
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if program.is_file() {
         return Ok(program);
     }
     which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
-    built(
-        Command::new("nice")
-            .args(["go", "build"])
-            .args(QUICK)
-            .arg("-o")
-            .arg(&program)
-            .arg(".")
-            .current_dir(sources),
-        &program,
-    )
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let beside = tempfile::tempdir_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let new = built(&mut command(beside.path()), &beside.path().join(name))?;
+    std::fs::rename(&new, &program).map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(program)
 }
 
 /// `program`, which `command` builds.
