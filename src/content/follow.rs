@@ -18,6 +18,8 @@ pub(super) struct Written {
     pub(super) bytes: u64,
     /// All are there, and have the digest.
     pub(super) is_right: bool,
+    /// How often it began anew. What was read before that is not the beginning of what comes after.
+    pub(super) restarts: u32,
 }
 
 /// What a writer writes, for a reader beside it.
@@ -64,18 +66,23 @@ pub(super) async fn follow(
     mut bringing: Bringing,
     (at, size): (u64, u64),
 ) -> Result<ByteStream, Error> {
-    if follower.written.wait_for(|written| written.is_right || written.bytes > at).await.is_err() {
+    let begun = follower.written.wait_for(|written| written.is_right || written.bytes > at).await;
+    let Ok(restarts) = begun.map(|written| written.restarts) else {
         return Err(ended(follower, &mut bringing).await);
-    }
+    };
     let stream = futures_util::stream::unfold(Some((follower, bringing, at)), move |state| async move {
         let (mut follower, mut bringing, at) = state?;
         loop {
-            let Written { bytes, is_right } = *follower.written.borrow_and_update();
+            let Written { bytes, is_right, restarts: now } = *follower.written.borrow_and_update();
             let end = if is_right { size } else { bytes.min(size.saturating_sub(1)) };
-            if at < end {
+            if now == restarts && at < end {
                 let mut piece = vec![0; (end - at).min(PIECE) as usize];
                 // just written: a read from the page cache is shorter than a switch to another thread
                 let read = follower.partial.read(&mut piece, at);
+                // what is read while it begins anew is no more, or of the new beginning
+                if follower.written.borrow().restarts != restarts {
+                    continue;
+                }
                 let local = |error: super::WriteError| Error::new(ErrorKind::Local, error.to_string());
                 let next = at + piece.len() as u64;
                 return Some((
@@ -83,10 +90,10 @@ pub(super) async fn follow(
                     Some((follower, bringing, next)),
                 ));
             }
-            if is_right {
+            if now == restarts && is_right {
                 return None;
             }
-            if bytes < at || follower.written.changed().await.is_err() {
+            if now != restarts || follower.written.changed().await.is_err() {
                 return Some((Err(ended(follower, &mut bringing).await), None));
             }
         }
@@ -154,6 +161,24 @@ mod tests {
         told.send(()).unwrap();
         all.extend_from_slice(&stream.next().await.unwrap().unwrap());
         assert!(all == CONTENT && stream.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_a_write_began_anew_is_not_continued() {
+        let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
+        let disk = Disk::open(dir.path()).unwrap();
+        let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
+        let (mut writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
+        let follower = writer.follower();
+        let bringing = tokio::spawn(async { Ok(Brought::There) });
+        writer.write(b"HELLO").unwrap();
+        let mut stream = follow(follower, Bringing(bringing), (0, size)).await.unwrap();
+        assert_eq!(stream.next().await.unwrap().unwrap(), &b"HELLO"[..]);
+        writer.restart().unwrap();
+        writer.write(CONTENT).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(stream.next().await.unwrap().unwrap_err().kind, ErrorKind::Invalid, "from its beginning");
+        assert!(stream.next().await.is_none());
     }
 
     #[tokio::test]

@@ -67,11 +67,12 @@ impl Writer {
     /// # Errors
     /// When that cannot be discarded.
     pub fn restart(&mut self) -> Result<(), WriteError> {
-        self.partial.clear()?;
+        // whoever follows knows it before a byte is gone
+        let restarts = self.written.borrow().restarts + 1;
+        self.written.send_replace(Written { restarts, ..Written::default() });
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
-        self.written.send_replace(Written::default());
-        Ok(())
+        self.partial.clear()
     }
 
     /// Writes the next bytes.
@@ -92,7 +93,7 @@ impl Writer {
     fn pass(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.hasher.update(bytes);
         self.offset += bytes.len() as u64;
-        self.written.send_replace(Written { bytes: self.offset, is_right: false });
+        self.written.send_modify(|written| written.bytes = self.offset);
         self.partial.passed(bytes)
     }
 
@@ -112,7 +113,7 @@ impl Writer {
         }
         self.partial.keep()?;
         // not before: a registry must not have what a store lacks, should the run be killed between
-        self.written.send_replace(Written { bytes: self.offset, is_right: true });
+        self.written.send_modify(|written| written.is_right = true);
         Ok(())
     }
 }
