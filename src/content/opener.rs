@@ -39,8 +39,7 @@ pub(crate) struct UntilRead(Arc<Opener>);
 
 impl Drop for UntilRead {
     fn drop(&mut self) {
-        let held = self.0.state().while_read.take();
-        drop(held);
+        self.0.let_go();
     }
 }
 
@@ -94,8 +93,8 @@ impl Opener {
         counted
     }
 
-    /// Holds `held` until all bytes but the last were read by [`Opener::stream`], or else until what this returns is dropped. The last one
-    /// may come much later: when a store has the content on disk.
+    /// Holds `held` until all bytes but the last were read by [`Opener::stream`], or else until what this returns is
+    /// dropped. The last one may come much later: when a store has the content on disk.
     pub(crate) fn until_read(self: &Arc<Self>, held: impl Send + 'static) -> UntilRead {
         self.state().while_read = Some(Box::new(held));
         UntilRead(self.clone())
@@ -104,9 +103,14 @@ impl Opener {
     /// Bytes up to this offset were read.
     fn read_to(&self, offset: u64) {
         if offset + 1 >= self.part.descriptor.size {
-            let held = self.state().while_read.take();
-            drop(held);
+            self.let_go();
         }
+    }
+
+    /// Drops what the sink holds while it reads.
+    fn let_go(&self) {
+        let held = self.state().while_read.take();
+        drop(held);
     }
 
     /// The part stands at the sink: what of it was there before is done too.

@@ -28,6 +28,25 @@ impl<K: Eq + Hash, V: Clone> OnceEach<K, V> {
         cell.get_or_try_init(ask).await.cloned()
     }
 
+    /// As [`OnceEach::get`], and what `ask` gave besides its answer: whoever asked has more than an answer to keep.
+    ///
+    /// # Errors
+    /// That of `ask`.
+    pub(crate) async fn get_or_ask<T, E, F: Future<Output = Result<(V, T), E>>>(
+        &self,
+        key: K,
+        ask: impl FnOnce() -> F,
+    ) -> Result<(V, Option<T>), E> {
+        let mut own = None;
+        let asking = async || {
+            let (answer, besides) = ask().await?;
+            own = Some(besides);
+            Ok::<V, E>(answer)
+        };
+        let answer = self.get(key, asking).await?;
+        Ok((answer, own))
+    }
+
     /// The answer under `key`, where there is one by now.
     pub(crate) fn known(&self, key: &K) -> Option<V> {
         self.cells().get(key)?.get().cloned()

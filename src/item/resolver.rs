@@ -208,12 +208,9 @@ impl Resolver {
             return Ok(raw);
         }
         let Some(descriptor) = known else { return self.fetch_manifest(name, reference, None).await };
-        let mut own = None;
-        let fetching = async || {
-            own = Some(self.fetch_manifest(name, reference, known).await?);
-            Ok::<(), Cause>(())
-        };
-        self.fetched.get((name.registry.clone(), descriptor.digest.clone()), fetching).await?;
+        let fetching = async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
+        let key = (name.registry.clone(), descriptor.digest.clone());
+        let ((), own) = self.fetched.get_or_ask(key, fetching).await?;
         match own.or_else(|| self.kept_manifest(descriptor)) {
             Some(raw) => Ok(raw),
             None => self.fetch_manifest(name, reference, known).await,

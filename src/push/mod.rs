@@ -20,7 +20,6 @@ mod receipt;
 mod referrers;
 mod refusal;
 mod run;
-mod slots;
 #[cfg(feature = "cli")]
 mod status;
 mod uploader;

@@ -2,9 +2,8 @@
 
 use super::names::project;
 use super::options::Options;
-use super::slots::Slots;
 use crate::config::IndexPolicy;
-use crate::content::{Entry, Source, TransferError};
+use crate::content::{Entry, Slots, Source, TransferError};
 use crate::http::ErrorKind;
 use crate::model::{Digest, Limits};
 use crate::registry::{Session, is_quota};
@@ -12,7 +11,6 @@ use crate::report::{Progress, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
 
 /// Held while a manifest is written; says of one that was whether the registry lists it as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
@@ -44,7 +42,7 @@ pub(super) struct Uploader {
     /// Uploads of blobs under way: twice as many as are sent, so that the next ones are open by then.
     pub(super) slots: Slots,
     /// Blobs that are sent.
-    pub(super) sending: Arc<Semaphore>,
+    pub(super) sending: Slots,
     /// What to do where an index with missing children is refused.
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
@@ -84,7 +82,7 @@ impl Uploader {
             progress,
             limits,
             slots: Slots::new(2 * limits.jobs),
-            sending: Arc::new(Semaphore::new(limits.jobs)),
+            sending: Slots::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

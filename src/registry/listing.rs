@@ -79,16 +79,14 @@ impl Session {
         subject: &Digest,
         push: bool,
     ) -> Result<Option<Vec<Descriptor>>, Error> {
-        let mut own = None;
         let asking = async || {
-            let found = own.insert(self.list_referrers(repository, subject, push).await?);
-            Ok::<bool, Error>(found.is_some())
+            let found = self.list_referrers(repository, subject, push).await?;
+            Ok::<_, Error>((found.is_some(), found))
         };
-        let lists = self.lists_referrers.get(repository.to_owned(), asking).await?;
-        match own {
-            Some(found) => Ok(found),
-            None if lists => self.list_referrers(repository, subject, push).await,
-            None => Ok(None),
+        match self.lists_referrers.get_or_ask(repository.to_owned(), asking).await? {
+            (_, Some(found)) => Ok(found),
+            (true, None) => self.list_referrers(repository, subject, push).await,
+            (false, None) => Ok(None),
         }
     }
 

@@ -4,14 +4,13 @@ use super::refusal::is_quota;
 use super::session::Session;
 use super::upload::{refuses_mount, starts_anew};
 use super::upload_session::{FailedUpload, UploadSession};
-use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError};
+use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, Slots, TransferError};
 use crate::http::Error;
 use crate::model::{Descriptor, Digest};
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
 
 /// A repository of a registry as a [`Sink`].
 #[derive(Clone)]
@@ -22,8 +21,8 @@ struct Inner {
     repository: Arc<str>,
     /// Where to mount blobs from.
     from: Option<Arc<str>>,
-    /// One permit for each blob that may be sent at a time.
-    sending: Arc<Semaphore>,
+    /// A slot for each blob that may be sent at a time.
+    sending: Slots,
     refuses_mounts: AtomicBool,
     /// How many bytes of a blob's body were handed over when the last attempt was cut.
     cuts: Mutex<HashMap<Digest, u64>>,
@@ -31,13 +30,13 @@ struct Inner {
 
 impl RegistrySink {
     /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where one is named and
-    /// the registry agrees. `sending` has one permit for each blob that may be sent at a time: an upload is opened without,
-    /// and the registry's answer is waited for without.
+    /// the registry agrees. `sending` has a slot for each blob that may be sent at a time: an upload is opened without,
+    /// and the registry's answer is waited for without, where it has taken a body as big.
     pub(crate) fn new(
         session: Arc<Session>,
         repository: Arc<str>,
         from: Option<Arc<str>>,
-        sending: Arc<Semaphore>,
+        sending: Slots,
     ) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
         RegistrySink(Arc::new(Inner { session, repository, from, sending, refuses_mounts, cuts }))
@@ -121,9 +120,9 @@ impl BlobWrite for Upload {
         Box::pin(async move {
             let Upload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
-            // the semaphore is never closed; whoever has the permit gives it back at the last byte, or else with this attempt
-            let permit = sink.sending.clone().acquire_owned().await.ok();
-            let _sending = opener.until_read(permit);
+            let mut slot = Some(sink.sending.acquire(blob.size).await);
+            // the next blob goes while the registry answers; who may refuse a body for its size is waited for
+            let _sending = session.body_limit.takes(blob.size).then(|| opener.until_read(slot.take()));
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {
                     let cause = sink.judge(&blob.digest, &failed);
