@@ -125,14 +125,9 @@ impl Transport {
     pub(super) fn limiter(&self, url: &Url, feeds: bool) -> Arc<HostLimiter> {
         let host = host_port(url);
         let limits = self.limits();
-        let asked = self.rule(url).and_then(|rule| rule.max_concurrent);
+        let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
         let is_own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&host);
-        let slots = match (asked, is_own) {
-            (Some(asked), true) => asked,
-            // uploads that wait for the host's answer are beside those that are sent and those that are opened
-            (None, true) => 2 * limits.per_host,
-            (asked, false) => self.0.config.shard.share(asked.unwrap_or(limits.per_host)),
-        };
+        let slots = if is_own { slots } else { self.0.config.shard.share(slots) };
         let mut limiters = self.0.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         let own = limiters.entry((host.clone(), false)).or_insert_with(|| Arc::new(HostLimiter::new(slots)));
         if !feeds {
@@ -173,19 +168,12 @@ mod tests {
             shard: Shard::new(2, 4).unwrap(),
             proxies: ProxyRules::default(),
             proxy_ca: None,
-            hosts: [
-                ("many.test".to_owned(), rule(32)),
-                ("few.test:5000".to_owned(), rule(3)),
-                ("busy.test".to_owned(), rule(5)),
-            ]
-            .into(),
+            hosts: [("many.test".to_owned(), rule(32)), ("few.test:5000".to_owned(), rule(3))].into(),
             progress: Arc::new(Silent),
         });
         transport.note_own(&Url::parse("https://own.test").unwrap());
-        transport.note_own(&Url::parse("https://busy.test").unwrap());
-        let hosts = ["https://any.test/v2/", "https://many.test", "http://few.test:5000"];
-        assert_eq!(hosts.map(|host| at_once(&transport, host)), [3, 8, 1]);
-        let own = ["https://own.test/v2/", "https://busy.test"];
-        assert_eq!(own.map(|host| at_once(&transport, host)), [24, 5]);
+        let hosts =
+            ["https://any.test/v2/", "https://many.test", "http://few.test:5000", "https://own.test/v2/"];
+        assert_eq!(hosts.map(|host| at_once(&transport, host)), [3, 8, 1, 12]);
     }
 }

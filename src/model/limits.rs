@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Transfers in flight over all hosts (`--jobs`).
     pub jobs: usize,
-    /// Requests in flight to one host; to one of our own side, a registry that is delivered to or a store, twice as many.
+    /// Requests in flight to one host.
     pub per_host: usize,
     /// How many runners may share a lock (`--shard`).
     pub shards: usize,
