@@ -73,9 +73,12 @@ pub(super) async fn follow(
     let stream = futures_util::stream::unfold(Some((follower, bringing, at)), move |state| async move {
         let (mut follower, mut bringing, at) = state?;
         loop {
-            let Written { bytes, is_right, restarts: now } = *follower.written.borrow_and_update();
-            let end = if is_right { size } else { bytes.min(size.saturating_sub(1)) };
-            if now == restarts && at < end {
+            let written = *follower.written.borrow_and_update();
+            if written.restarts != restarts {
+                return Some((Err(ended(follower, &mut bringing).await), None));
+            }
+            let end = if written.is_right { size } else { written.bytes.min(size.saturating_sub(1)) };
+            if at < end {
                 let mut piece = vec![0; (end - at).min(PIECE) as usize];
                 // just written: a read from the page cache is shorter than a switch to another thread
                 let read = follower.partial.read(&mut piece, at);
@@ -90,10 +93,10 @@ pub(super) async fn follow(
                     Some((follower, bringing, next)),
                 ));
             }
-            if now == restarts && is_right {
+            if written.is_right {
                 return None;
             }
-            if now != restarts || follower.written.changed().await.is_err() {
+            if follower.written.changed().await.is_err() {
                 return Some((Err(ended(follower, &mut bringing).await), None));
             }
         }
@@ -119,19 +122,25 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world";
 
+    /// A write of [`CONTENT`] into a store in `dir`, and who follows it.
+    fn begun(dir: &std::path::Path) -> (Writer, Follower) {
+        let (digest, size) = (Digest::sha256(CONTENT), CONTENT.len() as u64);
+        let blob = Descriptor { digest, size, media_type: "x/y".into() };
+        let disk = Disk::open(dir).unwrap();
+        let (writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
+        let follower = writer.follower();
+        (writer, follower)
+    }
+
     /// A write into a store, and a stream that follows it from `at` on. The bringing ends as the write did.
     async fn followed(
         at: u64,
         write: impl FnOnce(Writer) -> Result<(), TransferError> + Send + 'static,
     ) -> Vec<Result<Bytes, ErrorKind>> {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Disk::open(dir.path()).unwrap();
-        let size = CONTENT.len() as u64;
-        let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
-        let (writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
-        let follower = writer.follower();
+        let (writer, follower) = begun(dir.path());
         let bringing = tokio::task::spawn_blocking(move || write(writer).map(|()| Brought::There));
-        match follow(follower, Bringing(bringing), (at, size)).await {
+        match follow(follower, Bringing(bringing), (at, CONTENT.len() as u64)).await {
             Ok(stream) => stream.map(|next| next.map_err(|error| error.kind)).collect().await,
             Err(error) => vec![Err(error.kind)],
         }
@@ -141,10 +150,7 @@ mod tests {
     async fn the_last_byte_waits_until_the_digest_is_right() {
         let (told, rest) = std::sync::mpsc::channel();
         let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
-        let disk = Disk::open(dir.path()).unwrap();
-        let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
-        let (mut writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
-        let follower = writer.follower();
+        let (mut writer, follower) = begun(dir.path());
         let bringing = tokio::task::spawn_blocking(move || {
             writer.write(&CONTENT[..5])?;
             writer.write(&CONTENT[5..])?;
@@ -166,10 +172,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_read_before_a_write_began_anew_is_not_continued() {
         let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
-        let disk = Disk::open(dir.path()).unwrap();
-        let blob = Descriptor { digest: Digest::sha256(CONTENT), size, media_type: "x/y".into() };
-        let (mut writer, _) = LocalSink::begin(&disk, &blob, false).unwrap().unwrap();
-        let follower = writer.follower();
+        let (mut writer, follower) = begun(dir.path());
         let bringing = tokio::spawn(async { Ok(Brought::There) });
         writer.write(b"HELLO").unwrap();
         let mut stream = follow(follower, Bringing(bringing), (0, size)).await.unwrap();

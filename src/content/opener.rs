@@ -30,17 +30,6 @@ struct State {
     is_broken: bool,
     /// What the source does if the bytes that it gave in this attempt turn out wrong.
     on_wrong: Vec<OnWrong>,
-    /// What the sink holds while it reads.
-    while_read: Option<Box<dyn Send>>,
-}
-
-/// Holds what [`Opener::until_read`] was given, no longer than the attempt of which it is.
-pub(crate) struct UntilRead(Arc<Opener>);
-
-impl Drop for UntilRead {
-    fn drop(&mut self) {
-        self.0.let_go();
-    }
 }
 
 impl Opener {
@@ -57,7 +46,6 @@ impl Opener {
             failure: None,
             is_broken: false,
             on_wrong: Vec::new(),
-            while_read: None,
         };
         Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
     }
@@ -91,26 +79,6 @@ impl Opener {
         let counted = bytes.min(self.part.descriptor.size - state.counted);
         state.counted += counted;
         counted
-    }
-
-    /// Holds `held` until all bytes but the last were read by [`Opener::stream`], or else until what this returns is
-    /// dropped. The last one may come much later: when a store has the content on disk.
-    pub(crate) fn until_read(self: &Arc<Self>, held: impl Send + 'static) -> UntilRead {
-        self.state().while_read = Some(Box::new(held));
-        UntilRead(self.clone())
-    }
-
-    /// Bytes up to this offset were read.
-    fn read_to(&self, offset: u64) {
-        if offset + 1 >= self.part.descriptor.size {
-            self.let_go();
-        }
-    }
-
-    /// Drops what the sink holds while it reads.
-    fn let_go(&self) {
-        let held = self.state().while_read.take();
-        drop(held);
     }
 
     /// The part stands at the sink: what of it was there before is done too.
@@ -158,13 +126,8 @@ impl Opener {
     pub(crate) async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, Error> {
         let opened = self.open(offset).await.map_err(|failed| self.note(failed))?;
         let is_checked = opened.2;
-        let (opener, mut at) = (self.clone(), offset);
-        let passing = move |bytes: &Bytes| {
-            at += bytes.len() as u64;
-            opener.came(bytes.len());
-            opener.read_to(at);
-        };
-        let stream = self.resuming(offset, opened).inspect_ok(passing).boxed();
+        let opener = self.clone();
+        let stream = self.resuming(offset, opened).inspect_ok(move |bytes| opener.came(bytes.len())).boxed();
         match offset {
             0 if !is_checked => Ok(self.noting(checked(stream, &self.part.descriptor))),
             _ => Ok(stream),

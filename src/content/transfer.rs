@@ -294,31 +294,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_held_while_a_part_is_read_goes_before_its_last_byte_or_with_the_attempt() {
-        let answers = Mutex::new(VecDeque::from([(CONTENT, 3), (CONTENT, 10), (CONTENT, 11)]));
-        let source = Arc::new(Answers { answers, offsets: Mutex::default(), distrusted: Arc::default() });
-        let limits = Limits { backoff: Duration::from_millis(1), ..Limits::default() };
-        let digest = Digest::sha256(CONTENT.as_bytes());
-        let descriptor = Descriptor { digest, size: CONTENT.len() as u64, media_type: "x/y".into() };
-        let part = Part { descriptor, origin: Origin::Url("u".into()) };
-        let opener = Arc::new(Opener::new(source, &part, &limits, Arc::new(Silent)));
-
-        let held = Arc::new(());
-        let _reading = opener.until_read(held.clone());
-        let mut stream = opener.stream(1).await.unwrap();
-        let mut seen = Vec::new();
-        while let Some(bytes) = stream.next().await {
-            seen.push((bytes.unwrap(), Arc::strong_count(&held) > 1));
-        }
-        assert_eq!(seen, [("el".into(), true), ("lo worl".into(), false), ("d".into(), false)]);
-
-        let reading = opener.until_read(held.clone());
-        assert_eq!(Arc::strong_count(&held), 2);
-        drop(reading);
-        assert_eq!(Arc::strong_count(&held), 1);
-    }
-
-    #[tokio::test]
     async fn attempts_of_the_sink_end_and_a_source_that_cannot_be_opened_is_final() {
         let whole = Whole { refuses: Arc::new(AtomicUsize::new(9)), ..Whole::default() };
         let outcome = bring(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;

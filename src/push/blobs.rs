@@ -56,7 +56,7 @@ impl Uploader {
         }
         let _slot = self.slots.acquire(part.descriptor.size).await;
         self.has_room(repository)?;
-        let sink = RegistrySink::new(self.session.clone(), repository.clone(), from, self.sending.clone());
+        let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
         if is_copy {
             // the total has each blob once

@@ -20,6 +20,7 @@ mod receipt;
 mod referrers;
 mod refusal;
 mod run;
+mod slots;
 #[cfg(feature = "cli")]
 mod status;
 mod uploader;

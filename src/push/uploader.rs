@@ -2,8 +2,9 @@
 
 use super::names::project;
 use super::options::Options;
+use super::slots::Slots;
 use crate::config::IndexPolicy;
-use crate::content::{Entry, Slots, Source, TransferError};
+use crate::content::{Entry, Source, TransferError};
 use crate::http::ErrorKind;
 use crate::model::{Digest, Limits};
 use crate::registry::{Session, is_quota};
@@ -39,10 +40,8 @@ pub(super) struct Uploader {
     pub(super) progress: Arc<dyn Progress>,
     /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
-    /// Uploads of blobs under way: twice as many as are sent, so that the next ones are open by then.
+    /// Uploads of blobs under way.
     pub(super) slots: Slots,
-    /// Blobs that are sent.
-    pub(super) sending: Slots,
     /// What to do where an index with missing children is refused.
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
@@ -81,8 +80,7 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Slots::new(2 * limits.jobs),
-            sending: Slots::new(limits.jobs),
+            slots: Slots::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

@@ -4,7 +4,7 @@ use super::refusal::is_quota;
 use super::session::Session;
 use super::upload::{refuses_mount, starts_anew};
 use super::upload_session::{FailedUpload, UploadSession};
-use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, Slots, TransferError};
+use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError};
 use crate::http::Error;
 use crate::model::{Descriptor, Digest};
 use futures_util::future::BoxFuture;
@@ -21,8 +21,6 @@ struct Inner {
     repository: Arc<str>,
     /// Where to mount blobs from.
     from: Option<Arc<str>>,
-    /// A slot for each blob that may be sent at a time.
-    sending: Slots,
     refuses_mounts: AtomicBool,
     /// How many bytes of a blob's body were handed over when the last attempt was cut.
     cuts: Mutex<HashMap<Digest, u64>>,
@@ -30,16 +28,10 @@ struct Inner {
 
 impl RegistrySink {
     /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where one is named and
-    /// the registry agrees. `sending` has a slot for each blob that may be sent at a time: an upload is opened without,
-    /// and the registry's answer is waited for without, where it has taken a body as big.
-    pub(crate) fn new(
-        session: Arc<Session>,
-        repository: Arc<str>,
-        from: Option<Arc<str>>,
-        sending: Slots,
-    ) -> RegistrySink {
+    /// the registry agrees.
+    pub(crate) fn new(session: Arc<Session>, repository: Arc<str>, from: Option<Arc<str>>) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
-        RegistrySink(Arc::new(Inner { session, repository, from, sending, refuses_mounts, cuts }))
+        RegistrySink(Arc::new(Inner { session, repository, from, refuses_mounts, cuts }))
     }
 }
 
@@ -120,9 +112,6 @@ impl BlobWrite for Upload {
         Box::pin(async move {
             let Upload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
-            let mut slot = Some(sink.sending.acquire(blob.size).await);
-            // the next blob goes while the registry answers; who may refuse a body for its size is waited for
-            let _sending = session.body_limit.takes(blob.size).then(|| opener.until_read(slot.take()));
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {
                     let cause = sink.judge(&blob.digest, &failed);

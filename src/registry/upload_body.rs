@@ -51,9 +51,7 @@ impl Session {
             left = (Method::PUT, at, 0);
         }
         target.query_pairs_mut().append_pair("digest", &blob.digest.to_string());
-        let length = left.2;
         self.send_piece(repository, blob, target, left, opener).await?.discard().await;
-        self.body_limit.took(length);
         Ok(())
     }
 

@@ -30,29 +30,14 @@ impl SelfMounts {
     }
 }
 
-/// The largest body that a host takes, in bytes, as far as this run knows.
+/// The largest body that a host takes, in bytes, as far as this run knows; 0 while it has refused none.
 #[derive(Debug, Default)]
-pub(super) struct BodyLimit {
-    /// 0 while it has refused none.
-    most: AtomicU64,
-    /// The largest that it has taken.
-    taken: AtomicU64,
-}
+pub(super) struct BodyLimit(AtomicU64);
 
 impl BodyLimit {
     /// The limit; 0 while there is none.
     pub(super) fn get(&self) -> u64 {
-        self.most.load(Ordering::Relaxed)
-    }
-
-    /// Whether the host surely does not refuse a blob of `bytes` for its size.
-    pub(super) fn takes(&self, bytes: u64) -> bool {
-        self.get() > 0 || bytes <= self.taken.load(Ordering::Relaxed)
-    }
-
-    /// Remembers that the host has taken a body of `bytes`.
-    pub(super) fn took(&self, bytes: u64) {
-        self.taken.fetch_max(bytes, Ordering::Relaxed);
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Lowers the limit to `bytes`. Returns whether that is news.
@@ -60,7 +45,7 @@ impl BodyLimit {
         let known = self.get();
         let news = known == 0 || bytes < known;
         if news {
-            self.most.store(bytes, Ordering::Relaxed);
+            self.0.store(bytes, Ordering::Relaxed);
         }
         news
     }

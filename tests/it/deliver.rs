@@ -220,9 +220,9 @@ fn a_quota_refusal_is_final_for_its_project() {
         assert_eq!(stands(&registry.address, repository), expected, "{repository}");
     }
     assert!(items[19]["reason"].as_str().unwrap().contains("has no room for more"), "{report:#}");
-    // the uploads that were open, twice --jobs, found it out for themselves; none was opened after that
+    // those that were on their way found it out for themselves; nobody asked after that
     let refused = items.iter().filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
-    assert!(refused.count() <= 4, "{report:#}");
+    assert!(refused.count() <= 2, "{report:#}");
 }
 
 #[test]
@@ -261,10 +261,9 @@ fn a_refused_or_cut_body_goes_in_chunks() {
         for (at, repository) in ["big/app", "big/other"].into_iter().enumerate() {
             assert_eq!(stands(&registry.address, repository).unwrap(), stored.digest(at));
         }
-        // 3 and 2 chunks. Of larger bodies one is enough to find out. Of those that are cut two of one blob are; the other blob may go between
+        // the second blob goes in chunks at once: 3 and 2 of them, the biggest tries being those of the first
         let large = middle.asked().iter().filter(|asked| asked.length > 16 * MIB).count();
-        assert_eq!(middle.count("PATCH", ""), 5, "{told}");
-        assert!(if cut { 2..=4 } else { 1..=1 }.contains(&large), "{large}: {told}");
+        assert_eq!((middle.count("PATCH", ""), large), (5, if cut { 2 } else { 1 }), "{told}");
     }
 }
 

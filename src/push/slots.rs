@@ -12,8 +12,7 @@ use tokio::sync::oneshot;
 const SMALLEST_FIRST: usize = 4;
 
 /// Slots for uploads of blobs.
-#[derive(Clone)]
-pub(crate) struct Slots(Arc<Mutex<State>>);
+pub(super) struct Slots(Arc<Mutex<State>>);
 
 struct State {
     /// Which are free.
@@ -32,7 +31,7 @@ enum Takes {
 }
 
 /// The right to one upload, given on when dropped.
-pub(crate) struct Slot(Arc<Mutex<State>>, Takes);
+pub(super) struct Slot(Arc<Mutex<State>>, Takes);
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,14 +50,14 @@ impl State {
 
 impl Slots {
     /// So many slots, at least one.
-    pub(crate) fn new(slots: usize) -> Slots {
+    pub(super) fn new(slots: usize) -> Slots {
         let takes = |at| if at % SMALLEST_FIRST == 0 { Takes::Smallest } else { Takes::Biggest };
         let free = (1..=slots.max(1)).rev().map(takes).collect();
         Slots(Arc::new(Mutex::new(State { free, waiting: BTreeMap::new(), next: u64::MAX })))
     }
 
     /// Waits for a slot for a blob of this size in bytes.
-    pub(crate) async fn acquire(&self, size: u64) -> Slot {
+    pub(super) async fn acquire(&self, size: u64) -> Slot {
         let given = {
             let (slot, given) = oneshot::channel();
             let mut state = locked(&self.0);
@@ -69,42 +68,33 @@ impl Slots {
         };
         // tasks that were spawned together all come before the first of them goes on
         tokio::task::yield_now().await;
-        self.give_free_ones();
+        give(&self.0);
         // who waits stays among the waiting until the slot is given
         given.await.unwrap_or_else(|_| unreachable!("a slot is given to whoever waits"))
     }
+}
 
-    fn give_free_ones(&self) {
-        loop {
-            let (waiting, slot) = {
-                let mut state = locked(&self.0);
-                let Some(takes) = state.free.pop() else { return };
-                let Some(waiting) = state.next(takes) else {
-                    state.free.push(takes);
-                    return;
-                };
-                (waiting, Slot(self.0.clone(), takes))
+/// Gives the free slots to those who wait.
+fn give(slots: &Arc<Mutex<State>>) {
+    loop {
+        let (waiting, slot) = {
+            let mut state = locked(slots);
+            let Some(takes) = state.free.pop() else { return };
+            let Some(waiting) = state.next(takes) else {
+                state.free.push(takes);
+                return;
             };
-            // a slot that nobody takes any more is dropped here, and so given on
-            drop(waiting.send(slot));
-        }
+            (waiting, Slot(slots.clone(), takes))
+        };
+        // a slot that nobody takes any more is dropped here, and so given on
+        drop(waiting.send(slot));
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let next = {
-            let mut state = locked(&self.0);
-            let next = state.next(self.1);
-            if next.is_none() {
-                state.free.push(self.1);
-            }
-            next
-        };
-        if let Some(waiting) = next {
-            // as above
-            drop(waiting.send(Slot(self.0.clone(), self.1)));
-        }
+        locked(&self.0).free.push(self.1);
+        give(&self.0);
     }
 }
 
