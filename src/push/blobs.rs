@@ -78,6 +78,8 @@ impl Uploader {
         repository: &str,
         other: &str,
     ) -> Result<bool, TransferError> {
+        // a mount takes no time
+        let _slot = self.slots.acquire(u64::MAX).await;
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),
