@@ -1,7 +1,7 @@
 //! landfall's transport as the HTTP client of the crate `object_store`: proxies, trust, limits per host, another attempt
 //! where that helps, and the ledger of hosts are those of everything else.
 
-use crate::http::{Body as SentBody, ByteStream, Error, Purpose, Request, Transport};
+use crate::http::{Body as SentBody, ByteStream, Error, Purpose, Request, SlotClass, Transport};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -54,10 +54,12 @@ impl HttpService for Service {
             let bytes = body.collect().await?.to_bytes();
             let body = if bytes.is_empty() { SentBody::Empty } else { SentBody::Bytes(bytes) };
             // the signature is for this host alone
+            let is_slow = head.extensions.get::<Slow>().is_some();
+            let class = if is_slow { SlotClass::Feed } else { SlotClass::Ordinary };
             let request = Request {
+                class,
                 headers: head.headers,
                 body,
-                feeds: head.extensions.get::<Slow>().is_some(),
                 secret: true,
                 ..Request::new(head.method, url, Purpose::ObjectStore)
             };

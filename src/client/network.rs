@@ -19,7 +19,7 @@ use crate::report::{Item, Progress, Report, Status};
 use crate::sign::{PublicKey, Signer};
 use crate::store::Disk;
 use crate::update::{Asked, Updated, update};
-use crate::upstream::{UploadFeed, Upstreams};
+use crate::upstream::Upstreams;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -191,7 +191,8 @@ impl Client {
         rehash: bool,
         came: &BTreeSet<Digest>,
     ) -> Result<Vec<Item>, PullError> {
-        let mut items = pull(share, source, into, self.limits, rehash, self.progress.clone()).await?;
+        let watching = (self.progress.clone(), self.sessions.transport().activity());
+        let mut items = pull(share, source, into, self.limits, rehash, watching).await?;
         if !came.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
                 let is_new = || entry.parts.iter().any(|part| came.contains(&part.descriptor.digest));
@@ -360,7 +361,7 @@ impl Client {
         mapping: &Mapping,
         options: Options,
     ) -> Result<Pushed, PushError> {
-        let upstream = Arc::new(UploadFeed(Upstreams(self.sessions.clone())));
+        let upstream = Arc::new(Upstreams(self.sessions.clone()));
         let source = Arc::new(Cached::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options).await
     }

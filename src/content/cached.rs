@@ -3,7 +3,7 @@
 use super::blocking::blocking;
 use super::follow::{Bringing, follow};
 use super::{IdleSlots, LocalSource, Opened, Part, Source, Store, Transfer};
-use crate::http::Error;
+use crate::http::{Error, NoSlot, inherit_feed};
 use crate::model::Limits;
 use crate::report::Silent;
 use futures_util::future::BoxFuture;
@@ -51,7 +51,9 @@ impl Cached {
         // bytes are counted on their way out, not a second time on their way in
         let transfer = Transfer { source, sink, limits, progress: Arc::new(Silent) };
         let wanted = part.clone();
-        let mut bringing = Bringing(tokio::spawn(async move { transfer.bring(&wanted).await }));
+        // the upload that reads it lends its slot while nothing comes
+        let bringing = async move { transfer.bring(&wanted, Arc::new(NoSlot)).await };
+        let mut bringing = Bringing(tokio::spawn(inherit_feed(bringing)));
         match begun.await {
             Ok(follower) => {
                 let stream = follow(follower, bringing, (offset, part.descriptor.size)).await?;
@@ -67,6 +69,10 @@ impl Cached {
 }
 
 impl Source for Cached {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        self.upstream.host(part)
+    }
+
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
             let (store, descriptor) = (self.store.clone(), part.descriptor.clone());

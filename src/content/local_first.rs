@@ -59,6 +59,10 @@ impl LocalFirst {
 }
 
 impl Source for LocalFirst {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        self.upstream.host(part)
+    }
+
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
             if self.is_here(part)

@@ -3,7 +3,7 @@
 use super::error::ended;
 use super::retry::PartAttempts;
 use super::{Cause, Failed, OnWrong, Part, Source, checked};
-use crate::http::{ByteStream, Error, ErrorKind, RetryPolicy};
+use crate::http::{ByteStream, Error, ErrorKind, Lend, RetryPolicy, lending};
 use crate::model::Limits;
 use crate::report::Progress;
 use bytes::Bytes;
@@ -15,6 +15,8 @@ use std::time::Duration;
 pub(crate) struct Opener {
     source: Arc<dyn Source>,
     part: Part,
+    /// The slot of its transfer, lent while the source gives nothing.
+    slot: Arc<dyn Lend>,
     progress: Arc<dyn Progress>,
     state: Mutex<State>,
 }
@@ -36,6 +38,7 @@ impl Opener {
     pub(super) fn new(
         source: Arc<dyn Source>,
         part: &Part,
+        slot: Arc<dyn Lend>,
         limits: &Limits,
         progress: Arc<dyn Progress>,
     ) -> Opener {
@@ -47,7 +50,7 @@ impl Opener {
             is_broken: false,
             on_wrong: Vec::new(),
         };
-        Opener { source, part: part.clone(), progress, state: Mutex::new(state) }
+        Opener { source, part: part.clone(), slot, progress, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -113,6 +116,10 @@ impl Opener {
 
     /// Opens the part at `offset`. Returns where the stream really starts, and whether it was checked.
     pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
+        lending(&*self.slot, self.open_now(offset)).await
+    }
+
+    async fn open_now(&self, offset: u64) -> Result<(u64, ByteStream, bool), Failed> {
         let opened = self.source.open(&self.part, offset).await.map_err(Failed::opening)?;
         self.state().on_wrong.extend(opened.on_wrong);
         Ok((opened.start, opened.stream, opened.is_checked))
@@ -147,26 +154,14 @@ impl Opener {
     /// byte, so that neither the sink nor its hash begins anew. What failed for good is noted.
     pub(super) fn resuming(self: &Arc<Self>, offset: u64, opened: (u64, ByteStream, bool)) -> ByteStream {
         let (start, stream, _) = opened;
-        let state = (self.clone(), offset, offset, skip(stream, offset - start));
-        let resuming = futures_util::stream::unfold(Some(state), |state| async move {
-            let (opener, mut from, mut at, mut stream) = state?;
-            loop {
-                let broken = match stream.next().await {
-                    Some(Ok(bytes)) => {
-                        at += bytes.len() as u64;
-                        return Some((Ok(bytes), Some((opener, from, at, stream))));
-                    }
-                    None if at >= opener.part.descriptor.size => return None,
-                    None => ended(&opener.part.descriptor, at),
-                    Some(Err(error)) => error,
-                };
-                match opener.reopen(broken, from, at).await {
-                    Ok(again) => (from, stream) = (at, again),
-                    Err(error) => return Some((Err(error), None)),
-                }
-            }
-        });
-        resuming.boxed()
+        let stream = skip(stream, offset - start);
+        let resuming = Resuming { opener: self.clone(), from: offset, at: offset, stream };
+        futures_util::stream::unfold(Some(resuming), async |state: Option<Resuming>| {
+            let resuming = state?;
+            let slot = resuming.opener.slot.clone();
+            lending(&*slot, resuming.next()).await
+        })
+        .boxed()
     }
 
     /// The stream again, which was opened at `from` and broke off at `at`.
@@ -181,7 +176,7 @@ impl Opener {
         };
         let Some(pause) = pause else { return Err(self.note(Failed::reading(broken))) };
         wait(pause).await;
-        let (start, stream, _) = self.open(at).await.map_err(|failed| self.note(failed))?;
+        let (start, stream, _) = self.open_now(at).await.map_err(|failed| self.note(failed))?;
         self.state().is_broken = false;
         Ok(skip(stream, at - start))
     }
@@ -219,6 +214,41 @@ impl Opener {
     /// What failed, by an error of [`Opener::resuming`].
     pub(crate) fn failed(&self, error: Error) -> Failed {
         self.failure().unwrap_or_else(|| Failed::reading(error))
+    }
+}
+
+/// A part that is being read, and resumed where its source breaks off.
+struct Resuming {
+    opener: Arc<Opener>,
+    /// Where `stream` began.
+    from: u64,
+    /// How far it came.
+    at: u64,
+    stream: ByteStream,
+}
+
+impl Resuming {
+    /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of the part.
+    async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Resuming>)> {
+        loop {
+            let size = self.opener.part.descriptor.size;
+            let broken = match self.stream.next().await {
+                Some(Ok(bytes)) => {
+                    self.at += bytes.len() as u64;
+                    return Some((Ok(bytes), Some(self)));
+                }
+                None if self.at >= size => return None,
+                None => ended(&self.opener.part.descriptor, self.at),
+                Some(Err(error)) => error,
+            };
+            let Resuming { opener, from, at, stream } = self;
+            // it may hold a slot that the next request waits for
+            drop(stream);
+            match opener.reopen(broken, from, at).await {
+                Ok(stream) => self = Resuming { opener, from: at, at, stream },
+                Err(error) => return Some((Err(error), None)),
+            }
+        }
     }
 }
 

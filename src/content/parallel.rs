@@ -8,8 +8,8 @@
 use super::blocking::blocking;
 use super::error::ended;
 use super::range_plan::{Next, RangePlan};
-use super::{ByteRange, Cause, Failed, Opener, Origin, Part, PartialBlob, TransferError, Writer};
-use crate::http::ErrorKind;
+use super::{ByteRange, Cause, Failed, Opener, PartialBlob, TransferError, Writer};
+use crate::http::{ErrorKind, inherit_feed};
 use crate::model::Limits;
 use crate::report::Side;
 use futures_util::StreamExt;
@@ -101,7 +101,7 @@ impl ParallelFetch {
     }
 
     async fn run(self: &Arc<Self>, writer: Writer, slots: &IdleSlots) -> Result<(), Failed> {
-        let host = host(self.opener.part());
+        let host = self.opener.part().host().to_owned();
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.in_order(writer));
         let result = loop {
@@ -114,7 +114,7 @@ impl ParallelFetch {
                 result = &mut first => break result,
                 slot = slots.next(), if wanted => {
                     let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
-                    helpers.spawn(async move {
+                    helpers.spawn(inherit_feed(async move {
                         let learn = |honoured| {
                             if let Ok(mut ranges) = ranges.lock() {
                                 ranges.insert(host.clone(), honoured);
@@ -123,7 +123,7 @@ impl ParallelFetch {
                         };
                         fetch.help(learn).await;
                         drop(slot);
-                    });
+                    }));
                 }
                 Some(_) = helpers.join_next(), if !helpers.is_empty() => {}
                 () = self.news.notified() => {}
@@ -222,16 +222,5 @@ impl ParallelFetch {
             }
         }
         Err(Failed::reading(ended(&self.opener.part().descriptor, at)))
-    }
-}
-
-/// The host that a part comes from: whose ranges they are.
-fn host(part: &Part) -> String {
-    match &part.origin {
-        Origin::Blob { registry, .. }
-        | Origin::Manifest { registry, .. }
-        | Origin::Foreign { registry, .. } => registry.to_string(),
-        Origin::Url(url) => url.split('/').nth(2).unwrap_or(url).to_owned(),
-        Origin::Computed(_) | Origin::Trimmed { .. } => String::new(),
     }
 }

@@ -52,6 +52,17 @@ pub enum Origin {
 }
 
 impl Part {
+    /// The registry or web server that has its bytes, as the lock names it; empty if they follow from the lock.
+    pub fn host(&self) -> &str {
+        match &self.origin {
+            Origin::Manifest { registry, .. }
+            | Origin::Blob { registry, .. }
+            | Origin::Foreign { registry, .. } => registry,
+            Origin::Url(url) => url.split('/').nth(2).unwrap_or(url),
+            Origin::Computed(_) | Origin::Trimmed { .. } => "",
+        }
+    }
+
     /// Whether it is sent to a registry as a manifest.
     pub fn is_manifest(&self) -> bool {
         match &self.origin {

@@ -1,6 +1,7 @@
 //! Questions that are asked side by side, whose answers are wanted in order.
 
 use futures_util::{StreamExt, stream};
+use std::collections::BTreeMap;
 
 /// The results of the tasks 0 to `count`, in this order. At most `at_once` run at a time, each made when its turn comes.
 ///
@@ -9,13 +10,30 @@ use futures_util::{StreamExt, stream};
 pub(crate) async fn side_by_side<T, F: Future<Output = T>>(
     count: usize,
     at_once: usize,
-    mut task: impl FnMut(usize) -> F,
+    task: impl Fn(usize) -> F,
 ) -> Vec<T> {
-    let tasks = stream::iter(0..count).map(|at| {
-        let task = task(at);
-        async move { (at, task.await) }
+    side_by_side_by_host(count, at_once, |_| (), task).await
+}
+
+/// Like [`side_by_side`], with at most `at_once` tasks at a time for each host: those that wait for a host in trouble
+/// hold up no others.
+pub(crate) async fn side_by_side_by_host<T, H: Ord, F: Future<Output = T>>(
+    count: usize,
+    at_once: usize,
+    host: impl Fn(usize) -> H,
+    task: impl Fn(usize) -> F,
+) -> Vec<T> {
+    let mut by_host: BTreeMap<H, Vec<usize>> = BTreeMap::new();
+    (0..count).for_each(|at| by_host.entry(host(at)).or_default().push(at));
+    let task = &task;
+    let of_hosts = by_host.into_values().map(|tasks| {
+        let tasks = stream::iter(tasks).map(move |at| {
+            let task = task(at);
+            async move { (at, task.await) }
+        });
+        tasks.buffer_unordered(at_once.max(1))
     });
-    let mut ended: Vec<(usize, T)> = tasks.buffer_unordered(at_once.max(1)).collect().await;
+    let mut ended: Vec<(usize, T)> = stream::select_all(of_hosts).collect().await;
     ended.sort_unstable_by_key(|(at, _)| *at);
     ended.into_iter().map(|(_, result)| result).collect()
 }
@@ -41,5 +59,21 @@ mod tests {
         });
         assert_eq!(results.await, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(side_by_side(0, 0, async |at: usize| at).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_host_that_does_not_answer_holds_up_no_other() {
+        let well_ended = Notify::new();
+        let host = |at| if at < 7 { "sick" } else { "well" };
+        let results = side_by_side_by_host(9, 2, host, async |at: usize| {
+            match at {
+                0..7 => well_ended.notified().await,
+                7 => tokio::task::yield_now().await,
+                _ => (),
+            }
+            well_ended.notify_one();
+            at
+        });
+        assert_eq!(results.await, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -8,6 +8,11 @@ use futures_util::future::BoxFuture;
 
 /// Where parts are read from: registries and web servers, or a store or bundle.
 pub(crate) trait Source: Send + Sync {
+    /// The host that a part is waited for; empty if it is read here.
+    fn host<'a>(&self, _part: &'a Part) -> &'a str {
+        ""
+    }
+
     /// Opens the part at `offset`.
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>>;
 }

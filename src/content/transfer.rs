@@ -3,6 +3,7 @@
 
 use super::opener::wait;
 use super::{Cause, Opener, Part, Sink, Source, TransferError};
+use crate::http::Lend;
 use crate::model::Limits;
 use crate::report::Progress;
 use std::sync::Arc;
@@ -29,12 +30,13 @@ pub(crate) enum Brought {
 }
 
 impl Transfer {
-    /// Brings one part to the sink. Where the source breaks off, it is resumed at its last byte, under the same write.
+    /// Brings one part to the sink. If the source breaks off, it is resumed at its last byte, under the same write.
+    /// `slot` is lent while the source gives nothing.
     ///
     /// # Errors
     /// Which side failed, after all attempts.
-    pub(crate) async fn bring(&self, part: &Part) -> Result<Brought, TransferError> {
-        let opener = Opener::new(self.source.clone(), part, &self.limits, self.progress.clone());
+    pub(crate) async fn bring(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
+        let opener = Opener::new(self.source.clone(), part, slot, &self.limits, self.progress.clone());
         let mut counted = Counted { opener: Arc::new(opener), is_settled: false };
         let brought = self.bring_by(part, &counted.opener).await;
         if brought.is_ok() {
@@ -88,7 +90,7 @@ mod tests {
         BlobRead, BlobWrite, ByteRange, ContentError, Entry, Failed, IdleSlots, Local, LocalSink, Opened,
         Origin, Store, WriteError, Writer,
     };
-    use crate::http::{Error, ErrorKind};
+    use crate::http::{Error, ErrorKind, NoSlot};
     use crate::model::{Descriptor, Digest};
     use crate::report::{Side, Silent};
     use crate::store::Disk;
@@ -195,7 +197,8 @@ mod tests {
             size: CONTENT.len() as u64,
             media_type: "x/y".into(),
         };
-        let brought = transfer.bring(&Part { descriptor, origin: Origin::Url("u".into()) }).await;
+        let part = Part { descriptor, origin: Origin::Url("u".into()) };
+        let brought = transfer.bring(&part, Arc::new(NoSlot)).await;
         let offsets = source.offsets.lock().unwrap().clone();
         Outcome { brought, offsets, distrusted: source.distrusted.load(Ordering::Relaxed) }
     }

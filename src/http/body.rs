@@ -1,5 +1,6 @@
 //! Bodies of requests and answers: landfall can send a body again, counts what it receives, and notices a stall.
 
+use super::activity::Activity;
 use super::causes::causes;
 use super::error::{Error, ErrorKind};
 use super::host_limiter::Slot;
@@ -50,7 +51,48 @@ pub struct Response {
     pub(super) ledger: Arc<Ledger>,
     pub(super) entry: Entry,
     pub(super) idle: Duration,
-    pub(super) slot: Option<Slot>,
+    /// Shared with the body of its request, which lends it.
+    pub(super) slot: Option<Arc<Slot>>,
+    pub(super) activity: Activity,
+}
+
+/// A body that is being received.
+struct Receiving {
+    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    ledger: Arc<Ledger>,
+    entry: Entry,
+    idle: Duration,
+    url: Url,
+    activity: Activity,
+    /// Held until the body ends or fails.
+    _slot: Option<Arc<Slot>>,
+}
+
+impl Receiving {
+    /// The next bytes, or the error that the body ends with, and what is still to be received.
+    async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Receiving>)> {
+        let busy = self.activity.busy();
+        let next = tokio::time::timeout(self.idle, self.body.next()).await;
+        drop(busy);
+        let error = match next {
+            Ok(next) => match next? {
+                Ok(bytes) => {
+                    self.ledger.bytes(&self.entry, bytes.len() as u64);
+                    return Some((Ok(bytes), Some(self)));
+                }
+                Err(error) => {
+                    let words = format!("connection broke while receiving: {}", causes(&error));
+                    Error::new(ErrorKind::Network, words).caused_by(error.without_url())
+                }
+            },
+            Err(_) => {
+                let words = format!("nothing received for {} s", self.idle.as_secs());
+                Error::new(ErrorKind::Network, words)
+            }
+        };
+        let error = error.at(&self.url).about(self.url.host_str().unwrap_or("?"));
+        Some((Err(error), None))
+    }
 }
 
 impl Response {
@@ -59,32 +101,15 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body as a stream. A stall longer than the idle limit is an error of class `Network`.
+    /// Returns the body as a stream. A stall longer than the idle limit is an error of kind `Network`.
+    ///
+    /// The slot of the host is released as soon as the body ends or fails, even if the stream is kept: a reader that
+    /// asks for the rest with another request must not wait for the slot that it holds itself.
     pub fn stream(self) -> ByteStream {
-        let Response { inner, ledger, entry, idle, slot, url, .. } = self;
-        let state = (inner.bytes_stream().boxed(), ledger, entry, slot, url, false);
-        futures_util::stream::unfold(state, move |(mut body, ledger, entry, slot, url, over)| async move {
-            if over {
-                return None;
-            }
-            let error = match tokio::time::timeout(idle, body.next()).await {
-                Ok(None) => return None,
-                Ok(Some(Ok(bytes))) => {
-                    ledger.bytes(&entry, bytes.len() as u64);
-                    return Some((Ok(bytes), (body, ledger, entry, slot, url, false)));
-                }
-                Ok(Some(Err(error))) => {
-                    let words = format!("connection broke while receiving: {}", causes(&error));
-                    Error::new(ErrorKind::Network, words).caused_by(error.without_url())
-                }
-                Err(_) => {
-                    Error::new(ErrorKind::Network, format!("nothing received for {} s", idle.as_secs()))
-                }
-            };
-            let error = error.at(&url).about(url.host_str().unwrap_or("?"));
-            Some((Err(error), (body, ledger, entry, slot, url, true)))
-        })
-        .boxed()
+        let Response { inner, ledger, entry, idle, slot, url, activity, .. } = self;
+        let body = inner.bytes_stream().boxed();
+        let receiving = Receiving { body, ledger, entry, idle, url, activity, _slot: slot };
+        futures_util::stream::unfold(Some(receiving), async |state| state?.next().await).boxed()
     }
 
     /// Reads a short body to its end, so that the connection can be used again.

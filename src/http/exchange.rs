@@ -3,15 +3,18 @@
 use super::body::{Body, Response};
 use super::error::{Error, ErrorKind, host_port, shown_url};
 use super::explain;
+use super::feed::{feeding, feeding_stream};
 use super::ledger::{Contact, Purpose};
 use super::proxy::ProxyUrl;
 use super::proxy_sign_in::Turn;
 use super::request::Request;
+use super::retry;
 use super::transport::Transport;
-use super::upload_watch::watched;
+use super::upload_watch::{lent_while_waiting, watched};
 use futures_util::StreamExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
+use std::sync::Arc;
 use url::Url;
 
 impl Transport {
@@ -62,17 +65,20 @@ impl Transport {
         let url = &request.url;
         let route = self.proxies().proxy_for(url);
         let client = self.client(url, route)?;
-        // opened before the slot is taken: a source at the same host needs a slot of its own
+        let busy = self.0.activity.busy();
+        // opened before the slot is taken: no slot of the destination waits for a source that cannot be opened
         let stream = match &request.body {
-            Body::Stream { open, .. } => Some(open().await?),
+            Body::Stream { open, .. } => Some(feeding_stream(feeding(open()).await?)),
             _ => None,
         };
         let turn = match route {
             Some(proxy) => self.proxy_sign_in(proxy).enter(proxy, url).await?,
             None => None,
         };
-        let limiter = self.limiter(url, request.feeds);
-        let slot = limiter.slot().await;
+        let limiter = self.limiter(url, request.slot_class());
+        drop(busy);
+        let slot = Arc::new(limiter.slot().await);
+        let _busy = self.0.activity.busy();
         let given_up = || self.0.lost_hosts.check(&host_port(url));
         let refusal = limiter.refusal((request.metered, request.origin.as_deref()));
         if let Some(error) = refusal.or_else(given_up) {
@@ -100,6 +106,7 @@ impl Transport {
             }
             Body::Stream { length, .. } => {
                 let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
+                let stream = lent_while_waiting(stream, Arc::downgrade(&slot));
                 let (body, watch) = watched(stream, *length, self.0.ledger.clone(), entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
                 tokio::select! {
@@ -129,7 +136,9 @@ impl Transport {
             Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
-        self.0.lost_hosts.answered(&host_port(url));
+        if !retry::is_failing(inner.status()) {
+            self.0.lost_hosts.answered(&host_port(url));
+        }
         Ok(Response {
             method: request.method.clone(),
             via: route.map(ProxyUrl::shown),
@@ -142,6 +151,7 @@ impl Transport {
             entry,
             idle: limits.idle,
             // a HEAD has no body to wait for
+            activity: self.0.activity.clone(),
             slot: (request.method != Method::HEAD).then_some(slot),
         })
     }

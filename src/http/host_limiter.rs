@@ -2,7 +2,8 @@
 //! one, and an end when the host asks for a longer wait than allowed.
 
 use super::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard};
+use super::lending::Lend;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -44,11 +45,51 @@ struct State {
     lowered: Option<Instant>,
 }
 
+/// Which of its host's slots a request takes. While it holds a slot, a request waits only for requests of later
+/// classes, so that no two wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum SlotClass {
+    /// Most requests.
+    Ordinary,
+    /// Those whose answers are read at the pace of somebody else: an upload, which may hold a slot of the same host,
+    /// or a reader who asks for something else meanwhile.
+    Feed,
+    /// Those that many others wait for: requests for tokens, and the first one with an account.
+    SignIn,
+}
+
 /// The right to one request, returned when dropped.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     limiter: Arc<HostLimiter>,
-    permit: Option<OwnedSemaphorePermit>,
+    /// `None` while it is lent, and afterwards if no other was free.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Slot {
+    fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the permit, unless the limit has fallen meanwhile.
+    fn give_back(&self) {
+        let Some(permit) = self.permit().take() else { return };
+        let mut state = self.limiter.state();
+        if state.owed > 0 {
+            state.owed -= 1;
+            permit.forget();
+        }
+    }
+}
+
+impl Lend for Slot {
+    fn lend(&self) {
+        self.give_back();
+    }
+
+    fn reclaim(&self) {
+        *self.permit() = self.limiter.slots.clone().try_acquire_owned().ok();
+    }
 }
 
 impl HostLimiter {
@@ -65,11 +106,11 @@ impl HostLimiter {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn gate(&self) -> MutexGuard<'_, Gate> {
-        self.gate.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a slot, and until the host's pause is over.
@@ -77,7 +118,7 @@ impl HostLimiter {
         let permit = self.slots.clone().acquire_owned().await;
         // the semaphore is never closed
         let permit = permit.unwrap_or_else(|_| unreachable!("a limiter's semaphore stays open"));
-        let slot = Slot { limiter: self.clone(), permit: Some(permit) };
+        let slot = Slot { limiter: self.clone(), permit: Mutex::new(Some(permit)) };
         loop {
             let until = self.gate().paused_until;
             match until {
@@ -150,13 +191,7 @@ impl HostLimiter {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.limiter.state();
-        if state.owed > 0
-            && let Some(permit) = self.permit.take()
-        {
-            state.owed -= 1;
-            permit.forget();
-        }
+        self.give_back();
     }
 }
 
@@ -204,5 +239,25 @@ mod tests {
             limiter.beside().refusal((false, None)).is_some(),
             "what feeds an upload comes through the same gate"
         );
+    }
+
+    #[tokio::test]
+    async fn a_slot_that_is_lent_serves_another_and_is_returned_once() {
+        let limiter = Arc::new(HostLimiter::new(1));
+        let slot = limiter.slot().await;
+        slot.lend();
+        let other = limiter.slot().await;
+        slot.reclaim();
+        assert_eq!(free(&limiter), 0);
+        drop(slot);
+        assert_eq!(free(&limiter), 0, "it had none to return");
+        drop(other);
+        assert_eq!(free(&limiter), 1);
+        let slot = limiter.slot().await;
+        slot.lend();
+        slot.reclaim();
+        assert_eq!(free(&limiter), 0);
+        drop(slot);
+        assert_eq!(free(&limiter), 1);
     }
 }

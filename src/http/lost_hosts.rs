@@ -1,6 +1,7 @@
-//! Gives up hosts that do not answer, for the rest of the run: else every item would cost their timeouts again.
+//! Gives up hosts that only fail, for the rest of the run: else every item would cost their timeouts and attempts again.
 
 use super::error::{Error, ErrorKind};
+use crate::model::Limits;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -12,12 +13,14 @@ pub(super) struct LostHosts(Mutex<HashMap<String, Host>>);
 
 #[derive(Default)]
 struct Host {
-    /// It has answered in this run.
+    /// It has answered in this run, and not with an error of its own.
     answered: bool,
-    /// Rounds of requests in a row that got no answer by all their attempts.
+    /// Rounds of requests in a row that failed at all their attempts.
     rounds: u32,
     /// When the last round was counted.
     counted: Option<Instant>,
+    /// When the first attempt failed since the host answered last.
+    failing_since: Option<Instant>,
     given_up: Option<Error>,
 }
 
@@ -26,7 +29,7 @@ impl LostHosts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host answered, whatever it said.
+    /// The host answered, and not with an error of its own.
     pub(super) fn answered(&self, host: &str) {
         let mut hosts = self.hosts();
         match hosts.get_mut(host) {
@@ -40,18 +43,35 @@ impl LostHosts {
         self.hosts().get(host)?.given_up.clone()
     }
 
-    /// Counts a request that began at `began` and got no answer by all its attempts. Requests that were under way
-    /// together count once. Returns the error for all others where that gives the host up: at once, or after `rounds` where
-    /// it has answered before, or hangs up, which may be about this request alone.
-    pub(super) fn lost(&self, host: &str, began: Instant, rounds: u32, error: &Error) -> Option<Error> {
+    /// Counts a failed attempt at a request that began at `began`; `is_last` says that it was its last one. Returns the
+    /// error for this and all other requests to the host if that gives it up:
+    ///
+    /// - if it did not answer any attempt at its first request, and neither hung up nor answered with an error;
+    /// - after several rounds of requests that failed at all their attempts, where requests that were under way together
+    ///   count once ([`Limits::lost_rounds`]);
+    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), for as many attempts as a request has.
+    pub(super) fn failed(
+        &self,
+        host: &str,
+        began: Instant,
+        is_last: bool,
+        limits: &Limits,
+        error: &Error,
+    ) -> Option<Error> {
         let mut hosts = self.hosts();
-        let known = hosts.entry(host.into()).or_default();
-        if known.counted.is_none_or(|counted| counted <= began) {
+        let known = match hosts.get_mut(host) {
+            Some(known) => known,
+            None => hosts.entry(host.into()).or_default(),
+        };
+        let since = *known.failing_since.get_or_insert_with(Instant::now);
+        if is_last && known.counted.is_none_or(|counted| counted <= began) {
             known.rounds += 1;
             known.counted = Some(Instant::now());
         }
-        let needed = if known.answered || error.is_hang_up() { rounds } else { 1 };
-        if known.given_up.is_none() && known.rounds >= needed {
+        let may_be_the_request = known.answered || error.is_hang_up() || error.status.is_some();
+        let rounds = if may_be_the_request { limits.lost_rounds } else { 1 };
+        let is_lost = known.rounds >= rounds || since.elapsed() >= limits.lost_after;
+        if known.given_up.is_none() && is_lost {
             known.given_up = Some(given_up(host, error));
         }
         known.given_up.clone()
@@ -79,12 +99,19 @@ mod tests {
         Error::new(ErrorKind::Network, "cannot connect").at(&url)
     }
 
+    const ROUNDS: Limits = Limits { lost_rounds: 3, ..LIMITS };
+    const LIMITS: Limits = Limits::DEFAULT;
+
     #[tokio::test]
-    async fn a_host_that_hangs_up_is_not_given_up_for_one_request() {
-        let hosts = LostHosts::default();
-        let lost = || hosts.lost("r.test:443", Instant::now(), 3, &refused().hung_up(true));
-        assert!(lost().is_none() && lost().is_none());
-        assert_eq!(lost().unwrap().kind, ErrorKind::GivenUp);
+    async fn a_host_that_hangs_up_or_has_errors_is_not_given_up_for_one_request() {
+        let error = Error::new(ErrorKind::Status(502), "it answers 502 Bad Gateway");
+        let error = error.at(&Url::parse("https://r.test/v2/").unwrap());
+        for failure in [refused().hung_up(true), error] {
+            let hosts = LostHosts::default();
+            let lost = || hosts.failed("r.test:443", Instant::now(), true, &ROUNDS, &failure);
+            assert!(lost().is_none() && lost().is_none());
+            assert_eq!(lost().unwrap().kind, ErrorKind::GivenUp);
+        }
     }
 
     #[tokio::test]
@@ -92,7 +119,9 @@ mod tests {
         let hosts = LostHosts::default();
         let (dead, alive) = ("r.test:443", "s.test:443");
         assert!(hosts.check(dead).is_none());
-        let error = hosts.lost(dead, Instant::now(), 3, &refused()).unwrap();
+        let failed = |host, began, is_last| hosts.failed(host, began, is_last, &ROUNDS, &refused());
+        assert!(failed(dead, Instant::now(), false).is_none(), "it may answer the next attempt");
+        let error = failed(dead, Instant::now(), true).unwrap();
         let told =
             "r.test: given up for this run: cannot connect; `landfall doctor r.test` says what is wrong";
         assert_eq!((error.to_string().as_str(), error.kind), (told, ErrorKind::GivenUp));
@@ -103,13 +132,29 @@ mod tests {
             let began = Instant::now();
             tokio::time::sleep(Duration::from_millis(2)).await;
             // twelve were under way together
-            assert!((0..12).all(|_| hosts.lost(alive, began, 3, &refused()).is_none()));
+            assert!((0..12).all(|_| failed(alive, began, true).is_none()));
         }
         assert!(hosts.check(alive).is_none());
-        assert!(hosts.lost(alive, Instant::now(), 3, &refused()).is_some());
+        assert!(failed(alive, Instant::now(), true).is_some());
         // one that was under way is answered after all
         hosts.answered(alive);
         assert!(hosts.check(alive).is_none());
-        assert!(hosts.lost(alive, Instant::now(), 3, &refused()).is_none(), "and it counts anew");
+        assert!(failed(alive, Instant::now(), true).is_none(), "and it counts anew");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_only_fails_for_long_is_given_up_between_attempts() {
+        let hosts = LostHosts::default();
+        let began = Instant::now();
+        let failed = |lost_after| {
+            let limits = Limits { lost_after, ..LIMITS };
+            hosts.failed("s.test:443", began, false, &limits, &refused())
+        };
+        hosts.answered("s.test:443");
+        assert!(failed(LIMITS.lost_after).is_none());
+        assert!(hosts.hosts()["s.test:443"].failing_since.is_some());
+        hosts.answered("s.test:443");
+        assert!(hosts.hosts()["s.test:443"].failing_since.is_none(), "it counts anew");
+        assert_eq!(failed(Duration::ZERO).unwrap().kind, ErrorKind::GivenUp);
     }
 }

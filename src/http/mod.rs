@@ -1,6 +1,7 @@
 //! One transport for everything on the wire: proxy rules, TLS, retries, limits per host, a decision at every hop of a
 //! redirect, and the ledger of hosts.
 
+mod activity;
 mod body;
 mod causes;
 mod certificate;
@@ -9,10 +10,12 @@ mod connect;
 mod error;
 mod exchange;
 mod explain;
+mod feed;
 mod host_limiter;
 mod html_page;
 mod inspect;
 mod ledger;
+mod lending;
 mod lost_hosts;
 mod no_proxy;
 mod once_each;
@@ -23,6 +26,7 @@ mod range;
 mod rate_limit;
 mod request;
 mod retry;
+mod retrying;
 mod scheme;
 mod send;
 mod settings;
@@ -32,12 +36,16 @@ mod upload_watch;
 mod verifier;
 mod whole_body;
 
+pub(crate) use activity::{Activity, ActivityLook};
 pub(crate) use body::{Body, ByteStream, Response};
 pub(crate) use certificate::Certificate;
 pub(crate) use error::{ApiError, Error, ErrorKind, host_port, shown_url};
+pub(crate) use feed::{feeding, feeding_stream, inherit_feed};
+pub(crate) use host_limiter::SlotClass;
 pub(crate) use html_page::{came_instead, looks_like_page, title};
 pub(crate) use inspect::{Inspection, Knocked};
 pub(crate) use ledger::Purpose;
+pub(crate) use lending::{Lend, NoSlot, lending};
 pub(crate) use no_proxy::is_direct;
 pub(crate) use once_each::OnceEach;
 pub(crate) use proxy::{ProxyAccount, ProxyRules, ProxySettingError};

@@ -1,6 +1,8 @@
 //! One request, as the transport takes it.
 
 use super::body::Body;
+use super::feed::feeds_upload;
+use super::host_limiter::SlotClass;
 use super::ledger::Purpose;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -23,9 +25,9 @@ pub struct Request {
     pub retried: bool,
     /// Registries with a rate limit count it: they count manifests that are fetched.
     pub metered: bool,
-    /// Its answer is the body of an upload to the same host. The upload holds a slot of the host while it waits
-    /// for these bytes, so they get their slot from a limiter of their own.
-    pub feeds: bool,
+    /// Which of its host's slots it takes. One that is made for an upload takes a slot of [`SlotClass::Feed`] in place
+    /// of an ordinary one.
+    pub(crate) class: SlotClass,
     /// The origin that a mirror replaces.
     pub origin: Option<String>,
     /// `host:port` whose answer named this URL, where it stands in no lock: a token realm, a foreign layer.
@@ -39,6 +41,10 @@ pub struct Request {
 impl Request {
     /// A request without headers and body.
     pub fn new(method: Method, url: Url, purpose: Purpose) -> Request {
+        let class = match purpose {
+            Purpose::Token => SlotClass::SignIn,
+            _ => SlotClass::Ordinary,
+        };
         Request {
             method,
             url,
@@ -47,11 +53,19 @@ impl Request {
             purpose,
             retried: true,
             metered: false,
-            feeds: false,
+            class,
             origin: None,
             named_by: None,
             secret: false,
             elsewhere: Vec::new(),
+        }
+    }
+
+    /// Which of its host's slots it takes, sent by this task.
+    pub(super) fn slot_class(&self) -> SlotClass {
+        match self.class {
+            SlotClass::Ordinary if feeds_upload() => SlotClass::Feed,
+            class => class,
         }
     }
 

@@ -1,6 +1,7 @@
 //! When to try again, and how long to pause before: the one policy of all loops that retry.
 
 use crate::model::Limits;
+use reqwest::StatusCode;
 use std::time::{Duration, SystemTime};
 
 /// How often something is tried, and how long the pauses between are.
@@ -49,6 +50,11 @@ impl Attempts {
         (self.failed < self.policy.attempts).then(|| self.policy.pause(self.failed))
     }
 
+    /// How many attempts have failed since the last that got further.
+    pub(super) fn failed(&self) -> u32 {
+        self.failed
+    }
+
     /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none is left.
     pub async fn again(&mut self) -> bool {
         match self.fail() {
@@ -70,6 +76,11 @@ impl Attempts {
 pub(super) fn is_transient(status: u16) -> bool {
     // 520 to 524 are Cloudflare's words for an origin that does not answer it
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=524)
+}
+
+/// Whether an answer with this status counts as a failure of its host. A host that says "too many" works.
+pub(super) fn is_failing(status: StatusCode) -> bool {
+    is_transient(status.as_u16()) && status != StatusCode::TOO_MANY_REQUESTS
 }
 
 /// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).

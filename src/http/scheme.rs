@@ -43,8 +43,10 @@ impl Transport {
             }
             self.0.ledger.contact(Contact::new(&https, None, None), Purpose::Registry);
             let began = Instant::now();
-            let probed = probe(&name, port, self.limits().connect).await;
-            probed.map_err(|error| self.lost(&host_port(&https), began, error.at(&https)))
+            probe(&name, port, self.limits().connect).await.map_err(|error| {
+                let error = error.at(&https);
+                self.failed(&host_port(&https), began, true, &error).unwrap_or(error)
+            })
         };
         let spoken = self.0.protocols.get(host.to_owned(), asking).await;
         match spoken.map_err(|error| error.about(host))? {

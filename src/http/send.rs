@@ -3,7 +3,6 @@
 
 use super::body::Response;
 use super::error::{Error, ErrorKind, host_port};
-
 use super::rate_limit::{RateLimit, span};
 use super::request::Request;
 use super::retry::{self, Attempts, RetryPolicy};
@@ -21,6 +20,19 @@ pub(crate) const SIGN_IN: &str = "; at most registries an account has a higher l
 fn shown_host(origin: Option<&str>, url: &Url) -> String {
     let host = host_port(url);
     origin.map_or(host.clone(), |origin| format!("{host}, the mirror of {origin}"))
+}
+
+/// The host that failed, by its port too, and how: it did not answer, or only with an error of its own.
+fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
+    match result {
+        Ok(response) if retry::is_failing(response.status) => {
+            let words = format!("it answers {}", response.status);
+            let kind = ErrorKind::Status(response.status.as_u16());
+            Some((host_port(&response.url), Error::new(kind, words).at(&response.url)))
+        }
+        Err(error) if error.is_transient() => Some((error.host()?.to_owned(), error.clone())),
+        _ => None,
+    }
 }
 
 /// What the loop counts for one request.
@@ -50,15 +62,41 @@ impl Transport {
                 Err(error) if error.is_transient() => tally.attempts.fail(),
                 Err(_) => None,
             };
-            let Some(pause) = pause else {
-                return result.map_err(|error| match error.host().map(str::to_owned) {
-                    Some(host) if request.retried && error.is_transient() => self.lost(&host, began, error),
-                    _ => error,
-                });
+            let failure = if request.retried { failure(&result) } else { None };
+            let Some((host, error)) = failure else {
+                let Some(pause) = pause else { return result };
+                drop(result);
+                self.pause(pause).await;
+                continue;
             };
+            if let Some(given_up) = self.failed(&host, began, pause.is_none(), &error) {
+                return Err(given_up);
+            }
+            let Some(pause) = pause else { return result };
             drop(result);
-            tokio::time::sleep(pause).await;
+            let _waiting = self.0.retrying.wait(&host);
+            // the first failure may be a passing one
+            if tally.attempts.failed() > 1
+                && let Some(line) = self.0.retrying.line(&host, &error)
+            {
+                self.progress().note(&line);
+            }
+            self.pause(pause).await;
         }
+    }
+
+    /// Counts a failed attempt at a request to `host`, as [`super::lost_hosts::LostHosts::failed`] does, and tells people
+    /// when that gives the host up.
+    pub(super) fn failed(&self, host: &str, began: Instant, is_last: bool, error: &Error) -> Option<Error> {
+        let given_up = self.0.lost_hosts.failed(host, began, is_last, self.limits(), error)?;
+        self.note_once(&given_up.to_string());
+        Some(given_up.caused_by(error.clone()))
+    }
+
+    /// Waits before another attempt.
+    async fn pause(&self, pause: Duration) {
+        let _busy = self.activity().busy();
+        tokio::time::sleep(pause).await;
     }
 
     /// How long to wait before the next attempt, or `None` where the answer stands.
@@ -68,7 +106,7 @@ impl Transport {
         response: &Response,
         tally: &mut Tally,
     ) -> Result<Option<Duration>, Error> {
-        let limiter = self.limiter(&response.url, request.feeds);
+        let limiter = self.limiter(&response.url, request.slot_class());
         let rate_limit = RateLimit::read(&response.headers);
         if let Some(rate_limit) = &rate_limit {
             self.show_rate_limit(request, response, rate_limit);

@@ -1,20 +1,21 @@
 //! The transport: what all requests of a run share.
 
-use super::error::{Error, host_port};
-use super::host_limiter::HostLimiter;
+use super::activity::Activity;
+use super::error::host_port;
+use super::host_limiter::{HostLimiter, SlotClass};
 use super::ledger::Ledger;
 use super::lost_hosts::LostHosts;
 use super::once_each::OnceEach;
 use super::probe::Protocol;
 use super::proxy::{ProxyRules, ProxyUrl};
 use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
+use super::retrying::Retrying;
 use super::settings::{HostRule, TransportConfig};
 use super::tls::TlsProfile;
 use crate::model::Limits;
 use crate::report::Progress;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::time::Instant;
 use url::Url;
 
 /// The transport. Cheap to clone; all clones share connections, limits and the ledger.
@@ -25,7 +26,7 @@ pub(super) struct Inner {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
     pub(super) clients: Mutex<HashMap<(TlsProfile, Option<String>), reqwest::Client>>,
-    limiters: Mutex<HashMap<(String, bool), Arc<HostLimiter>>>,
+    limiters: Mutex<HashMap<(String, SlotClass), Arc<HostLimiter>>>,
     /// Hosts of our own side, `host:port`.
     own: Mutex<HashSet<String>>,
     /// What probed hosts speak.
@@ -35,6 +36,10 @@ pub(super) struct Inner {
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
     /// Hosts that do not answer.
     pub(super) lost_hosts: LostHosts,
+    /// Requests that wait until they are sent again.
+    pub(super) retrying: Retrying,
+    /// What is under way.
+    pub(super) activity: Activity,
     /// Hosts whose rate limit was shown.
     pub(super) rate_limits: Mutex<HashSet<String>>,
     /// What was told once.
@@ -54,6 +59,8 @@ impl Transport {
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
             lost_hosts: LostHosts::default(),
+            retrying: Retrying::default(),
+            activity: Activity::default(),
             rate_limits: Mutex::default(),
             noted: Mutex::default(),
         }))
@@ -64,14 +71,9 @@ impl Transport {
         &self.0.ledger
     }
 
-    /// The error for a request to `host:port` that began at `began` and got no answer by all its attempts: `error`, or the
-    /// one for all requests to a host that is given up now.
-    pub(super) fn lost(&self, host: &str, began: Instant, error: Error) -> Error {
-        let Some(given_up) = self.0.lost_hosts.lost(host, began, self.limits().lost_rounds, &error) else {
-            return error;
-        };
-        self.note_once(&given_up.to_string());
-        given_up.caused_by(error)
+    /// What this run waits for.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.0.activity
     }
 
     /// Bounds.
@@ -121,20 +123,21 @@ impl Transport {
         self.0.own.lock().unwrap_or_else(PoisonError::into_inner).insert(host_port(url));
     }
 
-    /// The limiter of the host of `url`; `feeds` as in [`super::Request::feeds`].
-    pub(super) fn limiter(&self, url: &Url, feeds: bool) -> Arc<HostLimiter> {
+    /// The limiter of the host of `url` for requests of a class.
+    pub(super) fn limiter(&self, url: &Url, class: SlotClass) -> Arc<HostLimiter> {
         let host = host_port(url);
         let limits = self.limits();
         let slots = self.rule(url).and_then(|rule| rule.max_concurrent).unwrap_or(limits.per_host);
         let is_own = self.0.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&host);
         let slots = if is_own { slots } else { self.0.config.shard.share(slots) };
         let mut limiters = self.0.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = limiters.entry((host.clone(), false)).or_insert_with(|| Arc::new(HostLimiter::new(slots)));
-        if !feeds {
-            return own.clone();
+        let ordinary = limiters.entry((host.clone(), SlotClass::Ordinary));
+        let ordinary = ordinary.or_insert_with(|| Arc::new(HostLimiter::new(slots)));
+        if class == SlotClass::Ordinary {
+            return ordinary.clone();
         }
-        let beside = own.beside();
-        limiters.entry((host, true)).or_insert_with(|| Arc::new(beside)).clone()
+        let beside = ordinary.beside();
+        limiters.entry((host, class)).or_insert_with(|| Arc::new(beside)).clone()
     }
 
     fn rule(&self, url: &Url) -> Option<&HostRule> {
@@ -152,7 +155,7 @@ mod tests {
 
     /// How many requests to this host may run at once.
     fn at_once(transport: &Transport, url: &str) -> usize {
-        let limiter = transport.limiter(&Url::parse(url).unwrap(), false);
+        let limiter = transport.limiter(&Url::parse(url).unwrap(), SlotClass::Ordinary);
         let mut slots = Vec::new();
         while let Some(slot) = limiter.slot().now_or_never() {
             slots.push(slot);

@@ -2,9 +2,11 @@
 
 use super::body::ByteStream;
 use super::error::Error;
+use super::host_limiter::Slot;
 use super::ledger::{Entry, Ledger};
+use super::lending::lending;
 use futures_util::StreamExt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,6 +21,18 @@ struct State {
     /// The connection wants bytes, and the source has none yet. It has a patience of its own.
     waits_for_source: bool,
     left: u64,
+}
+
+/// The stream, for the body of an upload that lends its slot while the source has nothing.
+pub(super) fn lent_while_waiting(stream: ByteStream, slot: Weak<Slot>) -> ByteStream {
+    futures_util::stream::unfold((stream, slot), async |(mut stream, slot)| {
+        let next = match slot.upgrade() {
+            Some(slot) => lending(&*slot, stream.next()).await,
+            None => stream.next().await,
+        };
+        next.map(|next| (next, (stream, slot)))
+    })
+    .boxed()
 }
 
 /// The stream as a body, with a watch on it.

@@ -52,4 +52,4 @@ pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, Packag
 pub(crate) use resolver::{Cause, Resolver};
 pub(crate) use table::kinds;
 pub(crate) use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};
-pub(crate) use text::quoted;
+pub(crate) use text::{host_in, quoted};

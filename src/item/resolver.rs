@@ -4,7 +4,7 @@ use super::chart::FindImages;
 use super::packages::SharedSuites;
 use crate::archives::Named;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
-use crate::http::{BodyFailure, Error, ErrorKind, OnceEach};
+use crate::http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
 use crate::model::{Descriptor, Digest, ImageRef, Limits, ManifestError};
 use crate::registry::{RawManifest, Sessions};
 use crate::report::{Progress, Side, Silent};
@@ -328,7 +328,7 @@ impl Resolver {
             limits,
             progress: Arc::new(Silent),
         };
-        transfer.bring(&part).await.map_err(|error| match error.side {
+        transfer.bring(&part, Arc::new(NoSlot)).await.map_err(|error| match error.side {
             Side::Source => Cause::from(*error.why),
             _ => Cause::local(error.to_string()),
         })?;

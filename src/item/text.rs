@@ -36,9 +36,21 @@ pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
     Some(format!("nothing has {size} bytes"))
 }
 
+/// The host in the name of an item: what stands before the first `/`, without a scheme. Empty in a name without one.
+pub(crate) fn host_in(name: &str) -> &str {
+    let rest = name.split_once("://").map_or(name, |(_, rest)| rest);
+    rest.split_once('/').map_or("", |(host, _)| host)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_their_host_in_front() {
+        let names = ["quay.io/a/b:1", "https://dl.k8s.io/release/x", "oci://ghcr.io:443/c:1", "quickstart"];
+        assert_eq!(names.map(host_in), ["quay.io", "dl.k8s.io", "ghcr.io:443", ""]);
+    }
 
     #[test]
     fn strange_scalars_are_quoted() {

@@ -2,8 +2,8 @@
 
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
-use crate::content::side_by_side;
-use crate::item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, kinds};
+use crate::content::side_by_side_by_host;
+use crate::item::{Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds};
 use crate::lockfile::{Accepted, Lock, Unresolved};
 use crate::manifest::Wanted;
 use crate::model::today;
@@ -121,7 +121,8 @@ async fn find<K: ItemKind + Sync>(
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
     let at_once = K::AT_ONCE * resolver.limits().jobs;
-    let finding = side_by_side(wishes.len(), at_once, async |at: usize| {
+    let host = |at: usize| host_in(&K::wished(&wishes[at]).to_string()).to_owned();
+    let finding = side_by_side_by_host(wishes.len(), at_once, host, async |at: usize| {
         let name = K::wished(&wishes[at]);
         let pinned = old.get(name).copied();
         let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {

@@ -53,9 +53,14 @@ pub struct Limits {
     pub redirects: usize,
     /// Attempts for one request, the first included.
     pub attempts: u32,
-    /// After how many rounds of requests without an answer a host is given up that has answered before, or that hangs up.
-    /// Another is given up when the first request to it has used up its attempts.
+    /// After how many rounds of requests that failed at all attempts a host is given up that has answered before, hangs
+    /// up or answers with errors of its own. One that never answered is given up when the first request to it has used
+    /// up its attempts.
     pub lost_rounds: u32,
+    /// After how long a host is given up that has done nothing but fail.
+    pub lost_after: Duration,
+    /// After how long a run ends whose transfers wait for each other, with no request in flight.
+    pub stuck: Duration,
     /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
     pub waits: u32,
     /// The first pause between attempts, roughly; each later one is twice as long.
@@ -99,54 +104,61 @@ pub struct Limits {
     pub uploads: usize,
 }
 
+impl Limits {
+    /// The limits of a run that nobody configured.
+    pub const DEFAULT: Limits = Limits {
+        jobs: 12,
+        per_host: 12,
+        shards: 10_000,
+        manifest_bytes: 8 << 20,
+        document_bytes: 8 << 20,
+        archive_bytes: 64 << 20,
+        archive_files: 10_000,
+        chart_index_bytes: 64 << 20,
+        package_index_bytes: 512 << 20,
+        package_mirrors: 8,
+        chart_depth: 8,
+        combinations: 10_000,
+        contents_bytes: 256 << 20,
+        embedded_depth: 8,
+        reference_bytes: 1 << 10,
+        unpacked_bytes: 64 << 20,
+        signatures_bytes: 64 << 10,
+        index_depth: 8,
+        index_nodes: 1024,
+        image_manifest_bytes: 32 << 20,
+        referrers: 1024,
+        pages: 64,
+        redirects: 10,
+        attempts: 5,
+        lost_rounds: 3,
+        lost_after: Duration::from_mins(3),
+        stuck: Duration::from_mins(10),
+        waits: 20,
+        backoff: Duration::from_millis(300),
+        backoff_most: Duration::from_secs(30),
+        parallel_from: 64 << 20,
+        parallel_share: 8 << 20,
+        journal_step: 4 << 20,
+        chunks: [64 << 20, 16 << 20],
+        max_wait_secs: 15 * 60,
+        connect: Duration::from_secs(30),
+        first_byte: Duration::from_mins(2),
+        first_byte_proxied: Duration::from_mins(10),
+        idle: Duration::from_mins(1),
+        upload_answer: Duration::from_mins(10),
+        hashing: 4,
+        connections: 4096,
+        requests: 1024,
+        keep_alive: Duration::from_mins(2),
+        stall: Duration::from_mins(1),
+        upload_expiry: Duration::from_hours(1),
+        uploads: 1024,
+    };
+}
+
 impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            jobs: 12,
-            per_host: 12,
-            shards: 10_000,
-            manifest_bytes: 8 << 20,
-            document_bytes: 8 << 20,
-            archive_bytes: 64 << 20,
-            archive_files: 10_000,
-            chart_index_bytes: 64 << 20,
-            package_index_bytes: 512 << 20,
-            package_mirrors: 8,
-            chart_depth: 8,
-            combinations: 10_000,
-            contents_bytes: 256 << 20,
-            embedded_depth: 8,
-            reference_bytes: 1 << 10,
-            unpacked_bytes: 64 << 20,
-            signatures_bytes: 64 << 10,
-            index_depth: 8,
-            index_nodes: 1024,
-            image_manifest_bytes: 32 << 20,
-            referrers: 1024,
-            pages: 64,
-            redirects: 10,
-            attempts: 5,
-            lost_rounds: 3,
-            waits: 20,
-            backoff: Duration::from_millis(300),
-            backoff_most: Duration::from_secs(30),
-            parallel_from: 64 << 20,
-            parallel_share: 8 << 20,
-            journal_step: 4 << 20,
-            chunks: [64 << 20, 16 << 20],
-            max_wait_secs: 15 * 60,
-            connect: Duration::from_secs(30),
-            first_byte: Duration::from_mins(2),
-            first_byte_proxied: Duration::from_mins(10),
-            idle: Duration::from_mins(1),
-            upload_answer: Duration::from_mins(10),
-            hashing: 4,
-            connections: 4096,
-            requests: 1024,
-            keep_alive: Duration::from_mins(2),
-            stall: Duration::from_mins(1),
-            upload_expiry: Duration::from_hours(1),
-            uploads: 1024,
-        }
+    fn default() -> Limits {
+        Limits::DEFAULT
     }
 }

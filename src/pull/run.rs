@@ -2,10 +2,10 @@
 
 use super::share::Share;
 use crate::content::{
-    Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store, Transfer, TransferError,
-    WriteError, held, stored_once,
+    self as content, Brought, Entry, Origin, OwnParts, Part, Schedule, Source, Step, Store, Transfer,
+    TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
 };
-use crate::http::ErrorKind;
+use crate::http::{Activity, ErrorKind};
 use crate::model::{Descriptor, Digest, Limits, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ pub(crate) async fn pull(
     into: &Arc<dyn Store>,
     limits: Limits,
     rehash: bool,
-    progress: Arc<dyn Progress>,
+    (progress, activity): (Arc<dyn Progress>, &Activity),
 ) -> Result<Vec<Item>, PullError> {
     let (sink, told, wanted) = (into.clone(), progress.clone(), stored_once(share.each_entry()));
     let looking = tokio::task::spawn_blocking(move || held(&*sink, wanted, rehash, &*told));
@@ -53,15 +53,18 @@ pub(crate) async fn pull(
     progress.begin("pull", outcome.open.len() as u64, bytes);
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
-    let mut schedule = Schedule::new([(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)]);
+    let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
+    let watchdog = Watchdog::new(activity.clone(), limits.stuck);
+    let mut schedule = Schedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
     let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
     let transfer = Arc::new(Transfer { source, sink, limits, progress: progress.clone() });
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(Task { digest, .. }, slot) => {
                 let (transfer, into, parts) = (transfer.clone(), into.clone(), outcome.origins(&digest));
+                let lent = slot.clone();
                 schedule.spawn(slot, async move {
-                    let result = bring_any(&transfer, &parts).await;
+                    let result = bring_any(&transfer, &parts, lent).await;
                     if let (Ok(_), Some(part)) = (&result, parts.first()) {
                         into.settled(&part.descriptor);
                     }
@@ -77,6 +80,7 @@ pub(crate) async fn pull(
             }
         }
     }
+    outcome.stuck = schedule.stuck();
     let owns = std::mem::take(&mut outcome.owns);
     owns.iter().for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
     progress.end();
@@ -94,6 +98,14 @@ struct Task {
     size: u64,
     rank: u64,
     is_manifest: bool,
+    /// The first host that has it.
+    host: Arc<str>,
+}
+
+impl content::Task for Task {
+    fn host(&self) -> &Arc<str> {
+        &self.host
+    }
 }
 
 /// What is to be fetched, and what it is for.
@@ -121,8 +133,8 @@ impl Pending {
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        let mut outcome =
-            Outcome { open: vec![0; owns.len()], owns: Vec::new(), parts: HashMap::new(), full: None };
+        let mut outcome = Outcome { open: vec![0; owns.len()], ..Outcome::default() };
+        let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();
         for (at, own) in owns.iter().enumerate() {
             for (index, part) in own.entry.parts.iter().enumerate().filter(|(_, part)| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
@@ -131,7 +143,8 @@ impl Pending {
                 }
                 if !outcome.parts.contains_key(digest) {
                     let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
-                    tasks.push(Task { digest: digest.clone(), size: *size, rank, is_manifest });
+                    let host = hosts.entry(part.host()).or_insert_with_key(|host| (*host).into()).clone();
+                    tasks.push(Task { digest: digest.clone(), size: *size, rank, is_manifest, host });
                     bytes += size;
                 }
                 outcome.parts.entry(digest.clone()).or_default().wanted.push((at, index));
@@ -145,10 +158,14 @@ impl Pending {
 }
 
 /// Asks each repository in turn; what is wrong at our own side is final.
-async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, TransferError> {
+async fn bring_any(
+    transfer: &Transfer,
+    parts: &[Part],
+    slot: Arc<TransferSlot>,
+) -> Result<Brought, TransferError> {
     let mut first = None;
     for part in parts {
-        match transfer.bring(part).await {
+        match transfer.bring(part, slot.clone()).await {
             Err(error) if error.side == Side::Source => {
                 first.get_or_insert(error);
             }
@@ -159,6 +176,7 @@ async fn bring_any(transfer: &Transfer, parts: &[Part]) -> Result<Brought, Trans
 }
 
 /// What came of everything that was not there.
+#[derive(Default)]
 struct Outcome {
     /// What is pulled of each entry.
     owns: Vec<OwnParts>,
@@ -167,6 +185,8 @@ struct Outcome {
     open: Vec<usize>,
     /// What was said when the disk was full: one cause, so one message for all that it stops.
     full: Option<String>,
+    /// Why transfers were ended that waited for each other.
+    stuck: Option<String>,
 }
 
 #[derive(Default)]
@@ -239,7 +259,10 @@ impl Outcome {
                         (Some(Err(error)), None) => told(entry, part, error),
                         (Some(Err(error)), Some(_)) if !error.is_full() => told(entry, part, error),
                         (_, Some(full)) => format!("destination: {full}"),
-                        (_, None) => "source: its transfer ended without a result".into(),
+                        (_, None) => {
+                            let stuck = self.stuck.as_deref();
+                            format!("source: {}", stuck.unwrap_or("its transfer ended without a result"))
+                        }
                     });
                 }
             }

@@ -54,7 +54,8 @@ impl Uploader {
             from = None;
             turn = known.lock().await;
         }
-        let _slot = self.slots.acquire(part.descriptor.size).await;
+        let host: Arc<str> = self.source.host(part).into();
+        let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);
         self.has_room(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
@@ -64,7 +65,7 @@ impl Uploader {
         }
         let transfer = Transfer { source, sink: Arc::new(sink), limits: self.limits, progress };
         // who gets the slot next must know of a quota
-        transfer.bring(part).await.inspect_err(|error| self.note_quota(error, repository, item))?;
+        transfer.bring(part, slot).await.inspect_err(|error| self.note_quota(error, repository, item))?;
         turn.push(Place::sure(repository));
         Ok(())
     }
@@ -79,7 +80,7 @@ impl Uploader {
         other: &str,
     ) -> Result<bool, TransferError> {
         // a mount takes no time
-        let _slot = self.slots.acquire(u64::MAX).await;
+        let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
         self.has_room(repository)?;
         match self.session.mount(repository, &part.descriptor.digest, other).await {
             Ok(true) => Ok(true),

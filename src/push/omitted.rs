@@ -139,12 +139,16 @@ struct ReadBack {
 }
 
 impl Source for ReadBack {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        self.inner.host(part)
+    }
+
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         let Some(repository) = self.repositories.get(&part.descriptor.digest) else {
             return self.inner.open(part, offset);
         };
         Box::pin(async move {
-            let (start, stream) = self.session.blob_to_send(repository, &part.descriptor, offset).await?;
+            let (start, stream) = self.session.blob(repository, &part.descriptor, offset).await?;
             Ok(Opened::unchecked(start, stream))
         })
     }

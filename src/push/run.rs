@@ -11,14 +11,14 @@ use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
 use super::uploader::Uploader;
 use crate::config::IndexPolicy;
-use crate::content::{Schedule, Source, Step, TransferError};
+use crate::content::{Schedule, Source, Step, Task, TransferError, Watchdog};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::losses;
 use crate::lockfile::{Lock, collision};
 use crate::model::{Digest, Mapping, Shard};
 use crate::registry::Sessions;
 use crate::report::{Item, Progress, Side, Status};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Brings everything of `lock`, or this shard of it, from `source` to the destinations of `mapping`. What `source` omits must
@@ -76,11 +76,19 @@ pub(crate) async fn push(
     progress.begin("push", todo.len() as u64, bytes);
     // few at a time, so that what is there is whole when it ends early; more than transfers, as some wait for a blob that
     // another brings
-    let order = biggest_first(lock, &deliveries, todo);
-    let mut schedule = Schedule::new([(order, 2 * limits.jobs)]);
+    let order = biggest_first(lock, &deliveries, todo).into_iter().map(|at| {
+        let entry = lock.entry(deliveries[at].entry);
+        Underway { at, host: entry.parts.last().map_or("", |top| uploader.source.host(top)).into() }
+    });
+    let order: Vec<Underway> = order.collect();
+    let hosts = order.iter().map(|delivery| &delivery.host).collect::<HashSet<_>>().len();
+    // a delivery waits for its blobs; those from one host keep none from another waiting
+    let per_host = 2 * limits.jobs;
+    let watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
+    let mut schedule = Schedule::new([(order, per_host * hosts)], per_host, watchdog);
     while let Some(step) = schedule.step().await {
         match step {
-            Step::Begin(at, slot) => {
+            Step::Begin(Underway { at, .. }, slot) => {
                 let (uploader, delivery) = (uploader.clone(), deliveries[at].clone());
                 let entry = lock.entry(delivery.entry);
                 schedule.spawn(slot, async move {
@@ -96,7 +104,7 @@ pub(crate) async fn push(
         }
     }
     progress.end();
-    run.settle_open();
+    run.settle_open(schedule.stuck());
     run.unlisted = run.list(mapping, &uploader, options).await;
     Ok(run.finish(mapping, &uploader))
 }
@@ -116,6 +124,18 @@ async fn bytes_to_send(lock: &Lock, deliveries: &[Delivery], todo: &[usize], upl
         }
     }
     bytes
+}
+
+/// A delivery, by its position, and the host that has the content of its entry.
+struct Underway {
+    at: usize,
+    host: Arc<str>,
+}
+
+impl Task for Underway {
+    fn host(&self) -> &Arc<str> {
+        &self.host
+    }
 }
 
 /// How many of these deliveries each entry has.
@@ -231,9 +251,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn settle_open(&mut self) {
+    fn settle_open(&mut self, stuck: Option<String>) {
+        let message = stuck.unwrap_or_else(|| "its delivery ended without a result".to_owned());
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
-            let message = "its delivery ended without a result".to_owned();
+            let message = message.clone();
             *result = Some(Err(TransferError::new(Side::Destination, ErrorKind::Local, message)));
         }
     }

@@ -1,100 +1,160 @@
-//! Slots for uploads of blobs. Of those who wait, most slots go to whoever has the biggest blob, and some to whoever has the
-//! smallest. Those who come at the same moment are weighed together, at the first slot too.
+//! Slots for uploads of blobs. Most slots go to the upload of the biggest blob that waits, and some to that of the
+//! smallest. Uploads that come at the same moment are weighed together, at the first slot too.
 //!
-//! A big blob that begins late is waited for at the end. A small one takes the line's delay and the registry's work, not its
-//! width: all of them at the end would leave the line idle, so some go beside the big ones.
+//! A big blob that begins late is waited for at the end. A small one is limited by the delay of the network and the work
+//! of the registry and not by bandwidth: all of them at the end would leave the network idle, so some go beside the big
+//! ones.
 
+use crate::content::HostLoad;
+use crate::http::Lend;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// One slot in so many takes the smallest first.
+/// Every so many slots, one takes the smallest first.
 const SMALLEST_FIRST: usize = 4;
 
 /// Slots for uploads of blobs.
-pub(super) struct Slots(Arc<Mutex<State>>);
+pub(super) struct UploadSlots(Arc<Pool>);
+
+struct Pool {
+    state: Mutex<State>,
+    /// Which hosts the uploads wait for.
+    hosts: HostLoad,
+    /// The most uploads of what one host has.
+    per_host: usize,
+}
 
 struct State {
-    /// Which are free.
-    free: Vec<Takes>,
+    free: Vec<Priority>,
     /// By size, and of one size the one that waits longest last.
-    waiting: BTreeMap<(u64, u64), oneshot::Sender<Slot>>,
+    waiting: BTreeMap<(u64, u64), Waiting>,
     /// Falls with each that waits.
     next: u64,
 }
 
-/// Whom a slot goes to.
+struct Waiting {
+    slot: oneshot::Sender<UploadSlot>,
+    /// The host that has the blob.
+    host: Arc<str>,
+}
+
+/// To which upload a slot goes.
 #[derive(Clone, Copy)]
-enum Takes {
+enum Priority {
     Biggest,
     Smallest,
 }
 
-/// The right to one upload, given on when dropped.
-pub(super) struct Slot(Arc<Mutex<State>>, Takes);
+/// The right to one upload. It goes to the next one when dropped, and is lent while the upload waits for its source.
+pub(super) struct UploadSlot {
+    pool: Arc<Pool>,
+    /// `None` while it is lent, and afterwards if no other was free.
+    held: Mutex<Option<Priority>>,
+    host: Arc<str>,
+}
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
-    /// Whoever is next for a slot of this kind.
-    fn next(&mut self, takes: Takes) -> Option<oneshot::Sender<Slot>> {
-        let next = match takes {
-            Takes::Biggest => self.waiting.pop_last(),
-            Takes::Smallest => self.waiting.pop_first(),
+    /// The next upload for a slot of this priority. Those whose host others wait for come last.
+    fn next(&mut self, priority: Priority, pool: &Pool) -> Option<Waiting> {
+        let mut later = None;
+        let mut pick = |key: &(u64, u64), waiting: &Waiting| {
+            if pool.hosts.begun(&waiting.host) >= pool.per_host {
+                return None;
+            }
+            if pool.hosts.is_waited_for(&waiting.host) {
+                later.get_or_insert(*key);
+                return None;
+            }
+            Some(*key)
         };
-        next.map(|(_, waiting)| waiting)
+        let first = match priority {
+            Priority::Biggest => self.waiting.iter().rev().find_map(|(key, waiting)| pick(key, waiting)),
+            Priority::Smallest => self.waiting.iter().find_map(|(key, waiting)| pick(key, waiting)),
+        };
+        self.waiting.remove(&first.or(later)?)
     }
 }
 
-impl Slots {
-    /// So many slots, at least one.
-    pub(super) fn new(slots: usize) -> Slots {
-        let takes = |at| if at % SMALLEST_FIRST == 0 { Takes::Smallest } else { Takes::Biggest };
-        let free = (1..=slots.max(1)).rev().map(takes).collect();
-        Slots(Arc::new(Mutex::new(State { free, waiting: BTreeMap::new(), next: u64::MAX })))
+impl UploadSlots {
+    /// `slots` slots, at least one.
+    pub(super) fn new(slots: usize) -> UploadSlots {
+        let slots = slots.max(1);
+        let priority = |at| if at % SMALLEST_FIRST == 0 { Priority::Smallest } else { Priority::Biggest };
+        let free = (1..=slots).rev().map(priority).collect();
+        let state = Mutex::new(State { free, waiting: BTreeMap::new(), next: u64::MAX });
+        UploadSlots(Arc::new(Pool { state, hosts: HostLoad::default(), per_host: slots }))
     }
 
-    /// Waits for a slot for a blob of this size in bytes.
-    pub(super) async fn acquire(&self, size: u64) -> Slot {
+    /// Waits for a slot for a blob of `size` bytes that `host` has.
+    pub(super) async fn acquire(&self, size: u64, host: &Arc<str>) -> UploadSlot {
         let given = {
             let (slot, given) = oneshot::channel();
-            let mut state = locked(&self.0);
+            let mut state = locked(&self.0.state);
             let number = state.next;
             state.next -= 1;
-            state.waiting.insert((size, number), slot);
+            state.waiting.insert((size, number), Waiting { slot, host: host.clone() });
             given
         };
         // tasks that were spawned together all come before the first of them goes on
         tokio::task::yield_now().await;
-        give(&self.0);
-        // who waits stays among the waiting until the slot is given
-        given.await.unwrap_or_else(|_| unreachable!("a slot is given to whoever waits"))
+        dispatch(&self.0);
+        // an upload stays among the waiting until the slot is given
+        given.await.unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"))
     }
 }
 
-/// Gives the free slots to those who wait.
-fn give(slots: &Arc<Mutex<State>>) {
+/// Gives the free slots to the uploads that wait.
+fn dispatch(pool: &Arc<Pool>) {
     loop {
         let (waiting, slot) = {
-            let mut state = locked(slots);
-            let Some(takes) = state.free.pop() else { return };
-            let Some(waiting) = state.next(takes) else {
-                state.free.push(takes);
+            let mut state = locked(&pool.state);
+            let Some(priority) = state.free.pop() else { return };
+            let Some(waiting) = state.next(priority, pool) else {
+                state.free.push(priority);
                 return;
             };
-            (waiting, Slot(slots.clone(), takes))
+            pool.hosts.begin(&waiting.host);
+            let held = Mutex::new(Some(priority));
+            let slot = UploadSlot { pool: pool.clone(), held, host: waiting.host.clone() };
+            (waiting, slot)
         };
-        // a slot that nobody takes any more is dropped here, and so given on
-        drop(waiting.send(slot));
+        // a slot that nobody takes any more is dropped here, and so given to the next
+        drop(waiting.slot.send(slot));
     }
 }
 
-impl Drop for Slot {
+impl UploadSlot {
+    /// Returns the slot to the pool, which gives it to the next upload.
+    fn give_back(&self) {
+        let held = locked(&self.held).take();
+        if let Some(priority) = held {
+            locked(&self.pool.state).free.push(priority);
+        }
+        dispatch(&self.pool);
+    }
+}
+
+impl Lend for UploadSlot {
+    fn lend(&self) {
+        self.pool.hosts.wait(&self.host);
+        self.give_back();
+    }
+
+    fn reclaim(&self) {
+        *locked(&self.held) = locked(&self.pool.state).free.pop();
+        self.pool.hosts.go_on(&self.host);
+    }
+}
+
+impl Drop for UploadSlot {
     fn drop(&mut self) {
-        locked(&self.0).free.push(self.1);
-        give(&self.0);
+        self.pool.hosts.end(&self.host);
+        self.give_back();
     }
 }
 
@@ -104,15 +164,19 @@ mod tests {
     use futures_util::FutureExt;
     use std::cell::RefCell;
     use std::pin::Pin;
+    use std::sync::LazyLock;
+
+    static HERE: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
 
     /// The sizes in the order in which one slot after another, `at` first, goes to them.
     async fn order(slots: usize, at: usize, sizes: &[u64]) -> Vec<u64> {
-        let slots = Slots::new(slots);
-        let (count, mut held) = (locked(&slots.0).free.len(), Vec::new());
+        let slots = UploadSlots::new(slots);
+        let (count, mut held) = (locked(&slots.0.state).free.len(), Vec::new());
         for _ in 0..count {
-            held.push(slots.acquire(0).await);
+            held.push(slots.acquire(0, &HERE).await);
         }
-        let mut waiting: Vec<_> = sizes.iter().map(|&size| (size, Box::pin(slots.acquire(size)))).collect();
+        let mut waiting: Vec<_> =
+            sizes.iter().map(|&size| (size, Box::pin(slots.acquire(size, &HERE)))).collect();
         for (_, wait) in &mut waiting {
             assert!(comes(wait).is_none());
         }
@@ -130,7 +194,7 @@ mod tests {
     }
 
     /// The slot, where it comes at once: the first look only says who waits.
-    fn comes(wait: &mut Pin<Box<impl Future<Output = Slot>>>) -> Option<Slot> {
+    fn comes(wait: &mut Pin<Box<impl Future<Output = UploadSlot>>>) -> Option<UploadSlot> {
         assert!(wait.as_mut().now_or_never().is_none());
         wait.as_mut().now_or_never()
     }
@@ -144,9 +208,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_at_the_same_moment_is_weighed_together() {
-        let (slots, began) = (Slots::new(2), RefCell::new(Vec::new()));
+        let (slots, began) = (UploadSlots::new(2), RefCell::new(Vec::new()));
         let begin = async |size: u64| {
-            let _slot = slots.acquire(size).await;
+            let _slot = slots.acquire(size, &HERE).await;
             began.borrow_mut().push(size);
             tokio::task::yield_now().await;
         };
@@ -156,9 +220,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_gone_is_passed_over_and_every_slot_comes_back() {
-        let slots = Slots::new(2);
-        let (first, second) = (slots.acquire(1).await, slots.acquire(1).await);
-        let mut waiting: Vec<_> = [3, 9, 3, 5].map(|size| Box::pin(slots.acquire(size))).into();
+        let slots = UploadSlots::new(2);
+        let (first, second) = (slots.acquire(1, &HERE).await, slots.acquire(1, &HERE).await);
+        let mut waiting: Vec<_> = [3, 9, 3, 5].map(|size| Box::pin(slots.acquire(size, &HERE))).into();
         for wait in &mut waiting {
             assert!(comes(wait).is_none());
         }
@@ -170,6 +234,27 @@ mod tests {
         assert!(waiting[2].as_mut().now_or_never().is_none());
         drop((third, fourth));
         drop(waiting.remove(2));
-        assert_eq!(locked(&slots.0).free.len(), 2);
+        assert_eq!(locked(&slots.0.state).free.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_waited_for_keeps_nobody_from_the_slots() {
+        let slots = UploadSlots::new(2);
+        let (sick, well): (Arc<str>, Arc<str>) = ("sick".into(), "well".into());
+        let (first, second) = (slots.acquire(9, &sick).await, slots.acquire(9, &sick).await);
+        let mut others =
+            [(8, &sick), (1, &well), (2, &well)].map(|(size, host)| Box::pin(slots.acquire(size, host)));
+        others.iter_mut().for_each(|other| assert!(comes(other).is_none()));
+        first.lend();
+        second.lend();
+        assert!(others[0].as_mut().now_or_never().is_none(), "two of a host at the most");
+        let taken = [1, 2].map(|at| others[at].as_mut().now_or_never().unwrap());
+        first.reclaim();
+        assert_eq!(locked(&slots.0.state).free.len(), 0);
+        drop(first);
+        drop(taken);
+        assert!(others[0].as_mut().now_or_never().is_some());
+        drop((second, others));
+        assert_eq!(locked(&slots.0.state).free.len(), 2, "every slot comes back, and none twice");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::names::project;
 use super::options::Options;
-use super::slots::Slots;
+use super::slots::UploadSlots;
 use crate::config::IndexPolicy;
 use crate::content::{Entry, Source, TransferError};
 use crate::http::ErrorKind;
@@ -41,7 +41,7 @@ pub(super) struct Uploader {
     /// Attempts at each blob, and how many at once.
     pub(super) limits: Limits,
     /// Uploads of blobs under way.
-    pub(super) slots: Slots,
+    pub(super) slots: UploadSlots,
     /// What to do where an index with missing children is refused.
     pub(super) index: IndexPolicy,
     /// The registry has refused an index with missing children.
@@ -80,7 +80,7 @@ impl Uploader {
             source,
             progress,
             limits,
-            slots: Slots::new(limits.jobs),
+            slots: UploadSlots::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),
             move_tags: options.move_tags,

@@ -19,34 +19,10 @@ impl Session {
         blob: &Descriptor,
         offset: u64,
     ) -> Result<(u64, ByteStream), Error> {
-        self.blob_by(repository, blob, offset, false).await
-    }
-
-    /// As [`Session::blob`], for bytes of an upload to this very registry: this request does not wait for the slot
-    /// that the upload holds.
-    ///
-    /// # Errors
-    /// As [`Session::blob`].
-    pub async fn blob_to_send(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        offset: u64,
-    ) -> Result<(u64, ByteStream), Error> {
-        self.blob_by(repository, blob, offset, true).await
-    }
-
-    async fn blob_by(
-        &self,
-        repository: &str,
-        blob: &Descriptor,
-        offset: u64,
-        feeds: bool,
-    ) -> Result<(u64, ByteStream), Error> {
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
-            let request = Request { feeds, ..Request::new(Method::GET, url.clone(), Purpose::Registry) };
+            let request = Request::new(Method::GET, url.clone(), Purpose::Registry);
             let request = range.iter().fold(request, |request, range| request.header(RANGE, range));
             self.send(request, &scope)
         };

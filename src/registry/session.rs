@@ -5,7 +5,9 @@ use super::base_url::BaseUrl;
 use super::keychain::Keychain;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
-use crate::http::{Error, ErrorKind, OnceEach, Request, Response, Transport, host_port, shown_url};
+use crate::http::{
+    Error, ErrorKind, OnceEach, Request, Response, SlotClass, Transport, host_port, shown_url,
+};
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::sync::Arc;
@@ -99,7 +101,9 @@ impl Session {
                 Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
                 None => request.clone(),
             };
-            let response = self.transport.send(&sent).await?;
+            // others wait for whoever has the turn, and may hold slots of this host
+            let class = if turn.is_some() { SlotClass::SignIn } else { sent.class };
+            let response = self.transport.send(&Request { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
                 if let Some(signed) = &signed {

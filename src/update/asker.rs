@@ -1,8 +1,8 @@
 //! Asks upstream what stands at the names of items, each name once in a run.
 
-use crate::content::side_by_side;
+use crate::content::side_by_side_by_host;
 use crate::document::Location;
-use crate::item::{Cause, ItemKind, Resolver, Stand, kinds};
+use crate::item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
 use crate::lockfile::Lock;
 use crate::manifest::Wanted;
 use crate::model::{Digest, ImageRef};
@@ -116,7 +116,9 @@ impl Asker<'_> {
             .filter(|wish| names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish)))
             .collect();
         let resolver = self.resolver;
-        let asking = side_by_side(open.len(), resolver.limits().jobs, async |at: usize| {
+        let host = |at: usize| host_in(&K::wished(open[at]).to_string()).to_owned();
+        let at_once = resolver.limits().jobs;
+        let asking = side_by_side_by_host(open.len(), at_once, host, async |at: usize| {
             let stand = K::stand(resolver, open[at]).await;
             resolver.progress().item(&K::wished(open[at]).to_string());
             (key::<K>(open[at]), stand)

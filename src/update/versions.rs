@@ -4,7 +4,7 @@ use super::asker::to_be_chosen;
 use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
-use crate::content::side_by_side;
+use crate::content::side_by_side_by_host;
 use crate::item::{Cause, Stand};
 use crate::manifest::{Error, Slot, Versions, set_version, slots, text_of};
 use std::collections::BTreeMap;
@@ -96,7 +96,12 @@ impl Run<'_> {
             .collect();
         let sources: Vec<(&String, &&Versions)> = sources.iter().collect();
         let resolver = self.asker.resolver;
-        let asking = side_by_side(sources.len(), resolver.limits().jobs, async |at: usize| {
+        let host = |at: usize| match sources[at] {
+            (_, Versions::Tags(image, ..)) => image.registry.clone(),
+            (source, _) => source.clone(),
+        };
+        let at_once = resolver.limits().jobs;
+        let asking = side_by_side_by_host(sources.len(), at_once, host, async |at: usize| {
             (sources[at].0.clone(), versions(resolver, sources[at].1).await)
         });
         let found: BTreeMap<String, _> = asking.await.into_iter().collect();

@@ -7,4 +7,4 @@ mod source;
 #[cfg(feature = "cli")]
 pub(crate) use file::answered;
 pub(crate) use file::{expect_file, get, head};
-pub(crate) use source::{UploadFeed, Upstreams};
+pub(crate) use source::Upstreams;

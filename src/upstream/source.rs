@@ -13,6 +13,10 @@ use std::sync::Arc;
 pub(crate) struct Upstreams(pub Arc<Sessions>);
 
 impl Source for Upstreams {
+    fn host<'a>(&self, part: &'a Part) -> &'a str {
+        part.host()
+    }
+
     fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
         Box::pin(async move {
             match &part.origin {
@@ -65,23 +69,4 @@ fn of_registry(session: Arc<Session>, (start, stream): (u64, ByteStream)) -> Ope
 fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> Opened {
     let opened = Opened::unchecked(start, stream);
     if start > 0 { opened.on_wrong(distrust) } else { opened }
-}
-
-/// [`Upstreams`] for bytes that pass straight into uploads, maybe to the very registry that they come from: an upload
-/// holds a slot of that host while it waits for them.
-pub(crate) struct UploadFeed(pub Upstreams);
-
-impl Source for UploadFeed {
-    fn open<'a>(&'a self, part: &'a Part, offset: u64) -> BoxFuture<'a, Result<Opened, Error>> {
-        Box::pin(async move {
-            match &part.origin {
-                Origin::Blob { registry, repository } => {
-                    let session = self.0.0.upstream(registry).await?;
-                    let blob = session.blob_to_send(repository, &part.descriptor, offset).await?;
-                    Ok(of_registry(session, blob))
-                }
-                _ => self.0.open(part, offset).await,
-            }
-        })
-    }
 }

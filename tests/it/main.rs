@@ -21,6 +21,7 @@ mod exit_codes;
 mod export_images;
 mod faults;
 mod faults_push;
+mod faults_together;
 mod file_signatures;
 mod full_disk;
 mod gc;

@@ -6,7 +6,7 @@ use super::record::{PART, Record, hash_text};
 use super::state::{Objects, refused};
 use crate::bucket::Object;
 use crate::content::{BlobWrite, Cause, Failed, Opener, Sink, TransferError, WriteError};
-use crate::http::{Error, ErrorKind};
+use crate::http::{ByteStream, Error, ErrorKind, feeding, feeding_stream};
 use crate::model::{Descriptor, Hasher};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -53,7 +53,7 @@ impl BlobWrite for Small {
     fn fill(self: Box<Self>, opener: &Arc<Opener>) -> BoxFuture<'_, Result<(), Failed>> {
         Box::pin(async move {
             let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
-            let mut stream = opener.unchecked_stream(0).await?;
+            let mut stream = read_for_upload(opener, 0).await?;
             while let Some(piece) = stream.next().await {
                 let piece = piece.map_err(|error| opener.failed(error))?;
                 opener.came(piece.len());
@@ -118,7 +118,7 @@ impl Upload {
         let mut at = first as u64 * part_size;
         let mut under_way = JoinSet::new();
         if at < self.blob.size {
-            let mut stream = opener.unchecked_stream(at).await?;
+            let mut stream = read_for_upload(opener, at).await?;
             let (mut index, mut part) = (first, BytesMut::with_capacity(part_size as usize));
             while let Some(piece) = stream.next().await {
                 let mut piece = piece.map_err(|error| opener.failed(error))?;
@@ -210,6 +210,11 @@ impl Upload {
         }
         failed
     }
+}
+
+/// The part from `at` on. Its host may be that of the object store, whose slots the uploads need.
+async fn read_for_upload(opener: &Arc<Opener>, at: u64) -> Result<ByteStream, Failed> {
+    Ok(feeding_stream(feeding(opener.unchecked_stream(at)).await?))
 }
 
 /// A failure of the object store. An upload that is not there any more is begun anew.

@@ -141,14 +141,30 @@ impl Rig {
 
     /// With content so many times as large.
     pub fn of(scale: usize) -> Rig {
-        let (up, down) = (Faults::new(content(scale)), Faults::new(Content::default()));
+        let manifest = "images: [HOST/team/app:v1, HOST/team/tool:v1]\nfiles:\n\
+                        - {url: \"http://HOST/files/tool.bin\", checksum: \"${url}.sha256\"}\n";
+        Rig::holding(content(scale), manifest)
+    }
+
+    /// With so many images, each in a repository of its own and with two layers that no other has.
+    pub fn of_images(images: usize) -> Rig {
+        let (mut content, mut manifest) = (Content::default(), "images:\n".to_owned());
+        for at in 0..images {
+            let (repository, seed) = (format!("team/app{at}"), 2 * at as u64);
+            let image = content.image(&repository, "linux/amd64", &[(seed, 20_000), (seed + 1, 5000)]);
+            content.tag(&repository, "v1", &image);
+            manifest += &format!("- HOST/{repository}:v1\n");
+        }
+        Rig::holding(content, &manifest)
+    }
+
+    /// With this upstream, and a manifest with these sections, `HOST` standing for the upstream's address.
+    fn holding(content: Content, sections: &str) -> Rig {
+        let (up, down) = (Faults::new(content), Faults::new(Content::default()));
         let place = Place::new();
-        let manifest = format!(
-            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [{0}/team/app:v1, \
-             {0}/team/tool:v1]\nfiles:\n- {{url: \"http://{0}/files/tool.bin\", checksum: \"${{url}}.sha256\"}}\n",
-            up.address
-        );
-        place.write("m.yaml", manifest);
+        let sections = sections.replace("HOST", &up.address);
+        let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
+        place.write("m.yaml", format!("{head}{sections}"));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let mut rig = Rig {
             up,
@@ -249,6 +265,11 @@ impl Rig {
         Mapping::to(self.down.address.parse().unwrap())
     }
 
+    /// Takes everything from the far side.
+    pub fn empty_far_side(&self) {
+        self.down.content(|content| *content = Content::default());
+    }
+
     /// Demands that a store is as it would be without any fault, and that nothing is left beside it.
     pub fn assert_same(&self, store: &str, what: &str) {
         assert_eq!(self.pack(store), self.bundle, "{what}");
@@ -258,7 +279,8 @@ impl Rig {
     /// Demands that the far side has everything, byte for byte.
     pub fn assert_arrived(&self, what: &str) {
         let (here, there) = (self.up.content(|c| c.clone()), self.down.content(|c| c.clone()));
-        for repository in ["team/app", "team/tool"] {
+        let repositories: BTreeSet<&String> = here.tags.keys().map(|(repository, _)| repository).collect();
+        for repository in repositories {
             for (tag, digest) in here.tags.iter().filter(|((own, _), _)| own == repository) {
                 assert_eq!(Some(digest), there.tags.get(tag), "{what}: {tag:?}");
             }
@@ -274,7 +296,7 @@ impl Rig {
                 mine(&here).difference(&mine(&there)).map(|(digest, _)| digest.clone()).collect();
             assert_eq!(lacking, Vec::<String>::new(), "{what}: {repository}");
         }
-        let file = &here.files["/files/tool.bin"];
+        let Some(file) = here.files.get("/files/tool.bin") else { return };
         assert!(there.any_blob(&sha256(file)).as_ref() == Some(file), "{what}: the file differs");
     }
 }

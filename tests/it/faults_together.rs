@@ -1,0 +1,124 @@
+//! Faults that meet all requests in flight at the same moment. A fault at a time finds no two transfers that wait for
+//! each other.
+
+use crate::support::dice::Dice;
+use crate::support::faults::{Content, Fault, Later, On, Rig, What, quick};
+use crate::support::library::{Item, Limits, Status};
+use crate::support::rounds;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many images the upstream has, each with a layer and a config of its own.
+const IMAGES: usize = 30;
+
+/// As many requests to a host as transfers, so that each of them can meet a fault.
+fn limits(jobs: usize) -> Limits {
+    Limits { jobs, per_host: jobs, ..quick() }
+}
+
+/// The paths of everything that a kind of request asks for.
+fn paths(content: &Content, on: On) -> Vec<String> {
+    match on {
+        On::Blob | On::Begin => content.blobs.keys().map(|(_, digest)| digest.clone()).collect(),
+        _ => content.manifests.keys().map(|(_, digest)| digest.clone()).collect(),
+    }
+}
+
+/// Each blob or manifest meets the fault at its first requests, so that whatever is in flight breaks together.
+fn for_each(content: &Content, on: On, what: &What, times: usize) -> Vec<Fault> {
+    let each = paths(content, on).into_iter();
+    each.map(|path| Fault::once(on, what.clone()).at(&path).times(times)).collect()
+}
+
+fn assert_whole(items: &[Item], story: &str) {
+    let lost = items.iter().find(|item| !matches!(item.status, Status::Done | Status::Present));
+    assert!(lost.is_none(), "{story}: {lost:?}");
+}
+
+/// Every way on which content is brought, each under the same faults.
+fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
+    let (store, story) =
+        (format!("{name}-store"), format!("{name}: {:?} and {:?}", up.first(), down.first()));
+    rig.arm(up.to_vec());
+    assert_whole(&rig.pull(&store), &format!("{story}: pull"));
+    rig.assert_same(&store, &format!("{story}: pull"));
+    rig.arm(up.to_vec());
+    let bundle = rig.place.path(format!("{name}.landfall"));
+    assert_whole(&rig.pull_bundle(&bundle), &format!("{story}: pull --bundle"));
+    rig.up.arm([]);
+    rig.empty_far_side();
+    rig.down.arm(down.to_vec());
+    assert_whole(&rig.push(&store).unwrap().items, &format!("{story}: push"));
+    rig.assert_arrived(&format!("{story}: push"));
+    for keeps in [false, true] {
+        rig.empty_far_side();
+        rig.up.arm(up.to_vec());
+        rig.down.arm(down.to_vec());
+        let mirrored = if keeps { rig.mirror_keeping(&format!("{name}-kept")) } else { rig.mirror() };
+        assert_whole(&mirrored.unwrap().items, &format!("{story}: mirror, keeps: {keeps}"));
+        rig.assert_arrived(&format!("{story}: mirror, keeps: {keeps}"));
+    }
+}
+
+#[test]
+fn headers_and_then_a_reset_of_every_request_in_flight() {
+    let mut rig = Rig::of_images(IMAGES);
+    for jobs in [1, 2, 12, 50] {
+        rig.limits = limits(jobs);
+        let up = rig.up.content(|content| for_each(content, On::Blob, &What::Cut(0), 1));
+        all_ways(&rig, &format!("reset-{jobs}"), &up, &[]);
+    }
+}
+
+#[test]
+fn uploads_that_break_together_with_their_sources() {
+    let mut rig = Rig::of_images(IMAGES);
+    for jobs in [1, 2, 12] {
+        rig.limits = limits(jobs);
+        let up = rig.up.content(|content| for_each(content, On::Blob, &What::Cut(1000), 2));
+        let down = [Fault::once(On::Upload, What::CutUpload(500)).times(jobs)];
+        all_ways(&rig, &format!("both-{jobs}"), &up, &down);
+    }
+}
+
+/// What may go wrong with all requests of a kind at once, and passes.
+fn storm(dice: &mut Dice) -> What {
+    let at = dice.pick(&[0, 1, 100, 3000]);
+    match dice.roll(6) {
+        0 | 1 => What::Cut(at),
+        2 => What::HangUp,
+        3 => What::Busy(429, Later::Unsaid),
+        4 => What::Status(dice.pick(&[500, 502, 503])),
+        _ => What::Stall(at),
+    }
+}
+
+#[test]
+fn seeded_storms() {
+    let (rounds, next) = (rounds(12), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut rig = Rig::of_images(IMAGES / 2);
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= rounds {
+                        return;
+                    }
+                    let mut dice = Dice(number as u64);
+                    rig.limits = limits(dice.pick(&[1, 2, 12, 50]));
+                    let (blobs, manifests) = (storm(&mut dice), storm(&mut dice));
+                    let times = 1 + dice.roll(2);
+                    let up = rig.up.content(|content| {
+                        let mut up = for_each(content, On::Blob, &blobs, times);
+                        up.extend(for_each(content, On::Manifest, &manifests, 1));
+                        up
+                    });
+                    let on = dice.pick(&[On::Begin, On::Upload, On::PutManifest]);
+                    let what = dice.pick(&[What::HangUp, What::Status(502), What::Busy(429, Later::Unsaid)]);
+                    let down = [Fault::once(on, what).times(dice.roll(rig.limits.jobs + 1))];
+                    all_ways(&rig, &format!("storm-{number}"), &up, &down);
+                }
+            });
+        }
+    });
+}
