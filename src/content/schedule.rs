@@ -73,6 +73,11 @@ impl<T: Task, R: Send + 'static> Schedule<T, R> {
         self.queues.iter_mut().for_each(Queue::clear);
     }
 
+    /// Whether transfers from `host` wait for it.
+    pub(crate) fn is_waited_for(&self, host: &str) -> bool {
+        self.hosts.is_waited_for(host)
+    }
+
     /// Why the tasks without a result have none, if the schedule ended them because they waited for each other.
     pub(crate) fn stuck(&self) -> Option<String> {
         self.watchdog.message()

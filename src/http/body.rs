@@ -1,17 +1,16 @@
 //! Bodies of requests and answers: landfall can send a body again, counts what it receives, and notices a stall.
 
-use super::activity::Activity;
 use super::causes::causes;
-use super::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind, host_port};
 use super::host_limiter::Slot;
-use super::ledger::{Entry, Ledger};
+use super::ledger::Entry;
+use super::transport::Transport;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
@@ -48,22 +47,21 @@ pub struct Response {
     /// When it was asked for.
     pub(super) asked: Instant,
     pub(super) inner: reqwest::Response,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) transport: Transport,
     pub(super) entry: Entry,
-    pub(super) idle: Duration,
     /// Shared with the body of its request, which lends it.
     pub(super) slot: Option<Arc<Slot>>,
-    pub(super) activity: Activity,
 }
 
 /// A body that is being received.
 struct Receiving {
     body: BoxStream<'static, reqwest::Result<Bytes>>,
-    ledger: Arc<Ledger>,
+    transport: Transport,
     entry: Entry,
-    idle: Duration,
     url: Url,
-    activity: Activity,
+    asked: Instant,
+    /// The host is known to have answered.
+    is_proven: bool,
     /// Held until the body ends or fails.
     _slot: Option<Arc<Slot>>,
 }
@@ -71,13 +69,18 @@ struct Receiving {
 impl Receiving {
     /// The next bytes, or the error that the body ends with, and what is still to be received.
     async fn next(mut self) -> Option<(Result<Bytes, Error>, Option<Receiving>)> {
-        let busy = self.activity.busy();
-        let next = tokio::time::timeout(self.idle, self.body.next()).await;
+        let (inner, idle) = (&self.transport.0, self.transport.limits().idle);
+        let busy = inner.activity.busy();
+        let next = tokio::time::timeout(idle, self.body.next()).await;
         drop(busy);
+        if !self.is_proven && matches!(next, Ok(None | Some(Ok(_)))) {
+            inner.lost_hosts.answered(&host_port(&self.url));
+            self.is_proven = true;
+        }
         let error = match next {
             Ok(next) => match next? {
                 Ok(bytes) => {
-                    self.ledger.bytes(&self.entry, bytes.len() as u64);
+                    inner.ledger.bytes(&self.entry, bytes.len() as u64);
                     return Some((Ok(bytes), Some(self)));
                 }
                 Err(error) => {
@@ -86,12 +89,17 @@ impl Receiving {
                 }
             },
             Err(_) => {
-                let words = format!("nothing received for {} s", self.idle.as_secs());
+                let words = format!("nothing received for {} s", idle.as_secs());
                 Error::new(ErrorKind::Network, words)
             }
         };
         let error = error.at(&self.url).about(self.url.host_str().unwrap_or("?"));
-        Some((Err(error), None))
+        if self.is_proven {
+            return Some((Err(error), None));
+        }
+        // whoever reads it may ask again, and is told of a host that is given up then
+        let given_up = self.transport.failed(&host_port(&self.url), self.asked, false, &error);
+        Some((Err(given_up.unwrap_or(error)), None))
     }
 }
 
@@ -106,9 +114,10 @@ impl Response {
     /// The slot of the host is released as soon as the body ends or fails, even if the stream is kept: a reader that
     /// asks for the rest with another request must not wait for the slot that it holds itself.
     pub fn stream(self) -> ByteStream {
-        let Response { inner, ledger, entry, idle, slot, url, activity, .. } = self;
+        let Response { inner, status, transport, entry, slot, url, asked, .. } = self;
         let body = inner.bytes_stream().boxed();
-        let receiving = Receiving { body, ledger, entry, idle, url, activity, _slot: slot };
+        let is_proven = !status.is_success();
+        let receiving = Receiving { body, transport, entry, url, asked, is_proven, _slot: slot };
         futures_util::stream::unfold(Some(receiving), async |state| state?.next().await).boxed()
     }
 

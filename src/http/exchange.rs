@@ -136,7 +136,9 @@ impl Transport {
             Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
             None => inner?,
         };
-        if !retry::is_failing(inner.status()) {
+        // a host that breaks off every body has not answered yet
+        let has_body = inner.status().is_success() && request.method != Method::HEAD;
+        if !has_body && !retry::is_failing(inner.status()) {
             self.0.lost_hosts.answered(&host_port(url));
         }
         Ok(Response {
@@ -147,11 +149,9 @@ impl Transport {
             headers: inner.headers().clone(),
             url: url.clone(),
             inner,
-            ledger: self.0.ledger.clone(),
+            transport: self.clone(),
             entry,
-            idle: limits.idle,
             // a HEAD has no body to wait for
-            activity: self.0.activity.clone(),
             slot: (request.method != Method::HEAD).then_some(slot),
         })
     }

@@ -19,8 +19,8 @@ struct Host {
     rounds: u32,
     /// When the last round was counted.
     counted: Option<Instant>,
-    /// When the first attempt failed since the host answered last.
-    failing_since: Option<Instant>,
+    /// When the first attempt failed since the host answered last, and how many have.
+    failing: Option<(Instant, u32)>,
     given_up: Option<Error>,
 }
 
@@ -49,7 +49,8 @@ impl LostHosts {
     /// - if it did not answer any attempt at its first request, and neither hung up nor answered with an error;
     /// - after several rounds of requests that failed at all their attempts, where requests that were under way together
     ///   count once ([`Limits::lost_rounds`]);
-    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), for as many attempts as a request has.
+    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), and at as many attempts as those rounds
+    ///   have.
     pub(super) fn failed(
         &self,
         host: &str,
@@ -63,15 +64,17 @@ impl LostHosts {
             Some(known) => known,
             None => hosts.entry(host.into()).or_default(),
         };
-        let since = *known.failing_since.get_or_insert_with(Instant::now);
+        let (since, failed) = known.failing.get_or_insert_with(|| (Instant::now(), 0));
+        *failed += 1;
+        let is_failing =
+            since.elapsed() >= limits.lost_after && *failed >= limits.attempts * limits.lost_rounds;
         if is_last && known.counted.is_none_or(|counted| counted <= began) {
             known.rounds += 1;
             known.counted = Some(Instant::now());
         }
         let may_be_the_request = known.answered || error.is_hang_up() || error.status.is_some();
         let rounds = if may_be_the_request { limits.lost_rounds } else { 1 };
-        let is_lost = known.rounds >= rounds || since.elapsed() >= limits.lost_after;
-        if known.given_up.is_none() && is_lost {
+        if known.given_up.is_none() && (known.rounds >= rounds || is_failing) {
             known.given_up = Some(given_up(host, error));
         }
         known.given_up.clone()
@@ -104,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_hangs_up_or_has_errors_is_not_given_up_for_one_request() {
-        let error = Error::new(ErrorKind::Status(502), "it answers 502 Bad Gateway");
+        let error = Error::new(ErrorKind::Status(502), "it answered 502 Bad Gateway");
         let error = error.at(&Url::parse("https://r.test/v2/").unwrap());
         for failure in [refused().hung_up(true), error] {
             let hosts = LostHosts::default();
@@ -147,14 +150,14 @@ mod tests {
         let hosts = LostHosts::default();
         let began = Instant::now();
         let failed = |lost_after| {
-            let limits = Limits { lost_after, ..LIMITS };
+            let limits = Limits { lost_after, attempts: 1, lost_rounds: 2, ..LIMITS };
             hosts.failed("s.test:443", began, false, &limits, &refused())
         };
         hosts.answered("s.test:443");
         assert!(failed(LIMITS.lost_after).is_none());
-        assert!(hosts.hosts()["s.test:443"].failing_since.is_some());
+        assert!(failed(LIMITS.lost_after).is_none(), "not for long enough");
         hosts.answered("s.test:443");
-        assert!(hosts.hosts()["s.test:443"].failing_since.is_none(), "it counts anew");
+        assert!(failed(Duration::ZERO).is_none(), "it counts anew");
         assert_eq!(failed(Duration::ZERO).unwrap().kind, ErrorKind::GivenUp);
     }
 }

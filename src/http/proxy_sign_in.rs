@@ -6,6 +6,7 @@ use super::proxy::ProxyUrl;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use url::Url;
 
 /// The sign-ins to all proxies.
@@ -33,11 +34,15 @@ pub(super) struct ProxySignIn {
     missed: Mutex<(u64, Option<Error>)>,
 }
 
+/// How long a request waits for the one that tries the account.
+const TURN: Duration = Duration::from_secs(5);
+
 /// The turn to try the account, held until the proxy has answered.
 pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 impl ProxySignIn {
-    /// Waits until the proxy has taken a request, or gives the caller the turn to try the account.
+    /// Waits until the proxy has taken a request, or gives the caller the turn to try the account. Behind a request whose
+    /// host does not answer nobody waits for longer than [`TURN`].
     ///
     /// # Errors
     /// The proxy's refusal, where it has refused the account. Where the proxy did not answer the request that had
@@ -46,12 +51,12 @@ impl ProxySignIn {
         let turn = match proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             true => {
                 let (before, _) = self.missed();
-                let turn = self.first.clone().lock_owned().await;
+                let turn = tokio::time::timeout(TURN, self.first.clone().lock_owned()).await.ok();
                 let (after, error) = self.missed();
                 if let Some(error) = error.filter(|_| after != before) {
                     return Err(error.at(url));
                 }
-                Some(turn)
+                turn
             }
             false => None,
         };

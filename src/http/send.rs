@@ -26,7 +26,7 @@ fn shown_host(origin: Option<&str>, url: &Url) -> String {
 fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
     match result {
         Ok(response) if retry::is_failing(response.status) => {
-            let words = format!("it answers {}", response.status);
+            let words = format!("it answered {}", response.status);
             let kind = ErrorKind::Status(response.status.as_u16());
             Some((host_port(&response.url), Error::new(kind, words).at(&response.url)))
         }

@@ -132,7 +132,7 @@ impl Limits {
         redirects: 10,
         attempts: 5,
         lost_rounds: 3,
-        lost_after: Duration::from_mins(3),
+        lost_after: Duration::from_mins(1),
         stuck: Duration::from_mins(10),
         waits: 20,
         backoff: Duration::from_millis(300),

@@ -61,7 +61,10 @@ pub(crate) async fn pull(
     while let Some(step) = schedule.step().await {
         match step {
             Step::Begin(Task { digest, .. }, slot) => {
-                let (transfer, into, parts) = (transfer.clone(), into.clone(), outcome.origins(&digest));
+                let (transfer, into) = (transfer.clone(), into.clone());
+                let mut parts = outcome.origins(&digest);
+                // a host in trouble is asked last for what others have too
+                parts.sort_by_key(|part| schedule.is_waited_for(part.host()));
                 let lent = slot.clone();
                 schedule.spawn(slot, async move {
                     let result = bring_any(&transfer, &parts, lent).await;

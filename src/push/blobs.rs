@@ -34,6 +34,25 @@ impl Uploader {
         Ok(())
     }
 
+    /// Brings the blobs of an entry to `repository`, whatever is known of them: each is asked for again.
+    pub(super) async fn blobs_again(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            let known = self.known(&part.descriptor.digest);
+            let mut places = known.lock().await;
+            let before = places.len();
+            places.retain(|place| *place.repository != *repository);
+            if places.is_empty() && before > 0 {
+                // it was counted when it was brought
+                self.progress.more(part.descriptor.size);
+            }
+        }
+        self.blobs(entry, repository).await
+    }
+
     /// Brings one blob of `item` to `repository`: mounted where the registry has it in another repository, else sent
     /// unless it is there. It is sent by one at a time, mounted by any number.
     async fn blob(&self, item: &str, part: &Part, repository: &Arc<str>) -> Result<(), TransferError> {

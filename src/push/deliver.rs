@@ -1,7 +1,9 @@
 //! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
+use super::refusal::lacks_blobs;
 use super::uploader::Uploader;
 use crate::content::{Entry, Origin, Part, TransferError};
+use crate::http::RetryPolicy;
 use crate::model::{Digest, media_type};
 use crate::report::Side;
 use futures_util::StreamExt;
@@ -31,6 +33,23 @@ impl Uploader {
         self.is_sound()?;
         self.has_room(repository)?;
         self.blobs(entry, repository).await?;
+        let delivered = self.manifests(entry, repository, tag).await;
+        if !delivered.as_ref().is_err_and(lacks_blobs) {
+            return delivered;
+        }
+        // the registry said that it has a blob which it is only about to have, as when two deliver to one repository
+        tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
+        self.blobs_again(entry, repository).await?;
+        self.manifests(entry, repository, tag).await
+    }
+
+    /// Puts the manifests of an entry whose blobs are there. Returns the digest that the tag points to.
+    async fn manifests(
+        self: &Arc<Self>,
+        entry: &Entry,
+        repository: &str,
+        tag: &str,
+    ) -> Result<Digest, TransferError> {
         let manifests: Vec<&Part> = entry
             .parts
             .iter()

@@ -9,6 +9,11 @@ pub(super) fn refuses_children(error: &TransferError) -> bool {
     error.side == Side::Destination && registry::refuses_children(&error.why)
 }
 
+/// Whether the registry refuses a manifest for want of blobs that it names.
+pub(super) fn lacks_blobs(error: &TransferError) -> bool {
+    error.side == Side::Destination && registry::lacks_blobs(&error.why)
+}
+
 /// Whether a manifest names URLs of foreign layers.
 pub(super) fn foreign_urls(manifest: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();

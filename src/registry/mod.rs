@@ -46,7 +46,7 @@ pub(crate) use keychain::Keychain;
 pub(crate) use listing::referrers_in;
 pub(crate) use manifests::RawManifest;
 pub(crate) use proxy_settings::proxy_rules;
-pub(crate) use refusal::{is_immutable, is_quota, refuses_children};
+pub(crate) use refusal::{is_immutable, is_quota, lacks_blobs, refuses_children};
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;
 pub(crate) use setup_error::SetupError;

@@ -10,6 +10,11 @@ pub(crate) fn refuses_children(error: &Error) -> bool {
     error.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
 }
 
+/// Whether a manifest is refused for want of blobs that it names (distribution-spec, "Error Codes").
+pub(crate) fn lacks_blobs(error: &Error) -> bool {
+    error.has_code("MANIFEST_BLOB_UNKNOWN") || error.has_code("BLOB_UNKNOWN")
+}
+
 /// Whether the registry has no room for more: a quota of the project, or its disk.
 pub(crate) fn is_quota(kind: ErrorKind, codes: &[ApiError]) -> bool {
     let refused = match kind {
