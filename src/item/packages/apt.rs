@@ -6,7 +6,7 @@ use super::parts;
 use super::suites::{ReadSuites, Suite};
 use super::wish::{Base, WantedPackages, WantedSource};
 use crate::item::resolver::{Cause, Resolver};
-use crate::packages::apt::{Choice, Offer, Settings, Universe, Version, choose, suite_packages};
+use crate::packages::apt::{BaseSystem, Choice, Offer, Settings, Universe, Version, choose, suite_packages};
 use crate::packages::{file_url, is_plain_path};
 use futures_util::future::try_join_all;
 use std::borrow::Cow;
@@ -100,19 +100,19 @@ fn apply<'t>(
     suites: &[Suite],
     wish: &WantedPackages,
 ) -> Result<(), Cause> {
-    let least = match base {
+    let system = match base {
         Base::None | Base::Rpms(_) => return Ok(()),
         Base::Status(text) => {
             universe.install(text);
             return Ok(());
         }
-        Base::Minimal => 1,
-        Base::Standard => 3,
+        Base::Minimal => BaseSystem::Minimal,
+        Base::Standard => BaseSystem::Standard,
     };
     // what the first source alone has: updates of it are carried where something needs them
     let Some(first) = suites.first() else { return Ok(()) };
     let texts: Vec<&str> = first.texts.iter().map(String::as_str).collect();
-    let installed = suite_packages(&wish.architectures, &texts, least);
+    let installed = suite_packages(&wish.architectures, &texts, system);
     let installed =
         installed.map_err(|why| format!("what a machine of {} has, {base}: {why}", first.source.suite))?;
     for (name, version) in installed {

@@ -22,7 +22,7 @@ mod trimmed;
 mod universe;
 mod version;
 
-pub(crate) use base::suite_packages;
+pub(crate) use base::{BaseSystem, suite_packages};
 pub(crate) use choose::{Choice, Settings, choose};
 pub(crate) use deb_file::changelog;
 pub(crate) use offer::{Offer, Version};

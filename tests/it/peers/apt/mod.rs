@@ -1,5 +1,6 @@
 //! The machine's own apt and its own suites, whose names are read from its sources.
 
+mod base;
 mod choice;
 mod install;
 
