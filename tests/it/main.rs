@@ -4,6 +4,7 @@
 #![allow(clippy::too_many_lines, reason = "a scenario is told from its start to its end")]
 
 mod apt;
+mod apt_choice;
 mod audit;
 mod bundle;
 mod catalogue;

@@ -57,7 +57,6 @@ fn lock(
         })
         .collect();
     let settings = Settings { recommends: wish.recommends, expects_rest: wish.bases.is_empty() };
-    let install: Vec<String> = wish.install.iter().cloned().collect();
     let nothing = [Base::None];
     let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };
     let mut choices = Vec::new();
@@ -67,7 +66,7 @@ fn lock(
             machine.to_mut().forget_installed();
             apply(base, machine.to_mut(), suites, wish)?;
         }
-        let chosen = choose(&machine, &names, &install, settings);
+        let chosen = choose(&machine, &names, &wish.install, settings);
         choices.push(chosen.map_err(|why| match bases.len() {
             1 => why,
             _ => format!("where the machine has {}: {why}", shown(base)),

@@ -240,7 +240,7 @@ async fn chosen(
 fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
     let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
     old.architectures == wish.architectures
-        && old.install.iter().eq(&wish.install)
+        && old.install == wish.install
         && old.recommends == wish.recommends
         && old.base == bases
         && old.sources.len() == wish.sources.len()

@@ -48,7 +48,7 @@ pub(super) fn set(
         name: wish.name.clone(),
         digest: Digest::sha256(b""),
         architectures: wish.architectures.clone(),
-        install: wish.install.iter().cloned().collect(),
+        install: wish.install.clone(),
         recommends: wish.recommends,
         index: wish.index,
         base: wish.bases.iter().map(ToString::to_string).collect(),

@@ -8,7 +8,6 @@ use crate::packages::yum::Pin;
 use crate::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,8 +20,9 @@ pub struct WantedPackages {
     pub sources: Vec<WantedSource>,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// What is installed, as `apt-get install` or `dnf install` takes it.
-    pub install: BTreeSet<String>,
+    /// What is installed, as `apt-get install` or `dnf install` takes it, each once: for apt in the order of the manifest,
+    /// which its choice follows, and for dnf sorted.
+    pub install: Vec<String>,
     /// Whether what is recommended is installed too.
     pub recommends: bool,
     /// Under whose metadata they are offered.
@@ -84,9 +84,9 @@ impl fmt::Display for OfferedIndex {
 pub enum Base {
     /// Nothing.
     None,
-    /// What is essential and required, and apt.
+    /// What debootstrap makes a minimal root of.
     Minimal,
-    /// What is essential, required, important or standard.
+    /// What debootstrap installs by default, and all of the priority `standard`.
     Standard,
     /// What a dpkg status file says.
     Status(Arc<str>),
@@ -145,8 +145,20 @@ impl WantedPackages {
                 Contradiction::unless_equal("index", &self.index, &other.index, OfferedIndex::to_string)
             })
             .map_err(with_help)?;
-        self.install.extend(other.install.iter().cloned());
+        for text in &other.install {
+            add_request(&mut self.install, text.clone());
+        }
+        if self.is_yum() {
+            self.install.sort();
+        }
         Ok(())
+    }
+}
+
+/// Adds `text` to `install`, unless it is there.
+pub(super) fn add_request(install: &mut Vec<String>, text: String) {
+    if !install.contains(&text) {
+        install.push(text);
     }
 }
 

@@ -4,7 +4,7 @@ use super::fetch::LANGUAGE;
 use super::fields::{
     self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture, repository,
 };
-use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource};
+use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource, add_request};
 use super::written_yum::{self, YumEntry, read_yum};
 use crate::document::{Field, Node, SourceSpan};
 use crate::item::entry_reader::{Checked, EntryReader};
@@ -51,7 +51,8 @@ pub struct AptEntry {
     /// Debian's names of the architectures, the machine's own first; that of `platforms` where left out.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// What is installed: `name`, `name=version`, in which `*` stands for any text, `name/suite`, `name:architecture`.
+    /// What is installed, in the order in which apt takes it: `name`, `name=version`, in which `*` stands for any text,
+    /// `name/suite`, `name:architecture`.
     pub install: Vec<String>,
     /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
@@ -105,9 +106,9 @@ pub enum BaseEntry {
 pub enum BaseWord {
     /// Nothing.
     None,
-    /// What is essential and required, and apt: what `debootstrap --variant=minbase` installs.
+    /// What `debootstrap --variant=minbase` installs from the first source.
     Minimal,
-    /// What is essential, required, important or standard.
+    /// What debootstrap installs by default, and all of the priority `standard`.
     Standard,
 }
 
@@ -226,14 +227,14 @@ fn read_apt(
             let help = Some("write Debian's name of it, as in amd64, arm64 or armhf".into());
             return Err(architectures_at.fault(format!("`{bad}` is no architecture"), help));
         }
-        let mut install = std::collections::BTreeSet::new();
+        let mut install = Vec::new();
         for (index, text) in entry.install.iter().enumerate() {
             let text = binding.fill(text);
             if !is_request(&text) {
                 let help = Some("write name, name=version, name/suite or name:architecture".into());
                 return Err(install_at(index).fault(format!("`{text}` is no package"), help));
             }
-            install.insert(text);
+            add_request(&mut install, text);
         }
         let name = match &entry.name {
             Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,

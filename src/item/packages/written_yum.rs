@@ -191,7 +191,7 @@ pub(super) fn read_yum(
             name,
             sources,
             architectures,
-            install,
+            install: install.into_iter().collect(),
             recommends: entry.weak,
             index: entry.index,
             bases: bases.clone(),

@@ -88,7 +88,7 @@ fn lock(
     files: &BTreeSet<String>,
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
-    let install: Vec<String> = wish.install.iter().cloned().collect();
+    let install: Vec<String> = wish.install.clone();
     let architectures = Architectures::of(&wish.architectures[0]);
     let nothing = [Base::None];
     let bases = if wish.bases.is_empty() { &nothing[..] } else { &wish.bases };

@@ -23,7 +23,8 @@ pub(crate) struct Choice {
 /// The stack for the choice: packages need each other hundreds deep.
 const STACK: usize = 256 << 20;
 
-/// Chooses for `install`. `suites` says by which names each source is known.
+/// Chooses for `install`, in its order: what comes first is marked first with all that it needs, and decides for what
+/// follows. `suites` says by which names each source is known.
 ///
 /// # Errors
 /// The chain of reasons why it cannot be installed.
@@ -54,15 +55,15 @@ fn choose_here(
         let meant = request.find(universe, suites)?;
         meant.version.into_iter().for_each(|version| marking.prefer(version));
         of_suite.extend(meant.version.filter(|_| meant.is_of_suite).map(|version| (request, version)));
-        asked.push(meant.package);
+        if !asked.contains(&meant.package) {
+            asked.push(meant.package);
+        }
     }
     for (request, version) in of_suite {
         let has = |version| request.is_of_suite(universe, suites, version);
         marking.prefer_of_suite(version, &mut OfSuite::new(&has));
     }
     asked.iter().for_each(|package| marking.ask(*package));
-    asked.sort_unstable();
-    asked.dedup();
     asked.iter().for_each(|package| marking.complete(*package));
     marking.remove_for_protected();
     if let Some(bad) = marking.broken().first() {

@@ -1,5 +1,6 @@
 //! landfall's choice of packages beside that of the machine's own apt, over the packages of its own suites.
 
+use super::base::minimal_root;
 use super::{Offered, STATUS, field, names, paragraphs, suites};
 use crate::support::apt::{Apt, AptUpstream};
 use crate::support::package_sets::PackageSets;
@@ -89,6 +90,16 @@ const FOREIGN: [&str; 8] = [
     "perl-base:i386",
 ];
 
+/// What is asked for on a minimal machine besides: in this order, the first decides what the second takes of alternatives.
+const ON_MINIMAL: [&str; 6] = [
+    "postgresql",
+    "lxc docker.io",
+    "docker.io lxc",
+    "iptables nftables",
+    "default-mta mailutils",
+    "mailutils postfix",
+];
+
 /// A kind of machine, and what is asked for on it, each for itself.
 struct Machine {
     name: &'static str,
@@ -133,12 +144,20 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
     let kinds: Vec<&str> = KINDS.into_iter().filter(|name| offered.own.contains_key(name)).collect();
     assert!(kinds.len() >= 60, "the suites have {} of the packages", kinds.len());
     let recommending: Vec<&str> = kinds.iter().copied().step_by(4).collect();
+    // what debootstrap makes a root of, as landfall takes `base: minimal`
+    let minimal = minimal_root(&up, &suites[0]).unwrap_or_default();
+    let minimal_status: String = paragraphs(&suites[0].text)
+        .filter(|(name, _)| minimal.contains(*name))
+        .map(|(_, paragraph)| format!("{}\nStatus: install ok installed\n\n", paragraph.trim_end()))
+        .collect();
     let plain = |text: &'static str| names(text).filter(|name| offered.own.contains_key(name));
 
     // all that these may need, for both architectures, so that neither side reads all packages again for each case
     let mut needed = reachable(&offered, kinds.iter().copied(), false);
+    needed.extend(reachable(&offered, ON_MINIMAL.iter().flat_map(|text| text.split(' ')), false));
     needed.extend(reachable(&offered, recommending.iter().copied(), true));
     needed.extend(status.lines().filter_map(|line| line.strip_prefix("Package: ")));
+    needed.extend(reachable(&offered, minimal.iter().map(String::as_str), false));
     let foreign = reachable(&offered, FOREIGN.iter().flat_map(|text| text.split(' ')).flat_map(plain), false);
     let (mut sources, mut entries) = (String::new(), Vec::new());
     for (at, suite) in suites.iter().enumerate() {
@@ -187,7 +206,10 @@ fn the_choice_is_apts_for_packages_of_all_kinds_on_machines_of_all_kinds() {
         recommends: false,
         asked: of(&kinds),
     };
+    let on_minimal: Vec<&str> =
+        kinds.iter().copied().chain(ON_MINIMAL).filter(|_| !minimal.is_empty()).collect();
     let machines = [
+        Machine { name: "minimal", base: "minimal", asked: of(&on_minimal), status: minimal_status, ..empty },
         Machine {
             name: "words",
             asked: pinned.take(6).chain(together.map(str::to_owned)).collect(),
