@@ -82,6 +82,19 @@ impl TransferError {
         TransferError { side, why: Error::new(kind, message).into() }
     }
 
+    /// Whether another URL may have what this one lacks, or has otherwise by now.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.side == Side::Source
+            && matches!(self.why.kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid)
+    }
+
+    /// The same error, and how it went on at `url`.
+    pub(crate) fn then(self, url: &str, next: &TransferError) -> TransferError {
+        let next = next.to_string();
+        let place = if next.contains(url) { String::new() } else { format!("{url}: ") };
+        TransferError::new(self.side, self.why.kind, format!("{self}; {place}{next}"))
+    }
+
     /// Whether the disk of the destination is full.
     pub(crate) fn is_full(&self) -> bool {
         let cause =

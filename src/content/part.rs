@@ -40,6 +40,8 @@ pub enum Origin {
     },
     /// A URL.
     Url(String),
+    /// Several URLs of the same bytes: the first is its own, and the next is asked where one has it no more.
+    Urls(Vec<String>),
     /// Nowhere: the bytes follow from the lock.
     Computed(Vec<u8>),
     /// The index `of`, less the children that are not in `keep` ([`crate::model::trim_index`]).
@@ -51,6 +53,17 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// Its own URL, where it is one of a web server.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Origin::Url(url) => Some(url),
+            Origin::Urls(urls) => urls.first().map(String::as_str),
+            _ => None,
+        }
+    }
+}
+
 impl Part {
     /// The registry or web server that has its bytes, as the lock names it; empty if they follow from the lock.
     pub fn host(&self) -> &str {
@@ -58,8 +71,7 @@ impl Part {
             Origin::Manifest { registry, .. }
             | Origin::Blob { registry, .. }
             | Origin::Foreign { registry, .. } => registry,
-            Origin::Url(url) => url.split('/').nth(2).unwrap_or(url),
-            Origin::Computed(_) | Origin::Trimmed { .. } => "",
+            origin => origin.url().map_or("", |url| url.split('/').nth(2).unwrap_or(url)),
         }
     }
 
@@ -67,7 +79,7 @@ impl Part {
     pub fn is_manifest(&self) -> bool {
         match &self.origin {
             Origin::Manifest { .. } | Origin::Trimmed { .. } => true,
-            Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => false,
+            Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) | Origin::Urls(_) => false,
             Origin::Computed(_) => crate::model::media_type::is_manifest(&self.descriptor.media_type),
         }
     }

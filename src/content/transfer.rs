@@ -2,7 +2,7 @@
 //! again; what it counts stands in [`super::retry`].
 
 use super::opener::wait;
-use super::{Cause, Opener, Part, Sink, Source, TransferError};
+use super::{Cause, Opener, Origin, Part, Sink, Source, TransferError};
 use crate::http::Lend;
 use crate::model::Limits;
 use crate::report::Progress;
@@ -36,6 +36,26 @@ impl Transfer {
     /// # Errors
     /// Which side failed, after all attempts.
     pub(crate) async fn bring(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
+        let Origin::Urls(urls) = &part.origin else { return self.bring_from(part, slot).await };
+        let mut failed: Option<TransferError> = None;
+        for url in urls {
+            let origin = Origin::Url(url.clone());
+            let part = Part { descriptor: part.descriptor.clone(), origin };
+            let next = self.bring_from(&part, slot.clone()).await;
+            let error = match (next, failed.take()) {
+                (Err(error), None) => error,
+                (Err(error), Some(first)) => first.then(url, &error),
+                (brought, _) => return brought,
+            };
+            if !error.is_elsewhere() {
+                return Err(error);
+            }
+            failed = Some(error);
+        }
+        failed.map_or(Ok(Brought::There), Err)
+    }
+
+    async fn bring_from(&self, part: &Part, slot: Arc<dyn Lend>) -> Result<Brought, TransferError> {
         let opener = Opener::new(self.source.clone(), part, slot, &self.limits, self.progress.clone());
         let mut counted = Counted { opener: Arc::new(opener), is_settled: false };
         let brought = self.bring_by(part, &counted.opener).await;

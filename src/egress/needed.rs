@@ -68,7 +68,8 @@ pub(super) fn sources(lock: &Lock, sessions: &Sessions) -> Result<BTreeMap<Strin
             | Origin::Foreign { registry, .. } => {
                 (sessions.expected_url(registry)?, registry.to_string(), SourceKind::Registry)
             }
-            Origin::Url(written) => {
+            Origin::Url(_) | Origin::Urls(_) => {
+                let Some(written) = part.origin.url() else { continue };
                 let (url, origin) = sessions.file_url(written)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, of_url)

@@ -4,7 +4,7 @@
 use super::EgressError;
 use super::host::{EgressHost, Reach};
 use super::needed::{SourceHost, sources};
-use crate::content::{Origin, Part, Source, side_by_side};
+use crate::content::{Part, Source, side_by_side};
 use crate::http::{Error, ErrorKind};
 use crate::lockfile::Lock;
 use crate::registry::Sessions;
@@ -90,7 +90,7 @@ async fn ask(source: &SourceHost, sessions: &Arc<Sessions>) -> Vec<Error> {
 
 /// The first byte of a part, as a pull would ask for it.
 async fn first_byte(part: &Part, sessions: &Arc<Sessions>) -> Result<(), Error> {
-    if let Origin::Url(url) = &part.origin {
+    if let Some(url) = part.origin.url() {
         let response = get(sessions, url, Some("bytes=0-0".into())).await?;
         return expect_file(response, url).await.map(drop);
     }

@@ -77,6 +77,7 @@ mod tests {
             components: Vec::new(),
             targets: Vec::new(),
             by_hash: false,
+            snapshot: None,
             date: None,
             valid_until: None,
             signed_by: String::new(),

@@ -6,7 +6,7 @@ use crate::content::{
     TransferError, TransferSlot, Watchdog, WriteError, held, stored_once,
 };
 use crate::http::{Activity, ErrorKind};
-use crate::model::{Descriptor, Digest, Limits, trim_index};
+use crate::model::{Descriptor, Digest, Limits, media_type, trim_index};
 use crate::report::{Item, Kind, Progress, Side, Status};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -278,12 +278,15 @@ impl Outcome {
 /// Why a part failed. Of a set of packages it says which one, and what to do where the repository replaced it.
 fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
-    match &part.origin {
-        Origin::Url(url) if entry.kind == Kind::Package => {
-            let is_other = matches!(error.why.kind, ErrorKind::Invalid | ErrorKind::NotFound);
-            let help = "; where the repository has moved on, `landfall lock --refresh` takes what it has now";
-            format!("{url}: {why}{}", if is_other { help } else { "" })
+    let Some(url) = part.origin.url().filter(|_| entry.kind == Kind::Package) else { return why };
+    let is_metadata = part.descriptor.media_type == media_type::OCTETS;
+    let help = match error.is_elsewhere() {
+        true if is_metadata => {
+            "; the repository has replaced its metadata since it was locked: pull with the store that locked it \
+             (`--store DIR`, or a copy of it), or lock what the repository has now with `landfall lock --refresh`"
         }
-        _ => why,
-    }
+        true => "; where the repository has moved on, `landfall lock --refresh` takes what it has now",
+        false => "",
+    };
+    format!("{url}: {why}{help}")
 }

@@ -35,7 +35,9 @@ impl Source for Upstreams {
                     let layer = foreign::open(&self.0, &session, repository, manifests, part, offset).await?;
                     Ok(of_registry(session, layer))
                 }
-                Origin::Url(url) => {
+                Origin::Url(_) | Origin::Urls(_) => {
+                    // of several, a transfer asks one after the other
+                    let url = part.origin.url().unwrap_or_default();
                     let (target, _) = self.0.file_url(url)?;
                     let size = part.descriptor.size;
                     let send = |range| get(&self.0, url, range);

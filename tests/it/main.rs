@@ -5,6 +5,7 @@
 
 mod apt;
 mod apt_choice;
+mod apt_metadata;
 mod audit;
 mod bundle;
 mod catalogue;

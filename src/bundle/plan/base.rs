@@ -78,7 +78,7 @@ pub(crate) fn kept(entry: &Entry, blobs: &dyn BlobRead) -> Result<HashSet<Digest
             kept.insert(digest.clone());
         }
         match &part.origin {
-            Origin::Url(_) => {
+            Origin::Url(_) | Origin::Urls(_) => {
                 layers.insert(digest.clone());
             }
             Origin::Manifest { .. } if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) => {

@@ -39,9 +39,11 @@ fn content(origin: &Origin) -> ContentSource {
     match origin {
         Origin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
         Origin::Trimmed { of, keep } => ContentSource::Trimmed { of: of.clone(), keep: keep.clone() },
-        Origin::Manifest { .. } | Origin::Blob { .. } | Origin::Foreign { .. } | Origin::Url(_) => {
-            ContentSource::Store
-        }
+        Origin::Manifest { .. }
+        | Origin::Blob { .. }
+        | Origin::Foreign { .. }
+        | Origin::Url(_)
+        | Origin::Urls(_) => ContentSource::Store,
     }
 }
 
@@ -60,8 +62,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = Entry>) -> Vec<PlannedEnt
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named = |Entry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
-        let url = if let Origin::Url(url) = &part.origin { Some(url.as_str()) } else { None };
-        let form = Form::of(&part.descriptor.media_type, url);
+        let form = Form::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];
             if form == Form::Stored {

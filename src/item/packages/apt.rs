@@ -3,6 +3,7 @@
 use super::fetch;
 use super::locked::{LockedPackage, PackageSet, PackageSource};
 use super::parts;
+use super::snapshot::snapshot;
 use super::suites::{ReadSuites, Suite};
 use super::wish::{Base, WantedPackages, WantedSource};
 use crate::item::resolver::{Cause, Resolver};
@@ -18,15 +19,18 @@ pub(super) async fn resolve(
     wish: &WantedPackages,
     old: Option<&PackageSet>,
 ) -> Result<(PackageSet, Vec<String>), Cause> {
-    let after = |wanted: &WantedSource| {
+    let before = |wanted: &WantedSource| {
         let mut sources = old.iter().flat_map(|old| &old.sources);
-        sources.find(|old| old.url == wanted.url && old.suite == wanted.suite)?.date.as_deref()
+        sources.find(|old| old.url == wanted.url && old.suite == wanted.suite)
     };
+    let after = |wanted: &WantedSource| before(wanted)?.date.as_deref();
     let shared = resolver.suites().of(wish);
     let read = shared.get_or_try_init(async || {
         let suites = wish.sources.iter().map(async |wanted| {
             let found = fetch::suite(resolver, wanted, &wish.architectures, after(wanted)).await;
-            found.map_err(|cause| cause.of(&wanted.place()))
+            let mut suite = found.map_err(|cause| cause.of(&wanted.place()))?;
+            suite.source.snapshot = snapshot_of(resolver, &suite, before(wanted)).await;
+            Ok::<_, Cause>(suite)
         });
         let read = ReadSuites::read(try_join_all(suites).await?, wish.architectures.clone());
         read.map_err(|error| Cause::local(error.to_string()))
@@ -40,6 +44,16 @@ pub(super) async fn resolve(
     let wanted = wish.clone();
     let answer = read.ask(move |universe, suites| lock(&wanted, universe, suites)).await;
     answer.unwrap_or_else(|| Err(Cause::local("the choice of packages stopped".into())))
+}
+
+/// The snapshot that has what was read of `suite`: that of the last lock where the suite is unchanged.
+async fn snapshot_of(resolver: &Resolver, suite: &Suite, old: Option<&PackageSource>) -> Option<String> {
+    let metadata = suite.source.replaced_files().next()?;
+    let known = old.filter(|old| old.indexes.iter().any(|index| index.digest == metadata.digest));
+    match known.and_then(|old| old.snapshot.clone()) {
+        None => snapshot(resolver, &suite.release, metadata).await,
+        known => known,
+    }
 }
 
 /// The set for `wish`, and what people are told of it.

@@ -1,5 +1,6 @@
 //! Fetches the metadata of a suite and checks it: the release by its signature, each index by the release.
 
+use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
 use super::suites::Suite;
 use super::wish::WantedSource;
@@ -13,6 +14,8 @@ use bytes::Bytes;
 
 /// The order in which apt takes compressed forms of an index, the best first (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
+const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor Release.gpg; landfall locks \
+                          signed repositories alone, so ask its owner to sign it, or sign a mirror of it yourself";
 /// The language whose descriptions every apt asks for.
 pub(super) const LANGUAGE: &str = "en";
 
@@ -33,7 +36,22 @@ pub(super) async fn suite(
         Some(path) => path.to_owned(),
         None => format!("dists/{}", wanted.suite),
     };
-    let signed = release(resolver, wanted, &folder).await?;
+    read_consistent(
+        async || release(resolver, wanted, &folder).await,
+        async |signed: &Signed| indexed(resolver, wanted, &folder, architectures, after, signed).await,
+    )
+    .await
+}
+
+/// Fetches the indexes of a suite by its signed release.
+async fn indexed(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    folder: &str,
+    architectures: &[String],
+    after: Option<&str>,
+    signed: &Signed,
+) -> Result<Suite, Cause> {
     let release = Release::parse(&signed.name, &signed.text)?;
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
@@ -48,15 +66,16 @@ pub(super) async fn suite(
         components: wanted.components.clone(),
         targets: wanted.targets.clone(),
         by_hash: release.by_hash,
+        snapshot: None,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),
         key: wanted.keys.certificate(&signed.by).ok_or("the key that signed it cannot be written")?,
-        signed_by: signed.by,
-        indexes: signed.files,
+        signed_by: signed.by.clone(),
+        indexes: signed.files.clone(),
         packages: Vec::new(),
     };
     let mut texts = Vec::new();
-    for listed in indexes(wanted, &folder, architectures, &release, resolver.limits().package_index_bytes)? {
+    for listed in indexes(wanted, folder, architectures, &release, resolver.limits().package_index_bytes)? {
         let index = listed.index;
         if let Some((compression, most)) = listed.read {
             let bytes = fetch(resolver, &source, &index, &[]).await?;
@@ -68,7 +87,7 @@ pub(super) async fn suite(
         source.indexes.push(index);
     }
     source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Suite { source, name: signed.name, release, texts })
+    Ok(Suite { source, name: signed.name.clone(), release, texts })
 }
 
 /// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.
@@ -83,6 +102,7 @@ pub(super) fn check_age(name: &str, date: Option<&str>, after: Option<&str>) -> 
 }
 
 /// A release whose signature is good.
+#[derive(PartialEq)]
 struct Signed {
     name: String,
     text: String,
@@ -109,18 +129,20 @@ async fn release(resolver: &Resolver, wanted: &WantedSource, folder: &str) -> Re
             Ok(Signed { name: path("InRelease"), text, by, files })
         }
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
-            let bytes = get("Release").await?;
-            let signature = get("Release.gpg")
-                .await
-                .map_err(|error| Cause::from(error).of("the signature of its release"))?;
-            let by = wanted.keys.verify_detached(&signature, &bytes[..]);
-            let by = by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
-            let text = text_of(&bytes)?;
-            let files = vec![
-                kept(resolver, wanted, path("Release"), bytes).await,
-                kept(resolver, wanted, path("Release.gpg"), signature).await,
-            ];
-            Ok(Signed { name: path("Release"), text, by, files })
+            let signed = async |bytes: &Bytes| {
+                let signature = get("Release.gpg").await.map_err(|error| match error.kind {
+                    ErrorKind::NotFound => Cause::from(NOT_SIGNED),
+                    _ => Cause::from(error).of("the signature of its release"),
+                })?;
+                let by = wanted.keys.verify_detached(&signature, &bytes[..]);
+                let by = by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
+                let files = vec![
+                    kept(resolver, wanted, path("Release"), bytes.clone()).await,
+                    kept(resolver, wanted, path("Release.gpg"), signature).await,
+                ];
+                Ok(Signed { name: path("Release"), text: text_of(bytes)?, by, files })
+            };
+            read_consistent(async || Ok(get("Release").await?), signed).await
         }
         Err(error) => Err(error.into()),
     }

@@ -2,8 +2,8 @@
 
 use super::carried::{Carried, carried};
 use super::form::{PackageForm, forms};
-use super::locked::{self, PackageSet};
-use super::wish::{OfferedIndex, WantedPackages};
+use super::locked::{self, PackageSet, PackageSource};
+use super::wish::{OfferedIndex, WantedPackages, WantedSource};
 use super::written::{self, PackageEntry};
 use super::{apt, parts, yum, yum_signatures};
 use crate::content::{BlobRead, Entry};
@@ -44,8 +44,9 @@ impl LockedItem for PackageSet {
             indexes.chain(source.packages.iter().map(|package| package.size))
         });
         let url = || {
-            let source = self.sources.iter().find(|source| !is_file_url(&source.url))?;
-            Some(format!("'{}' is no http or https URL", source.url))
+            let snapshots = self.sources.iter().filter_map(|source| source.snapshot.as_ref());
+            let mut urls = self.sources.iter().map(|source| &source.url).chain(snapshots);
+            Some(format!("'{}' is no http or https URL", urls.find(|url| !is_file_url(url))?))
         };
         let path = || {
             let mut paths = self.sources.iter().flat_map(|source| {
@@ -215,10 +216,16 @@ impl ItemKind for PackageSet {
         };
         match found.map(told) {
             Ok(set) if old == Some(&set) => Found::Kept(set),
-            Ok(set) => Found::New(set),
-            Err(cause) => match old_same {
-                Some(old) if cause.is_gone => Found::Gone(old.clone()),
-                old => Found::Lost(old.cloned(), cause),
+            Ok(set) => {
+                note_replaced(resolver, &set);
+                Found::New(set)
+            }
+            Err(cause) => match (old_same, old) {
+                (Some(old), _) if cause.is_gone => Found::Gone(old.clone()),
+                (None, Some(old)) if is_trusted(old, wish) => {
+                    Found::Lost(Some(old.clone()), cause.then(&"it was locked for another text of its entry"))
+                }
+                (old, _) => Found::Lost(old.cloned(), cause),
             },
         }
     }
@@ -236,6 +243,32 @@ async fn chosen(
     }
 }
 
+/// Says which metadata of `set` only this run's store has, once its repository has changed.
+fn note_replaced(resolver: &Resolver, set: &PackageSet) {
+    let lasting =
+        |source: &PackageSource| source.snapshot.is_some() || source.replaced_files().next().is_none();
+    for source in set.sources.iter().filter(|source| !lasting(source)) {
+        resolver.note_once(&format!(
+            "{} replaces its metadata when it changes, and names no snapshots: pull with the store of this lock \
+             (another one can until then)",
+            source.url
+        ));
+    }
+}
+
+/// Whether all that `old` has is of sources that `wish` names too, with the keys that signed them.
+fn is_trusted(old: &PackageSet, wish: &WantedPackages) -> bool {
+    old.sources.iter().all(|old| {
+        let mut same = wish.sources.iter().filter(|wish| wish.url == old.url && wish.suite == old.suite);
+        same.any(|wish| is_signer(wish, old))
+    })
+}
+
+/// Whether a key of `wish` signed `old`.
+fn is_signer(wish: &WantedSource, old: &PackageSource) -> bool {
+    wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by
+}
+
 /// Whether `old` is what `wish` asks for.
 fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
     let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
@@ -249,6 +282,6 @@ fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
                 && old.suite == wish.suite
                 && old.components == wish.components
                 && old.targets == wish.targets
-                && (wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by)
+                && is_signer(wish, old)
         })
 }

@@ -61,6 +61,8 @@ pub struct PackageSource {
     pub targets: Vec<String>,
     /// Whether its indexes stand under their digests too.
     pub by_hash: bool,
+    /// The URL of a snapshot of the repository, which keeps all of this when the repository has replaced it.
+    pub snapshot: Option<String>,
     /// When its metadata was made, as its signer says.
     pub date: Option<String>,
     /// Until when its metadata is good, as its signer says.
@@ -120,6 +122,8 @@ struct WrittenSource {
     #[serde(default)]
     by_hash: bool,
     #[serde(default)]
+    snapshot: Option<String>,
+    #[serde(default)]
     date: Option<String>,
     #[serde(default)]
     valid_until: Option<String>,
@@ -173,6 +177,7 @@ impl From<WrittenSource> for PackageSource {
             components,
             targets,
             by_hash,
+            snapshot,
             date,
             valid_until,
             signed_by,
@@ -196,6 +201,7 @@ impl From<WrittenSource> for PackageSource {
             components,
             targets,
             by_hash,
+            snapshot,
             date,
             valid_until,
             signed_by,
@@ -207,15 +213,31 @@ impl From<WrittenSource> for PackageSource {
 }
 
 impl PackageSource {
+    /// The URLs of the file `path` of the repository: `url`, and then that in its snapshot.
+    pub(super) fn urls_of(&self, url: &str, path: &str) -> Vec<String> {
+        let snapshot = self.snapshot.as_ref().map(|snapshot| file_url(snapshot, path));
+        [url.to_owned()].into_iter().chain(snapshot).collect()
+    }
+
+    /// The files of metadata that no other one names by its digest: a repository replaces them when it changes.
+    pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
+        self.indexes.iter().filter(|index| is_signed_list(&index.path))
+    }
+
     /// The URL of an index under its digest, where the source offers that.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
-        let (folder, name) = index.path.rsplit_once('/').unwrap_or(("", &index.path));
-        let is_release = matches!(name, "InRelease" | "Release" | "Release.gpg");
+        let folder = index.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let (algorithm, hex) = (index.digest.algorithm().as_str().to_ascii_uppercase(), index.digest.hex());
         let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        (self.by_hash && !is_release)
+        (self.by_hash && !is_signed_list(&index.path))
             .then(|| file_url(&self.url, &format!("{folder}by-hash/{algorithm}/{hex}")))
     }
+}
+
+/// Whether this is a list of a repository's metadata, or the signature of one.
+fn is_signed_list(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(name, "InRelease" | "Release" | "Release.gpg" | "repomd.xml" | "repomd.xml.asc")
 }
 
 /// Writes `set`, one fact a line.
@@ -245,9 +267,10 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
     if source.by_hash {
         writeln!(out, "    byHash: true")?;
     }
-    for (key, time) in [("date", &source.date), ("validUntil", &source.valid_until)] {
-        if let Some(time) = time {
-            writeln!(out, "    {key}: {}", quoted(time))?;
+    let texts = [("snapshot", &source.snapshot), ("date", &source.date), ("validUntil", &source.valid_until)];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            writeln!(out, "    {key}: {}", quoted(text))?;
         }
     }
     writeln!(out, "    signedBy: {}\n    key: |", quoted(&source.signed_by))?;

@@ -4,6 +4,7 @@
 mod apt;
 mod carried;
 mod carried_index;
+mod consistent;
 mod fetch;
 mod fields;
 mod form;
@@ -11,6 +12,7 @@ mod kind;
 mod locked;
 mod offered;
 mod parts;
+mod snapshot;
 mod suites;
 mod trimmed;
 mod wish;

@@ -106,9 +106,10 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
                 size: index.size,
                 media_type: media_type::OCTETS.into(),
             };
-            // what stands under its digest stays there when the index is replaced
-            let origin = source.by_hash_url(index).unwrap_or_else(|| index.url.clone());
-            add(layer, &index.path, &index.url, Origin::Url(origin));
+            // what stands under its digest stays there for a while when the index is replaced
+            let by_hash = source.by_hash_url(index);
+            let urls = by_hash.into_iter().chain(source.urls_of(&index.url, &index.path));
+            add(layer, &index.path, &index.url, origin(urls.collect()));
         }
         for package in &source.packages {
             let layer = Descriptor {
@@ -116,7 +117,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
                 size: package.size,
                 media_type: MediaType::from(package_type),
             };
-            add(layer, &package.path, &package.url, Origin::Url(package.url.clone()));
+            add(layer, &package.path, &package.url, origin(source.urls_of(&package.url, &package.path)));
         }
     }
     let manifest = json!({
@@ -128,6 +129,13 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
         "annotations": {TITLE: set.name},
     });
     (manifest.to_string().into_bytes(), parts)
+}
+
+fn origin(mut urls: Vec<String>) -> Origin {
+    match urls.len() {
+        1 => Origin::Url(urls.remove(0)),
+        _ => Origin::Urls(urls),
+    }
 }
 
 fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {

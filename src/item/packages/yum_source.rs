@@ -1,5 +1,6 @@
 //! Fetches the metadata of a repository of yum and checks it: `repomd.xml` by its signature, each index by `repomd.xml`.
 
+use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, kept};
 use super::locked::{PackageIndex, PackageSource};
 use super::wish::WantedSource;
@@ -43,7 +44,21 @@ pub(super) async fn repository(
     old: Option<&PackageSource>,
 ) -> Result<Repository, Cause> {
     let places = places(resolver, wanted).await?;
-    let SignedList { bytes, signature, repomd } = signed_list(resolver, wanted, &places, old).await?;
+    read_consistent(
+        async || signed_list(resolver, wanted, &places, old).await,
+        async |list: &SignedList| indexed(resolver, wanted, &places, list.clone()).await,
+    )
+    .await
+}
+
+/// Fetches the indexes of a repository by its `repomd.xml`.
+async fn indexed(
+    resolver: &Resolver,
+    wanted: &WantedSource,
+    places: &Places,
+    list: SignedList,
+) -> Result<Repository, Cause> {
+    let SignedList { bytes, signature, repomd } = list;
     let mut indexes = Vec::new();
     match signature {
         Some(signature) => indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await),
@@ -64,6 +79,7 @@ pub(super) async fn repository(
         components: Vec::new(),
         targets: Vec::new(),
         by_hash: false,
+        snapshot: None,
         date: repomd.date.map(|date| date.to_string()),
         valid_until: None,
         signed_by: wanted.keys.to_string(),
@@ -80,6 +96,7 @@ pub(super) async fn repository(
 }
 
 /// A `repomd.xml` that may be believed.
+#[derive(Clone, PartialEq)]
 struct SignedList {
     bytes: Bytes,
     signature: Option<Bytes>,

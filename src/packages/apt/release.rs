@@ -20,6 +20,8 @@ pub(crate) struct Release {
     pub(crate) valid_until: Option<Timestamp>,
     /// Whether its indexes stand under their digests too.
     pub(crate) by_hash: bool,
+    /// The URL of what it had at a time, with a placeholder for the time.
+    pub(crate) snapshots: Option<String>,
     /// The architectures that it has, `all` among them where packages of it have indexes of their own.
     pub(crate) architectures: Vec<String>,
     /// Its components.
@@ -78,6 +80,7 @@ impl Release {
             date: time("Date")?,
             valid_until: time("Valid-Until")?,
             by_hash: is_yes("Acquire-By-Hash"),
+            snapshots: field("Snapshots").map(str::to_owned),
             has_index_of_all: !without_all && architectures.iter().any(|one| one == "all"),
             architectures,
             components: words("Components"),
