@@ -1,7 +1,7 @@
 //! A lock entry taken apart: everything that must be there for it to be whole.
 
 use super::{Origin, Part};
-use crate::model::{Descriptor, Digest};
+use crate::model::{Descriptor, Digest, media_type};
 use crate::report::{Item, Kind, Status};
 
 /// A lock entry taken apart: everything that must be there for it to be whole.
@@ -59,9 +59,20 @@ impl Entry {
             name: self.name.clone(),
             digest: Some(self.digest.clone()),
             bytes: Some(self.size()),
+            packages: self.package_count(),
             status: Status::Present,
             reason: None,
         }
+    }
+
+    /// The number of packages in a set of packages, each digest once; 0 for every other entry.
+    pub(crate) fn package_count(&self) -> usize {
+        let is_package = |part: &&Part| {
+            let media_type = &*part.descriptor.media_type;
+            self.kind == Kind::Package && matches!(media_type, media_type::DEB | media_type::RPM)
+        };
+        let packages = self.parts.iter().filter(is_package).map(|part| &part.descriptor.digest);
+        packages.collect::<std::collections::BTreeSet<_>>().len()
     }
 
     /// Size in bytes of all parts, each digest once.

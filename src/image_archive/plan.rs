@@ -109,6 +109,7 @@ impl Archive {
                     name,
                     digest: Some(digest),
                     bytes: None,
+                    packages: 0,
                     status,
                     reason: Some(reason),
                 }),

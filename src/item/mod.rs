@@ -45,8 +45,8 @@ pub(crate) use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, S
 #[cfg(test)]
 pub(crate) use note::Note;
 pub(crate) use packages::{
-    Carried, MadeFile, OfferedVersion, PackageForm, PackageIndexError, PinnedPackage, TrimError,
-    WantedPackages, newer_packages, trimmed_metadata,
+    Carried, DescribeError, MadeFile, OfferedVersion, PackageDescription, PackageForm, PackageIndexError,
+    PinnedPackage, TrimError, WantedPackages, newer_packages, trimmed_metadata,
 };
 pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, PackageSource};
 pub(crate) use resolver::{Cause, Resolver};

@@ -9,7 +9,7 @@ use crate::manifest::Wanted;
 use crate::model::today;
 use crate::report::{Item, Status};
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The result of locking.
 #[derive(Debug)]
@@ -172,8 +172,17 @@ impl<'a> Sorting<'a> {
     /// What the lock keeps of a wish called `name`.
     fn settle<K: ItemKind>(&mut self, name: &str, found: Found<K>) -> Option<K> {
         let kind = K::KIND;
-        let item =
-            |status, digest, reason| Item { kind, name: name.into(), digest, bytes: None, status, reason };
+        let mut packages = 0;
+        if let Found::Kept(value) | Found::New(value) | Found::Gone(value) | Found::Lost(Some(value), _) =
+            &found
+        {
+            let all: HashSet<_> = value.packages().iter().map(|one| one.digest).collect();
+            packages = all.len();
+        }
+        let item = |status, digest, reason| {
+            let name = name.into();
+            Item { kind, name, digest, bytes: None, packages, status, reason }
+        };
         let digest = |value: &K| value.digest().clone();
         match found {
             Found::Kept(value) => {

@@ -13,6 +13,7 @@ pub(crate) fn losses(lock: &Lock) -> Vec<Item> {
         name: name.into(),
         digest: None,
         bytes: None,
+        packages: 0,
         status,
         reason: Some(reason),
     };

@@ -23,6 +23,10 @@ pub const OCTETS: &str = "application/octet-stream";
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
 /// `artifactType` of a set of OS packages.
 pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
+/// A package of Debian's kind, as the layer of a set of packages.
+pub const DEB: &str = "application/vnd.debian.binary-package";
+/// A package of RPM's kind, as the layer of a set of packages.
+pub const RPM: &str = "application/x-rpm";
 /// The config of a Helm chart (helm.sh, "Use OCI-based registries").
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 /// A Helm chart's archive, as the layer of an artifact.

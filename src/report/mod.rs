@@ -18,7 +18,7 @@ mod shell;
 mod summary;
 
 pub(crate) use annotation::{Annotation, Level};
-pub(crate) use count::count_of;
+pub(crate) use count::{EntryCount, count_of};
 pub(crate) use escape::escape;
 pub(crate) use html::escape_html;
 pub use item::{Item, Kind, Status};

@@ -33,6 +33,8 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
         "type": match entry.kind {
             Kind::Image => "container",
             Kind::Chart => "application",
+            // a set of packages is none of them; each package is a component
+            Kind::Package => "data",
             _ => "file",
         },
         "bom-ref": entry.name,
@@ -45,17 +47,17 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
             component["version"] = json!(image.tag.clone().unwrap_or_else(|| entry.digest.to_string()));
             component["purl"] = json!(purl_of_image(image, &entry.digest));
         }
+        None if entry.kind == Kind::Package => component["name"] = json!(entry.name),
         None => {
             component["name"] = json!(entry.name);
             component["purl"] = json!(purl_of_file(&entry.name, &entry.digest));
         }
     }
     if let Some(licences) = &known.licences {
-        // an image may write anything here, so it is a name and no expression
-        component["licenses"] = json!([{"license": {"name": licences}}]);
+        component["licenses"] = license(licences);
     }
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
-    if known.image.is_none() {
+    if known.image.is_none() && entry.kind != Kind::Package {
         references.insert(0, json!({"type": "distribution", "url": entry.name}));
     }
     if !references.is_empty() {
@@ -64,8 +66,17 @@ pub(super) fn component(entry: &Entry, known: &Known<'_>) -> Value {
     component
 }
 
+/// A property in landfall's namespace.
+pub(super) fn property(name: &str, value: String) -> Value {
+    json!({"name": format!("landfall:{name}"), "value": value})
+}
+
+/// The licences of a component. Images and packages may write anything here, so they are a name and no expression.
+pub(super) fn license(name: &str) -> Value {
+    json!([{"license": {"name": name}}])
+}
+
 fn properties(entry: &Entry, known: &Known<'_>) -> Vec<Value> {
-    let property = |name: &str, value: String| json!({"name": format!("landfall:{name}"), "value": value});
     let mut properties =
         vec![property("kind", entry.kind.to_string()), property("bytes", entry.size().to_string())];
     properties.extend(known.platforms.iter().map(|platform| property("platform", platform.clone())));

@@ -2,13 +2,14 @@
 
 use super::component::{Known, component, hash};
 use super::linked::{Linked, linked};
+use super::package::{package_component, package_ref};
 use crate::content::{BlobRead, Entry};
-use crate::item::LockedItem;
+use crate::item::{DescribeError, LockedItem};
 use crate::lockfile::Lock;
-use crate::model::Digest;
+use crate::model::{Digest, Limits};
 use crate::report::Kind;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the document is about.
 pub(crate) struct Subject<'a> {
@@ -26,14 +27,30 @@ pub(crate) struct Subject<'a> {
 
 /// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the item's name. `licences` says
 /// what an item says of itself.
+///
+/// # Errors
+/// When the metadata of a carried repository of packages cannot be read.
 pub(crate) fn cyclonedx(
     subject: &Subject<'_>,
     lock: &Lock,
     blobs: &dyn BlobRead,
+    limits: &Limits,
     licences: impl Fn(&Entry) -> Option<String>,
-) -> (Value, BTreeMap<String, Vec<Linked>>) {
+) -> Result<(Value, BTreeMap<String, Vec<Linked>>), DescribeError> {
     let mut all = BTreeMap::new();
     let mut components = Vec::new();
+    // each package once, whichever sets have it
+    let mut packages: BTreeMap<String, Value> = BTreeMap::new();
+    let mut sets = Vec::new();
+    for set in &lock.packages {
+        let mut refs = BTreeSet::new();
+        for described in set.describe(blobs, limits)? {
+            let package = package_ref(&described);
+            packages.entry(package.clone()).or_insert_with(|| package_component(&described));
+            refs.insert(package);
+        }
+        sets.push(json!({"ref": set.name, "dependsOn": refs}));
+    }
     for item in lock.items() {
         let entry = item.entry();
         let own = of_item(item, &entry, blobs);
@@ -49,6 +66,9 @@ pub(crate) fn cyclonedx(
     // kind after kind is the lock's order; names decide here
     components.sort_by(|a, b| a["bom-ref"].as_str().cmp(&b["bom-ref"].as_str()));
     let names: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
+    let mut dependencies = vec![json!({"ref": subject.digest, "dependsOn": names})];
+    dependencies.append(&mut sets);
+    components.extend(packages.into_values());
     let root = subject.digest.to_string();
     let (name, version) = match &subject.series {
         Some((series, number)) => (series.clone(), number.to_string()),
@@ -72,7 +92,7 @@ pub(crate) fn cyclonedx(
                 ],
             },
         },
-        "dependencies": [{"ref": root, "dependsOn": names}],
+        "dependencies": dependencies,
         "compositions": [{
             "aggregate": if subject.is_partial { "incomplete" } else { "complete" }, "assemblies": [root],
         }],
@@ -82,7 +102,7 @@ pub(crate) fn cyclonedx(
     }
     document["components"] = components.into();
     document["metadata"]["component"]["hashes"] = json!([hash(subject.digest)]);
-    (document, all)
+    Ok((document, all))
 }
 
 fn of_item(item: &dyn LockedItem, entry: &Entry, blobs: &dyn BlobRead) -> Vec<Linked> {

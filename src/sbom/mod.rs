@@ -2,11 +2,13 @@
 //!
 //! - `linked.rs`: what the carried SBOMs and attestations are, and how they are named from outside.
 //! - `component.rs`: one item of the lock as a component.
+//! - `package.rs`: a package of a set as a component.
 //! - `document.rs`: the whole document, the same for the same bundle.
 
 mod component;
 mod document;
 mod linked;
+mod package;
 
 pub(crate) use document::{Subject, cyclonedx};
 pub(crate) use linked::{attached_kind, linked};

@@ -8,7 +8,7 @@ use super::{ServedBundle, Since};
 use crate::content::Entry;
 use crate::item::{FileForm, KINDS, LockedItem, MadeFile};
 use crate::model::{Digest, Mapping, canonical_host, other_hosts};
-use crate::report::Kind;
+use crate::report::{EntryCount, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of everything in the bundles.
@@ -50,6 +50,8 @@ pub(super) struct ItemListing {
     pub(super) digest: Digest,
     /// In bytes, where it is known.
     pub(super) size: Option<u64>,
+    /// The number of packages in a set of packages.
+    pub(super) packages: usize,
     pub(super) platforms: BTreeSet<String>,
     /// What refers to it.
     pub(super) attached: Vec<Attached>,
@@ -60,6 +62,11 @@ pub(super) struct ItemListing {
 }
 
 impl ItemListing {
+    /// Its kind and its number of packages, for counts.
+    pub(super) fn counted(&self) -> (Kind, usize) {
+        (self.kind, self.packages)
+    }
+
     /// An item of which only this is known.
     pub(super) fn new(kind: Kind, name: String, repository_tag: String, digest: Digest) -> ItemListing {
         ItemListing {
@@ -72,6 +79,7 @@ impl ItemListing {
             urls: Vec::new(),
             digest,
             size: None,
+            packages: 0,
             platforms: BTreeSet::new(),
             attached: Vec::new(),
             asked_by: None,
@@ -160,6 +168,7 @@ impl Bundles {
                     .unwrap_or_default(),
                 digest: entry.digest.clone(),
                 size: Some(entry.size()),
+                packages: entry.package_count(),
                 platforms: item.platforms().unwrap_or_default(),
                 attached: attached.collect(),
                 asked_by: bundle.lock.name.clone(),
@@ -209,9 +218,9 @@ impl Bundles {
     }
 
     /// How many items of each kind there are.
-    pub(super) fn counts(&self) -> Vec<(Kind, usize)> {
+    pub(super) fn counts(&self) -> Vec<EntryCount> {
         let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
-        KINDS.iter().map(|&kind| (kind, items().filter(|item| item.kind == kind).count())).collect()
+        KINDS.iter().map(|&kind| EntryCount::of(kind, items().map(ItemListing::counted))).collect()
     }
 
     /// The repositories that `name` stands for, the best match first. `ns` is containerd's parameter for the

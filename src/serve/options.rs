@@ -7,7 +7,7 @@ use crate::content::BlobRead;
 use crate::item::MadeFile;
 use crate::lockfile::Lock;
 use crate::model::{Digest, Limits, Mapping, Target};
-use crate::report::{Kind, Progress};
+use crate::report::{EntryCount, Kind, Progress};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ pub(crate) struct Serving {
     /// `http://127.0.0.1:5000`, for each address.
     pub urls: Vec<String>,
     /// The number of items of each kind, also where it is 0.
-    pub items: Vec<(Kind, usize)>,
+    pub items: Vec<EntryCount>,
     /// Whether it takes pushes.
     pub writable: bool,
 }

@@ -101,7 +101,7 @@ impl Updated {
                     self.noticed.iter().any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
                 let reason = gone.then(|| "upstream does not have it any more".to_owned());
                 let status = if gone { Status::Missing } else { Status::Present };
-                Item { kind, name, digest: None, bytes: None, status, reason }
+                Item { kind, name, digest: None, bytes: None, packages: 0, status, reason }
             })
             .collect();
         self.fail(&mut items);

@@ -56,7 +56,7 @@ impl From<String> for Refusal {
 /// An item that could not be asked for.
 pub(super) fn failed(kind: Kind, name: impl Into<String>, cause: &Cause) -> Item {
     let (name, reason) = (name.into(), Some(cause.told.clone()));
-    Item { kind, name, digest: None, bytes: None, status: Status::Failed, reason }
+    Item { kind, name, digest: None, bytes: None, packages: 0, status: Status::Failed, reason }
 }
 
 impl Run<'_> {

@@ -56,7 +56,7 @@ fn packages_go_all_the_way_with_what_they_need() {
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
     let listed = place.ok(&["ls", "b"]);
-    assert!(listed.contains("1 package") && listed.contains("/dists/stable"), "{listed}");
+    assert!(listed.contains("1 set of 6 packages") && listed.contains("/dists/stable"), "{listed}");
 
     // the registry holds them, and a server offers them from there
     let there = own_registry();

@@ -39,6 +39,7 @@ mod manifest;
 mod mistakes;
 mod object_store;
 mod outputs;
+mod package_contents;
 mod package_verbs;
 mod packages;
 mod peers;

@@ -117,7 +117,8 @@ fn images_answer_to_all_their_names() {
     carried.pack(&[]);
     carried.place.write("site.yaml", SITE);
     let server = landfall_serve(&carried.place, &["bundle.tar.zst", "--site", "site.yaml"]);
-    let holds = format!("serving on http://{} (4 images, 2 files, 0 charts, 0 packages)", server.address);
+    let holds =
+        format!("serving on http://{} (4 images, 2 files, 0 charts, 0 sets of packages)", server.address);
     assert!(server.log().contains(&holds), "{}", server.log());
     let (of_index, of_other) = (index["digest"].as_str(), other["digest"].as_str());
     let digest = |target: &str| {

@@ -92,6 +92,7 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         name,
         digest: None,
         bytes: None,
+        packages: 0,
         status: Status::Done,
         reason: None,
     });

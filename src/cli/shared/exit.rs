@@ -10,7 +10,7 @@ use crate::document::Diagnostic;
 use crate::egress::EgressError;
 use crate::http::ErrorKind;
 use crate::image_archive::ArchiveError;
-use crate::item::TrimError;
+use crate::item::{DescribeError, TrimError};
 use crate::lockfile::LockError;
 use crate::pull::PullError;
 use crate::push::PushError;
@@ -238,6 +238,12 @@ impl From<SiteError> for Failure {
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Failure {
         Failure::new(Exit::Failed, error.to_string()).on(Side::Destination)
+    }
+}
+
+impl From<DescribeError> for Failure {
+    fn from(error: DescribeError) -> Failure {
+        Failure::new(Exit::Failed, error.to_string())
     }
 }
 

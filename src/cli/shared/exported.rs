@@ -17,6 +17,7 @@ pub(crate) fn report(archive: &Archive, lost: &[Item], is_written: bool) -> Repo
         name: image.name.clone(),
         digest: Some(image.digest.clone()),
         bytes: Some(image.bytes),
+        packages: 0,
         status: if is_written { Status::Done } else { Status::Skipped },
         reason: (!is_written).then(|| "would be written".to_owned()),
     });

@@ -68,6 +68,7 @@ mod tests {
             name: "a:1".into(),
             digest: None,
             bytes: None,
+            packages: 0,
             status,
             reason: Some("404".into()),
         };

@@ -4,16 +4,16 @@ use crate::content::Entry;
 use crate::item::KINDS;
 use crate::lockfile::Lock;
 use crate::model::human_size;
-use crate::report::{Item, Kind, count_of};
+use crate::report::{EntryCount, Item, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// `3 images and 1 file`.
 pub(crate) fn count(items: &[Item]) -> String {
-    let count = |kind: Kind| items.iter().filter(|item| item.kind == kind).count();
+    let counts = KINDS.iter().map(|kind| EntryCount::of_items(*kind, items)).enumerate();
     // the first two are named even where there is none
-    let shown = KINDS.iter().enumerate().filter(|(at, kind)| *at < 2 || count(**kind) > 0);
-    let shown: Vec<String> = shown.map(|(_, kind)| count_of(count(*kind), kind)).collect();
+    let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);
+    let shown: Vec<String> = shown.map(|(_, count)| count.to_string()).collect();
     let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last, others));
     format!("{} and {last}", others.join(", "))
 }
@@ -30,11 +30,11 @@ pub(crate) fn table(items: &[Item]) -> String {
     items.iter().map(|item| line(item, "")).collect()
 }
 
-/// As [`table`], with the platforms at the end.
-pub(crate) fn line(item: &Item, platforms: &str) -> String {
+/// As [`table`], with its platforms or the number of its packages at the end.
+pub(crate) fn line(item: &Item, about: &str) -> String {
     let digest = item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default();
     let size = human_size(item.bytes.unwrap_or_default());
-    let line = format!("{:<6} {digest}  {size:>8}  {}  {platforms}", item.kind.to_string(), item.name);
+    let line = format!("{:<6} {digest}  {size:>8}  {}  {about}", item.kind.to_string(), item.name);
     format!("{}\n", line.trim_end())
 }
 
@@ -50,8 +50,9 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
 pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
-    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-    items.into_iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
-    let words: Vec<String> = counts.iter().map(|(kind, count)| count_of(*count, kind)).collect();
+    let items: Vec<&Item> = items.into_iter().collect();
+    let kinds: BTreeSet<Kind> = items.iter().map(|item| item.kind).collect();
+    let words: Vec<String> =
+        kinds.into_iter().map(|kind| EntryCount::of_items(kind, items.iter().copied()).to_string()).collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
 }

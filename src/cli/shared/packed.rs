@@ -165,6 +165,7 @@ pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: Status) -> Repor
         name: missing.item.name.clone(),
         digest: missing.digest.clone(),
         bytes: None,
+        packages: 0,
         status: Status::Missing,
         reason: Some(missing.reason.clone()),
     }));

@@ -3,8 +3,8 @@
 use super::listing::count_kinds;
 use super::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
-use crate::report::{Item, Kind, Status, Totals, count_of};
-use std::collections::{BTreeMap, HashMap};
+use crate::report::{EntryCount, Item, Kind, Status, Totals};
+use std::collections::{BTreeSet, HashMap};
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
@@ -32,17 +32,17 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
 
 /// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.
 pub(crate) fn good_of_all(items: &[Item]) -> String {
-    let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
-    for item in items {
-        let (good, all) = counts.entry(item.kind).or_default();
-        *good += usize::from(matches!(item.status, Status::Done | Status::Present));
-        *all += 1;
-    }
-    let words: Vec<String> = counts
+    let is_good = |item: &&Item| matches!(item.status, Status::Done | Status::Present);
+    let kinds: BTreeSet<Kind> = items.iter().map(|item| item.kind).collect();
+    let words: Vec<String> = kinds
         .into_iter()
-        .map(|(kind, (good, all))| match good == all {
-            true => count_of(all, kind),
-            false => format!("{good} of {}", count_of(all, kind)),
+        .map(|kind| {
+            let all = EntryCount::of_items(kind, items);
+            match EntryCount::of_items(kind, items.iter().filter(is_good)).entries {
+                good if good == all.entries => all.to_string(),
+                // the packages of a set that failed may be unknown, so none are counted
+                good => format!("{good} of {}", EntryCount { packages: 0, ..all }),
+            }
         })
         .collect();
     if words.is_empty() { "nothing".into() } else { words.join(", ") }
@@ -112,7 +112,15 @@ mod tests {
     use super::*;
 
     fn item(kind: Kind, name: &str, status: Status, reason: Option<&str>) -> Item {
-        Item { kind, name: name.into(), digest: None, bytes: None, status, reason: reason.map(str::to_owned) }
+        Item {
+            kind,
+            name: name.into(),
+            digest: None,
+            bytes: None,
+            packages: 0,
+            status,
+            reason: reason.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -125,11 +133,11 @@ mod tests {
             item(Kind::File, "d", Status::Present, None),
             item(Kind::Package, "e", Status::Failed, full),
         ];
-        assert_eq!(good_of_all(&items), "1 of 3 images, 1 file, 0 of 1 package");
+        assert_eq!(good_of_all(&items), "1 of 3 images, 1 file, 0 of 1 set of packages");
         assert_eq!(good_of_all(&[]), "nothing");
         let totals = Totals { failed: 3, missing: 1, ..Totals::default() };
         assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
-        let lines = "failed   1 image, 1 package: the disk is full\n           b\n           e\nfailed   image c: 404\n";
+        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n           e\nfailed   image c: 404\n";
         assert_eq!(loss_lines(&items), lines);
     }
 }

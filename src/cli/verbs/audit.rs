@@ -220,7 +220,15 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<Item> {
         let status = if reason.is_some() { Status::Missing } else { Status::Present };
         let kind = placed.finding.manager.map_or_else(|| kind_named(&name), |_| Kind::Package);
         let key = (kind, name.clone(), reason.is_some());
-        items.entry(key).or_insert(Item { kind, name, digest: None, bytes: None, status, reason });
+        items.entry(key).or_insert(Item {
+            kind,
+            name,
+            digest: None,
+            bytes: None,
+            packages: 0,
+            status,
+            reason,
+        });
     }
     items.into_values().collect()
 }

@@ -42,6 +42,7 @@ fn items(new: &Known) -> Vec<Item> {
                 name: item.name.clone(),
                 digest: Some(item.digest.clone()),
                 bytes: None,
+                packages: 0,
                 status: Status::Present,
                 reason: None,
             })

@@ -42,6 +42,7 @@ impl Referrers {
                     name: path.display().to_string(),
                     digest: Some(one.blob.digest),
                     bytes: Some(one.blob.size),
+                    packages: 0,
                     status: Status::Done,
                     reason: one.said,
                 });

@@ -68,6 +68,10 @@ impl Ls {
             let platforms = platforms.get(name).into_iter().flatten();
             platforms.cloned().collect::<Vec<_>>().join(",")
         };
+        let about = |item: &Item| match item.packages {
+            0 => platforms_of(&item.name),
+            packages => count_of(packages, "package"),
+        };
         let mut items: Vec<Item> = entries.iter().map(Entry::item).collect();
         let referrers: BTreeMap<&str, BTreeMap<&str, usize>> = entries
             .iter()
@@ -83,8 +87,7 @@ impl Ls {
             }
             None => String::new(),
         };
-        let listed: String =
-            items.iter().map(|item| line(item, &platforms_of(&item.name)) + &carried(item)).collect();
+        let listed: String = items.iter().map(|item| line(item, &about(item)) + &carried(item)).collect();
         let mut text = format!("{listed}{}, {}\n", count(&items), human_size(unique_bytes(&entries)));
         for endpoint in &lock.endpoints {
             let from = if endpoint.from.is_empty() {

@@ -5,7 +5,7 @@ use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::result_file::write_result;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::Entry;
-use crate::report::Report;
+use crate::report::{Report, count_of};
 use crate::sbom::{Subject, cyclonedx};
 use clap::Args;
 use serde_json::json;
@@ -36,12 +36,13 @@ impl Sbom {
             time: source_date()?,
         };
         let licences = |entry: &Entry| ImageFacts::of(entry, bundle).licences;
-        let (document, linked) = cyclonedx(&subject, &lock, bundle, licences);
+        let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
         let mut report =
             Report { items: lock.each_entry().map(|entry| entry.item()).collect(), ..Report::default() };
         report.extra.insert("bundle".into(), carried.told());
         let count: usize = linked.values().map(Vec::len).sum();
-        let line = format!("{} components, {count} documents linked", report.items.len());
+        let components = document["components"].as_array().map_or(0, Vec::len);
+        let line = format!("{}, {} linked", count_of(components, "component"), count_of(count, "document"));
         report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
         let text = write_result(made, self.out.as_deref(), &[line], context)?;

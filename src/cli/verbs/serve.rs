@@ -13,7 +13,7 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
 use crate::client::Client;
 use crate::content::{BlobChain, BlobRead, missing_blobs};
 use crate::model::{Digest, Limits, Target, parse_size};
-use crate::report::{Kind, Report, count_of};
+use crate::report::{EntryCount, Report};
 use crate::serve::{
     AccessLog, LogTarget, Options, Right, ServeError, Served, ServedBundle, Serving, Since, Users, find,
     serve,
@@ -366,8 +366,7 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
 
 /// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the document.
 fn announce(serving: &Serving, output: OutputMode) {
-    let count = |(kind, count): &(Kind, usize)| count_of(*count, kind);
-    let mut holds = serving.items.iter().map(count).collect::<Vec<_>>().join(", ");
+    let mut holds = serving.items.iter().map(EntryCount::to_string).collect::<Vec<_>>().join(", ");
     if serving.writable {
         holds += ", takes pushes";
     }

@@ -42,7 +42,7 @@ impl Rehearsal {
 }
 
 fn item(name: String, status: Status, reason: Option<String>) -> Item {
-    Item { kind: Kind::Package, name, digest: None, bytes: None, status, reason }
+    Item { kind: Kind::Package, name, digest: None, bytes: None, packages: 0, status, reason }
 }
 
 /// Why the carried indexes cannot be read.

@@ -5,6 +5,7 @@ mod apt;
 mod carried;
 mod carried_index;
 mod consistent;
+mod described;
 mod fetch;
 mod fields;
 mod form;
@@ -25,6 +26,7 @@ mod yum_source;
 
 pub(crate) use carried::Carried;
 pub(crate) use carried_index::PackageIndexError;
+pub(crate) use described::{DescribeError, PackageDescription};
 pub(crate) use form::PackageForm;
 pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};
 pub(crate) use offered::{OfferedVersion, PinnedPackage, newer_packages};

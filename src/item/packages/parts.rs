@@ -15,8 +15,6 @@ const URL: &str = "dev.landfall.url";
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
-const DEB: &str = "application/vnd.debian.binary-package";
-const RPM: &str = "application/x-rpm";
 
 /// Takes a set apart.
 pub(super) fn entry(set: &PackageSet) -> Entry {
@@ -91,7 +89,7 @@ fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<Part>) {
             parts.push(Part { descriptor, origin });
         }
     };
-    let package_type = if set.is_yum() { RPM } else { DEB };
+    let package_type = if set.is_yum() { media_type::RPM } else { media_type::DEB };
     for source in &set.sources {
         let key = source.key.as_bytes();
         add(

@@ -3,6 +3,7 @@
 use super::architecture::Architectures;
 use super::error::YumError;
 use super::filelists::read_filelists;
+use super::labels::{PackageLabels, read_labels};
 use super::modules::Modules;
 use super::pool::Pool;
 use super::primary::read_primary;
@@ -71,6 +72,22 @@ impl PackedIndex {
         }
         let (most, open_digest) = (index.open_size.unwrap_or(limit), index.open_digest.clone());
         Ok(PackedIndex { bytes: Bytes::new(), compression, most, open_digest, path })
+    }
+
+    /// The licences and vendors that a primary index has of the packages whose digests (hexadecimal) are among `wanted`.
+    ///
+    /// # Errors
+    /// When it is damaged or malformed.
+    pub(crate) fn labels(
+        &self,
+        wanted: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+        let mut found = BTreeMap::new();
+        self.unpacked(|reader| {
+            found = read_labels(BufReader::new(reader), wanted)?;
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Shows what it unpacks to to `read`, and checks it.

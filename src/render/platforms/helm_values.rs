@@ -134,6 +134,7 @@ fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<Item> {
         name,
         digest: None,
         bytes: None,
+        packages: 0,
         status,
         reason,
     };

@@ -150,6 +150,7 @@ mod tests {
             name: one.name.clone(),
             digest: Some(one.blobs[1].0.clone()),
             bytes: Some(40 << 20),
+            packages: 0,
             status: Status::Failed,
             reason: Some(one.name.clone()),
         };

@@ -85,6 +85,7 @@ pub(super) fn write_all(
             name: item.file.name.to_owned(),
             digest: Some(item.file.digest.clone()),
             bytes: Some(item.file.size),
+            packages: 0,
             status,
             reason,
         });

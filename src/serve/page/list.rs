@@ -5,7 +5,7 @@ use super::commands::Here;
 use super::row::row;
 use crate::item::KINDS;
 use crate::report::escape_html;
-use crate::report::{Kind, count_of};
+use crate::report::{EntryCount, Kind, count_of};
 use crate::serve::bundles::{BundleListing, ItemListing};
 use crate::serve::response::ApiError;
 use crate::serve::state::State;
@@ -107,9 +107,9 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
     *out += "<table>\n<tr><th scope=\"col\">From</th><th scope=\"col\">Holds</th><th scope=\"col\">Digest</th></tr>\n";
     for bundle in bundles.iter().rev().take(NAMED) {
         let counts =
-            KINDS.iter().map(|&kind| (kind, bundle.items.iter().filter(|item| item.kind == kind).count()));
+            KINDS.iter().map(|&kind| EntryCount::of(kind, bundle.items.iter().map(ItemListing::counted)));
         let holds: Vec<String> =
-            counts.filter(|(_, number)| *number > 0).map(|(kind, number)| count_of(number, kind)).collect();
+            counts.filter(|count| count.entries > 0).map(|count| count.to_string()).collect();
         let digest = bundle.digest.as_ref().map(ToString::to_string).unwrap_or_default();
         let name = escape_html(&bundle.name);
         let holds = if holds.is_empty() { "nothing".into() } else { holds.join(", ") };

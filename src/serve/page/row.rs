@@ -4,8 +4,8 @@ use super::attached;
 use super::commands::{Here, commands};
 use crate::content::BlobRead;
 use crate::model::human_size;
-use crate::report::count_of;
 use crate::report::escape_html;
+use crate::report::{EntryCount, Kind, count_of};
 use crate::serve::bundles::ItemListing;
 use std::fmt::Write as _;
 
@@ -33,7 +33,10 @@ fn full(item: &ItemListing, bundle: &str, here: Here<'_>, blobs: &dyn BlobRead) 
     let attached = attached.iter().map(|(word, number)| count_of(*number, word));
     let attached = attached.collect::<Vec<_>>().join(", ");
     let platforms = item.platforms.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let kind = item.kind.to_string();
+    let kind = match item.kind {
+        Kind::Package => EntryCount::of(Kind::Package, [item.counted()]).to_string(),
+        kind => kind.to_string(),
+    };
     let about = [kind.as_str(), &platforms, &attached];
     let about: Vec<String> =
         about.iter().filter(|text| !text.is_empty()).map(|text| escape_html(text)).collect();
