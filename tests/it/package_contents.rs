@@ -1,5 +1,6 @@
 //! What people and scanners are told of the packages in a set: counts, the SBOM, and the HTML report.
 
+use crate::report_page::sound;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::images::sha256;
 use crate::support::yum::YumUpstream;
@@ -88,6 +89,12 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
     assert_eq!(depends_on(&document, &json!("yum:nodes")), ["app", "lib++"]);
     let told = place.ok(&["sbom", "b", "-o", "b.cdx.json"]);
     assert!(told.contains("3 components, 0 documents linked"), "{told}");
+
+    let page = place.ok(&["report", "b"]);
+    sound(&page);
+    let section = page.split(">Packages").nth(2).unwrap_or_else(|| panic!("{page}"));
+    let row = "<td class=\"code\">app</td><td class=\"code\">1:2-1</td><td>noarch</td>";
+    assert!(section.contains(row) && section.contains("yum:nodes"), "{section}");
 }
 
 #[test]
@@ -111,4 +118,6 @@ fn packages_of_apt_are_named_by_their_distribution() {
     let set = &document["metadata"]["component"]["bom-ref"];
     let [set] = &depends_on(&document, set)[..] else { panic!("{document:#}") };
     assert_eq!(depends_on(&document, &json!(set)), ["app", "libapp"]);
+    let page = place.ok(&["report", "b"]);
+    assert!(page.contains("<td class=\"code\">libapp</td>"), "{page}");
 }

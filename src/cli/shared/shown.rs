@@ -7,7 +7,7 @@ use super::referring::referring;
 use crate::content::{BlobRead, Entry};
 use crate::lockfile::Lock;
 use crate::model::ImageRef;
-use crate::report::page::{Carried, Page, Phase, render};
+use crate::report::page::{Carried, Page, Phase, ShownPackage, render};
 use crate::report::{ErrorInfo, Kind, Notice, NoticeKind, Progress, Report, RunStatus, count_of};
 use jiff::civil::Date;
 use std::collections::BTreeMap;
@@ -112,6 +112,12 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried>
             None => ImageFacts::default(),
         };
         let attached = referring(&entry, blobs).into_iter();
+        let packages = item.packages().into_iter().map(|package| ShownPackage {
+            name: package.name.to_owned(),
+            version: package.version.to_owned(),
+            arch: package.arch.to_owned(),
+            size: package.size,
+        });
         Carried {
             kind: entry.kind,
             group: group(item.reference(), &entry.name),
@@ -120,6 +126,7 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<Carried>
             attached: attached.map(|(what, count)| (what.to_owned(), count)).collect(),
             licences: facts.licences,
             created: facts.created,
+            packages: packages.collect(),
             name: entry.name,
         }
     };

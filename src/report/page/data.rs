@@ -45,6 +45,21 @@ pub(crate) struct Carried {
     pub(crate) licences: Option<String>,
     /// When it was made, as it says itself.
     pub(crate) created: Option<String>,
+    /// The packages of a set of packages.
+    pub(crate) packages: Vec<ShownPackage>,
+}
+
+/// A package of a set of packages.
+#[derive(Debug, Clone)]
+pub(crate) struct ShownPackage {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Its architecture.
+    pub(crate) arch: String,
+    /// Its size in bytes.
+    pub(crate) size: u64,
 }
 
 /// One phase of a run.

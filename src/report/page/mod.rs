@@ -11,5 +11,5 @@ mod render;
 mod sections;
 mod treemap;
 
-pub(crate) use data::{Carried, Page, Phase};
+pub(crate) use data::{Carried, Page, Phase, ShownPackage};
 pub(crate) use render::render;

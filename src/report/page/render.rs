@@ -2,7 +2,7 @@
 
 use super::data::{Page, Sharing};
 use super::picture::picture;
-use super::sections::{Section, hosts, items, licences, lists, losses, shared, timings};
+use super::sections::{Section, hosts, items, licences, lists, losses, packages, shared, timings};
 use crate::model::{Digest, human_size, unhex};
 use crate::report::escape_html;
 use base64::Engine as _;
@@ -74,6 +74,7 @@ fn sections(page: &Page, sharing: &Sharing<'_>) -> Vec<Section> {
     sections.extend(lists(page));
     sections.extend([
         items(page, sharing),
+        packages(&page.carried),
         shared(&page.carried, sharing),
         licences(&page.carried),
         hosts(page),
@@ -126,7 +127,7 @@ fn allowed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::Carried;
+    use crate::report::page::{Carried, ShownPackage};
     use crate::report::{ErrorInfo, HostUse, Item, Kind, Report, RunStatus, Side, Status};
     use serde_json::json;
 
@@ -143,6 +144,7 @@ mod tests {
             attached: vec![("signature".into(), 2)],
             licences: Some(name(0)),
             created: None,
+            packages: vec![ShownPackage { name: name(at), version: name(0), arch: name(1), size: 1 }],
         });
         let carried: Vec<Carried> = carried.collect();
         let item = |one: &Carried| Item {

@@ -1,6 +1,6 @@
 //! The tables of a page. Each is left out where it would be empty.
 
-use super::data::{Carried, Page, Phase, Sharing};
+use super::data::{Carried, Page, Phase, Sharing, ShownPackage};
 use crate::model::human_size;
 use crate::report::escape_html;
 use crate::report::{Item, Kind, Status};
@@ -116,6 +116,18 @@ fn counts(attached: &[(String, usize)]) -> String {
         count => format!("{count} {what}s"),
     });
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// The packages of each set of packages.
+pub(super) fn packages(carried: &[Carried]) -> Section {
+    let rows = carried.iter().flat_map(|set| {
+        set.packages.iter().map(|package| {
+            let ShownPackage { name, version, arch, size } = package;
+            let size = Number(human_size(*size));
+            vec![Code(name.clone()), Code(version.clone()), Text(arch.clone()), size, Code(set.name.clone())]
+        })
+    });
+    table("Packages", &["name", "version", "architecture", "#size", "in"], rows.collect())
 }
 
 /// Blobs that several items have.
