@@ -90,13 +90,18 @@ async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut St
             return steps.fix("start what serves it, and run it again");
         }
     };
+    // a proxy that opens TLS shows a certificate of its own
+    let place = match &shown.via {
+        Some(via) => format!("{host}:443, as the proxy {via} shows it,"),
+        None => format!("{host}:443"),
+    };
     let Some(certificate) = shown.certificate.filter(|_| shown.covers) else {
         let names = if shown.names.is_empty() { "no name".into() } else { shown.names.join(", ") };
-        let says = format!("the certificate at {host}:443 does not cover {name}: it is for {names}");
+        let says = format!("the certificate at {place} does not cover {name}: it is for {names}");
         steps.add("certificate", CheckStatus::No, says, facts);
         return steps.fix(format!("issue one that has {name} in it, or a wildcard one label above"));
     };
-    let says = format!("the certificate at {host}:443 covers {name}, until {}", certificate.until);
+    let says = format!("the certificate at {place} covers {name}, until {}", certificate.until);
     if certificate.until < Timestamp::now() {
         steps.add("certificate", CheckStatus::No, format!("{says}: it has expired"), facts);
         return steps.fix("renew it");

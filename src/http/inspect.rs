@@ -53,6 +53,17 @@ pub struct Presented {
     pub names: Vec<String>,
     /// It, as it is shown.
     pub certificate: Option<Certificate>,
+    /// The proxy that the connection went through, without its account.
+    pub via: Option<String>,
+}
+
+/// How a port is reached for a knock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnockRoute {
+    /// Directly, whatever the proxy settings say: for traffic that never uses a proxy.
+    Direct,
+    /// Through the proxy that the settings choose for an https request to the port, if they choose one.
+    ByRules,
 }
 
 /// What a knock at a port found.
@@ -62,30 +73,53 @@ pub enum Knocked {
     Open,
     /// The host says that nobody listens.
     Closed,
+    /// The name of the host does not resolve here.
+    Unresolved(Error),
     /// Nothing, or the refusal of somebody between.
     Stopped(Error),
+    /// The proxy accepted the request for a tunnel. Whether it reaches the port, the proxy alone knows.
+    Tunnel {
+        /// The proxy, without its account.
+        via: String,
+    },
+    /// The proxy cannot be reached, or refuses the tunnel.
+    NoTunnel {
+        /// The proxy, without its account.
+        via: String,
+        /// Why.
+        error: Error,
+    },
 }
 
 impl Transport {
-    /// Opens a connection to `host:port` and closes it, through the proxy where the rules say so. The second value is that
-    /// proxy.
+    /// Opens a connection to `host:port` by this route and closes it.
     ///
     /// # Errors
-    /// A host that can stand in no URL.
-    pub async fn knock(&self, host: &str, port: u16) -> Result<(Knocked, Option<String>), Error> {
+    /// If the host cannot be part of a URL.
+    pub async fn knock(&self, host: &str, port: u16, route: KnockRoute) -> Result<Knocked, Error> {
         let name = host.trim_matches(['[', ']']);
         let shown = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
         let url = Url::parse(&format!("https://{shown}:{port}/"))
             .map_err(|error| Error::new(ErrorKind::Local, error.to_string()).about(host))?;
-        let choice = self.proxies().choose(&url);
-        let via = choice.proxy.map(ProxyUrl::shown);
-        self.ledger().contact(Contact::new(&url, None, via.clone()), Purpose::File);
-        let knocked = match self.open(&url, choice.proxy).await {
-            Ok(_) => Knocked::Open,
-            Err(error) if via.is_none() && is_refused(&error) => Knocked::Closed,
-            Err(error) => Knocked::Stopped(error),
+        let proxy = match route {
+            KnockRoute::Direct => None,
+            KnockRoute::ByRules => self.proxies().choose(&url).proxy,
         };
-        Ok((knocked, via))
+        let via = proxy.map(ProxyUrl::shown);
+        self.ledger().contact(Contact::new(&url, None, via.clone()), Purpose::File);
+        if via.is_none()
+            && let Err(error) = addresses(host, port).await
+        {
+            let words = format!("{name} does not resolve here: {error}");
+            return Ok(Knocked::Unresolved(Error::new(ErrorKind::Network, words)));
+        }
+        Ok(match (self.open(&url, proxy).await, via) {
+            (Ok(_), None) => Knocked::Open,
+            (Ok(_), Some(via)) => Knocked::Tunnel { via },
+            (Err(error), Some(via)) => Knocked::NoTunnel { via, error },
+            (Err(error), None) if is_refused(&error) => Knocked::Closed,
+            (Err(error), None) => Knocked::Stopped(error),
+        })
     }
 
     /// The addresses of a host, as this machine resolves it.
@@ -116,6 +150,7 @@ impl Transport {
             covers,
             names: chain.first().map(|der| Certificate::names(der)).unwrap_or_default(),
             certificate: chain.first().and_then(|der| Certificate::read(der)),
+            via: choice.proxy.map(ProxyUrl::shown),
         })
     }
 

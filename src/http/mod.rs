@@ -43,7 +43,7 @@ pub(crate) use error::{ApiError, Error, ErrorKind, host_port, shown_url};
 pub(crate) use feed::{feeding, feeding_stream, inherit_feed};
 pub(crate) use host_limiter::SlotClass;
 pub(crate) use html_page::{came_instead, looks_like_page, title};
-pub(crate) use inspect::{Inspection, Knocked};
+pub(crate) use inspect::{Inspection, KnockRoute, Knocked};
 pub(crate) use ledger::Purpose;
 pub(crate) use lending::{Lend, NoSlot, lending};
 pub(crate) use no_proxy::is_direct;

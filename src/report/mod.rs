@@ -2,6 +2,8 @@
 
 mod annotation;
 mod count;
+#[cfg(feature = "cli")]
+mod csv;
 mod escape;
 mod html;
 mod item;
@@ -19,6 +21,8 @@ mod summary;
 
 pub(crate) use annotation::{Annotation, Level};
 pub(crate) use count::{EntryCount, count_of};
+#[cfg(feature = "cli")]
+pub(crate) use csv::csv_line;
 pub(crate) use escape::escape;
 pub(crate) use html::escape_html;
 pub use item::{Item, Kind, Status};

@@ -204,6 +204,12 @@ pub(crate) const MEMBERS: &[Member] = &[
         "the `hosts` that the lock needs, and `notes` of what is not known yet",
     ),
     member("targets", "array", &["doctor"], "each target, and the steps to it"),
+    member(
+        "ports",
+        "array",
+        &["doctor"],
+        "the ports that the role needs: `role`, `port`, `protocol`, `from`, `to`, `address`, `why`",
+    ),
     member("lint", "array", &["doctor"], "what is wrong with NO_PROXY"),
     member("stale", "array", &["render"], "files that an earlier run wrote and this one did not"),
     member("bundles", "object", &["gc"], "the bundles whose content stays (`kept`), and the `older` ones"),

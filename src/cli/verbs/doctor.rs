@@ -3,14 +3,14 @@
 use super::doctor_packages::Packages;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::doctor::{
-    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, RealItems, Strategy, diagnose, knock_at,
-    lint_entries, lint_environment, lint_seeds, look_up, targets_of,
+    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy, diagnose,
+    knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table, targets_of,
 };
 use crate::lockfile::{FILE_NAME, Lock};
 use crate::model::without_userinfo;
 use crate::render::{Dialect, NoProxy};
-use crate::report::escape;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::report::{Report, escape};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -40,8 +40,9 @@ pub(crate) struct Doctor {
     /// Begin no upload at the private registry, and put no index there
     #[arg(long)]
     read_only: bool,
-    /// Knock at the ports that machines of this role need: kkp-user, master-cluster-node, seed-cluster-node,
-    /// user-cluster-node, provisioning-host, or one of the endpoints of the lock
+    /// List the ports that machines of this role need, and probe those whose addresses are known, without a proxy:
+    /// kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node, provisioning-host, or a role of the lock's
+    /// endpoints; `all` lists those of every role and probes none
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// How KKP exposes user clusters
@@ -51,6 +52,12 @@ pub(crate) struct Doctor {
     /// repeated)
     #[arg(long, value_name = "NAME=ADDRESS", requires = "role", value_parser = pair)]
     set: Vec<(String, String)>,
+    /// Only write the table of the role's ports in this form, and probe nothing
+    #[arg(long, value_name = "FORM", requires = "role", conflicts_with = "targets",
+        value_parser = PossibleValuesParser::new(PORTS_FORMATS.iter().map(|format| {
+            PossibleValue::new(format.name).help(format.about)
+        })))]
+    format: Option<String>,
 }
 
 /// What else is looked at.
@@ -91,6 +98,9 @@ impl Doctor {
             ),
             None => None,
         };
+        if let (Some(ask), Some(name)) = (&ask, &self.format) {
+            return Ok(table(ask, name));
+        }
         let names = context.site.iter().flat_map(|site| &site.names);
         let names: Vec<_> = names.map(|entry| (entry.dns(), entry.certificate())).collect();
         let messages = lint(context)?;
@@ -111,8 +121,16 @@ impl Doctor {
             let mut report = client.report(Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
+            let ports = ask.map(|ask| {
+                report.extra.insert("ports".into(), json!(ask.ports));
+                port_table(&ask.ports) + "\n"
+            });
             let exit = if worst == Some(CheckStatus::No) { Exit::Refused } else { Exit::Done };
-            Ok(Outcome::new(report, escape(&text(&diagnoses, &messages)), exit))
+            Ok(Outcome::new(
+                report,
+                escape(&(ports.unwrap_or_default() + &text(&diagnoses, &messages))),
+                exit,
+            ))
         })
     }
 
@@ -135,6 +153,16 @@ impl Doctor {
             None => items,
         })
     }
+}
+
+/// The table of the ports in the form `name`. Nothing is probed.
+fn table(ask: &Ask, name: &str) -> Outcome {
+    let format = PORTS_FORMATS.iter().find(|format| format.name == name).unwrap_or(&PORTS_FORMATS[0]);
+    let written = (format.write)(&ask.role, &ask.ports);
+    let mut report = Report::default();
+    report.extra.insert("ports".into(), json!(ask.ports));
+    let text = if format.name == "text" { escape(&written) } else { written };
+    Outcome::new(report, text, Exit::Done)
 }
 
 /// What the command line names: files, which are looked through at once, and hosts.

@@ -1,7 +1,9 @@
 //! What to knock at: the rows of a role, filled in with addresses.
 
+use super::list::{self, RequiredPort};
 use super::table::{Decided, Ports, RANGE, Row, TABLE};
 use crate::document::nearest;
+use crate::http::KnockRoute;
 use crate::lockfile::Endpoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -32,11 +34,16 @@ impl FromStr for Strategy {
     }
 }
 
+/// The role that stands for every role: its ports are listed, and none is probed.
+const ALL_ROLES: &str = "all";
+
 /// What is asked for: the ports that machines of a role need.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The role.
     pub role: String,
+    /// The table of the ports, whether or not their addresses are known.
+    pub ports: Vec<RequiredPort>,
     /// What to knock at, and what cannot be.
     pub lines: Vec<Line>,
 }
@@ -54,6 +61,8 @@ pub(crate) enum Line {
         what: String,
         /// What it is needed for.
         why: String,
+        /// How it is reached.
+        route: KnockRoute,
     },
     /// Some ports of a range: nobody need listen there, but nothing may drop what goes there.
     Range {
@@ -97,16 +106,21 @@ impl Ask {
     ) -> Result<Ask, AskError> {
         let named = endpoints.iter().flat_map(|endpoint| &endpoint.from).map(String::as_str);
         let roles: BTreeSet<&str> = TABLE.iter().map(|row| row.role.as_str()).chain(named).collect();
-        if !roles.contains(role) {
+        if !roles.contains(role) && role != ALL_ROLES {
             let near = nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
             let all = roles.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(AskError::Role(role.into(), format!("{}roles are {all}", near.unwrap_or_default())));
+            let words = format!("{}roles are {all}, and {ALL_ROLES}", near.unwrap_or_default());
+            return Err(AskError::Role(role.into(), words));
         }
+        let is_all = role == ALL_ROLES && !roles.contains(role);
         let set = Settings::read(set)?;
-        let mut lines = Vec::new();
-        for row in TABLE.iter().filter(|row| row.role == role) {
+        let (mut lines, mut ports) = (Vec::new(), Vec::new());
+        for row in TABLE.iter().filter(|row| is_all || row.role == role) {
             let fits = row.strategies.is_empty()
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
+            if fits || strategy.is_none() {
+                ports.extend(list::of_row(row, set.addresses.get(row.to.as_str()), &set.range, !fits));
+            }
             match (fits, strategy) {
                 (true, _) => lines.extend(set.fill(row)),
                 (false, None) => {
@@ -116,13 +130,30 @@ impl Ask {
                 (false, Some(_)) => {}
             }
         }
-        lines.extend(endpoints.iter().filter(|endpoint| endpoint.is_for(role)).map(of_endpoint));
+        let needed = endpoints.iter().filter(|endpoint| is_all || endpoint.is_for(role));
+        ports.extend(needed.clone().map(|endpoint| list::of_endpoint(endpoint, role)));
+        lines.extend(needed.map(of_endpoint));
+        if is_all {
+            lines = Vec::new();
+        }
+        if !lines.iter().any(|line| !matches!(line, Line::Not(..))) {
+            let (words, fix) = match is_all {
+                true => {
+                    ("nothing was probed: these are the ports of all roles", "name the role of this machine")
+                }
+                false => (
+                    "nothing was probed: no address of what this role needs is known",
+                    "name addresses with --set, as the lines above say, or hand the table to the firewall's administrators",
+                ),
+            };
+            lines.push(Line::Not(words.into(), Some(fix.into())));
+        }
         let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) cannot be seen from one host";
         lines.push(Line::Not(
             nodes.into(),
             Some("run it on each network that has machines of the role".into()),
         ));
-        Ok(Ask { role: role.into(), lines })
+        Ok(Ask { role: role.into(), ports, lines })
     }
 }
 
@@ -138,6 +169,7 @@ pub(super) fn of_endpoint(endpoint: &Endpoint) -> Line {
             port: endpoint.port,
             what: "endpoint of the lock".into(),
             why: endpoint.why.clone(),
+            route: KnockRoute::ByRules,
         },
     }
 }
@@ -174,7 +206,14 @@ impl Settings<'_> {
             let words = format!("{what}: {why}: no address is known");
             return vec![Line::Not(words, Some(format!("name it with --set {what}=ADDRESS")))];
         };
-        let port = |port| Line::Port { host: host.clone(), port, what: what.clone(), why: why.clone() };
+        // these machines reach each other without a proxy: SSH, the Kubernetes API and Konnectivity of a site
+        let port = |port| Line::Port {
+            host: host.clone(),
+            port,
+            what: what.clone(),
+            why: why.clone(),
+            route: KnockRoute::Direct,
+        };
         match (&row.ports, own) {
             // a port that the installation chose stands for the first of the table
             (Ports::Of(ports), Some(own)) => {
@@ -257,6 +296,7 @@ mod tests {
         let rows = |role: &str, strategy: &str| {
             let mut rows = asked(role, strategy, &proxy).unwrap();
             assert!(rows.pop().unwrap().starts_with("whether the nodes"));
+            rows.pop_if(|last| last == "nothing was probed");
             assert_eq!(rows.pop().unwrap(), "*.all.test");
             rows
         };

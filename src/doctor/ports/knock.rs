@@ -3,10 +3,11 @@
 use super::ask::{Ask, Line, of_endpoint};
 use crate::content::side_by_side;
 use crate::doctor::CheckStatus;
-use crate::doctor::steps::{Diagnosis, Steps};
-use crate::http::{Knocked, Transport};
+use crate::doctor::steps::{Diagnosis, Steps, usual_fix};
+use crate::http::{Error, ErrorKind, KnockRoute, Knocked, Transport};
 use crate::lockfile::Endpoint;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 
 /// Knocks at what machines of a role need, where one is asked for, else at all endpoints.
 pub(crate) async fn knock_at(transport: &Transport, ask: Option<&Ask>, endpoints: &[Endpoint]) -> Diagnosis {
@@ -26,66 +27,112 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
             steps.say("not tried", CheckStatus::Note, words);
             fix.iter().for_each(|fix| steps.fix(fix));
         }
-        Line::Port { host, port, what, why } => {
-            let facts = json!({"host": host, "port": port});
-            match transport.knock(host, *port).await {
-                Ok((Knocked::Open, via)) => {
-                    let through = via.map(|via| format!(" through {via}")).unwrap_or_default();
-                    steps.add(
-                        "port",
-                        CheckStatus::Ok,
-                        format!("{host}:{port} is open{through}: {what}, {why}"),
-                        facts,
-                    );
-                }
-                Ok((Knocked::Closed, _)) => {
-                    let says = format!(
-                        "nobody listens at {host}:{port}, or it is refused on the way: {what}, {why}"
-                    );
-                    steps.add("port", CheckStatus::No, says, facts);
-                    steps.fix(format!(
-                        "start what listens there, or let {host}:{port} through at the firewall"
-                    ));
-                }
-                Ok((Knocked::Stopped(error), _)) | Err(error) => {
-                    steps.add(
-                        "port",
-                        CheckStatus::No,
-                        format!("{host}:{port} ({what}, {why}): {error}"),
-                        facts,
-                    );
-                    steps.fix(format!("let {host}:{port} through at the firewall"));
-                }
+        Line::Port { host, port, what, why, route } => {
+            let found = transport.knock(host, *port, *route).await;
+            of_port(&mut steps, &address(host, *port), &format!("{what}, {why}"), found);
+            if let Some(step) = steps.0.last_mut() {
+                step.facts.insert("host".into(), json!(host));
+                step.facts.insert("port".into(), json!(port));
             }
         }
         Line::Range { host, ports, range, what, why } => {
-            let (mut silent, mut cause) = (Vec::new(), None);
-            for (port, knocked) in ports.iter().zip(
-                futures_util::future::join_all(ports.iter().map(|port| transport.knock(host, *port))).await,
-            ) {
-                if let Ok((Knocked::Stopped(error), _)) | Err(error) = knocked {
-                    silent.push(port.to_string());
-                    cause.get_or_insert(error);
-                }
-            }
-            let all = format!("{host}:{}-{}", range.start(), range.end());
-            let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
-            let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
-            let Some(cause) = cause else {
-                let says = format!(
-                    "{all} ({what}, {why}): nothing drops what goes to {}, of which a service need listen at none; the others were not tried",
-                    shown.join(", ")
-                );
-                steps.add("port", CheckStatus::Ok, says, facts);
-                return steps;
-            };
-            let says =
-                format!("{all} ({what}, {why}): nothing comes back from {}: {cause}", silent.join(", "));
-            steps.add("port", CheckStatus::No, says, facts);
-            steps.fix(format!(
-                "let the whole range {all} through at the firewall; nothing on the way may drop it in silence"
-            ));
+            let knocks = ports.iter().map(|port| transport.knock(host, *port, KnockRoute::Direct));
+            let found = futures_util::future::join_all(knocks).await;
+            of_range(&mut steps, (host, range), ports, &format!("{what}, {why}"), found);
         }
     }
     steps
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+fn address(host: &str, port: impl std::fmt::Display) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// The step of one port at `at`, which is needed for `what`.
+fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<Knocked, Error>) {
+    let (verdict, says, fix, via) = match found {
+        Ok(Knocked::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
+        Ok(Knocked::Tunnel { via }) => {
+            let says =
+                format!("the proxy {via} opens a tunnel to {at}, and answers for what is behind it: {what}");
+            (CheckStatus::Ok, says, None, Some(via))
+        }
+        Ok(Knocked::Closed) => {
+            let says = format!("nobody listens at {at}, or it is refused on the way: {what}");
+            let fix = format!("start what listens there, or let {at} through at the firewall");
+            (CheckStatus::No, says, Some(fix), None)
+        }
+        Ok(Knocked::Unresolved(error)) => {
+            let fix = usual_fix("name").to_owned();
+            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+        }
+        Ok(Knocked::NoTunnel { via, error }) => {
+            let fix = match error.kind {
+                ErrorKind::Proxy(407) => usual_fix("sign-in").to_owned(),
+                ErrorKind::Proxy(500 | 502..=504) => {
+                    format!("start what listens at {at}, or let the proxy {via} reach it")
+                }
+                ErrorKind::Proxy(_) => format!("have {at} allowed at the proxy {via}"),
+                _ => usual_fix("proxy").to_owned(),
+            };
+            let fix = format!("{fix}; if machines reach {at} without the proxy, name it in NO_PROXY");
+            (
+                CheckStatus::No,
+                format!("{at} ({what}), through the proxy {via}: {error}"),
+                Some(fix),
+                Some(via),
+            )
+        }
+        Ok(Knocked::Stopped(error)) => {
+            let fix = format!("let {at} through at the firewall");
+            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+        }
+        Err(error) => {
+            let fix = "write a host name or an address".to_owned();
+            (CheckStatus::No, format!("{at} ({what}): {error}"), Some(fix), None)
+        }
+    };
+    steps.add("port", verdict, says, via.map_or(Value::Null, |via| json!({"via": via})));
+    fix.into_iter().for_each(|fix| steps.fix(fix));
+}
+
+/// The step of a range of ports, of which `ports` were tried. Nobody need listen there, but nothing may drop what goes
+/// there.
+fn of_range(
+    steps: &mut Steps,
+    (host, range): (&str, &RangeInclusive<u16>),
+    ports: &[u16],
+    what: &str,
+    found: Vec<Result<Knocked, Error>>,
+) {
+    let all = address(host, format_args!("{}-{}", range.start(), range.end()));
+    let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
+    let (mut silent, mut cause) = (Vec::new(), None);
+    for (port, knocked) in ports.iter().zip(found) {
+        match knocked {
+            Ok(Knocked::Unresolved(error)) | Err(error) => {
+                steps.add("port", CheckStatus::No, format!("{all} ({what}): {error}"), facts);
+                return steps.fix(usual_fix("name"));
+            }
+            Ok(Knocked::Stopped(error)) => {
+                silent.push(port.to_string());
+                cause.get_or_insert(error);
+            }
+            Ok(_) => {}
+        }
+    }
+    let Some(cause) = cause else {
+        let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
+        let says = format!(
+            "{all} ({what}): nothing drops what goes to {}, of which a service need listen at none; the others were not tried",
+            shown.join(", ")
+        );
+        return steps.add("port", CheckStatus::Ok, says, facts);
+    };
+    let says = format!("{all} ({what}): nothing comes back from {}: {cause}", silent.join(", "));
+    steps.add("port", CheckStatus::No, says, facts);
+    steps.fix(format!(
+        "let the whole range {all} through at the firewall; nothing on the way may drop it in silence"
+    ));
 }

@@ -2,7 +2,10 @@
 
 mod ask;
 mod knock;
+mod list;
 mod table;
+mod write;
 
 pub(crate) use ask::{Ask, Strategy};
 pub(crate) use knock::knock_at;
+pub(crate) use write::{PORTS_FORMATS, port_table};

@@ -1,9 +1,12 @@
 //! A table for spreadsheets (RFC 4180): the same columns in every list.
 
 use crate::egress::Egress;
+use crate::report::csv_line;
 
 pub(super) fn write(egress: &Egress) -> String {
-    let mut text = "change,host,port,scheme,known,why,from,via,reach,reason\r\n".to_owned();
+    const HEAD: [&str; 10] =
+        ["change", "host", "port", "scheme", "known", "why", "from", "via", "reach", "reason"];
+    let mut text = csv_line(HEAD);
     for row in &egress.hosts {
         let word = |word: Option<String>| word.unwrap_or_default();
         let fields = [
@@ -18,16 +21,7 @@ pub(super) fn write(egress: &Egress) -> String {
             word(row.reach.map(|reach| reach.to_string())),
             word(row.reason.clone()),
         ];
-        text += &(fields.map(|field| quoted(&field)).join(",") + "\r\n");
+        text += &csv_line(fields);
     }
     text
-}
-
-/// A field, quoted where it must be. A spreadsheet would take one that begins with a sign for a formula.
-fn quoted(field: &str) -> String {
-    let field = if field.starts_with(['=', '+', '-', '@']) { format!("'{field}") } else { field.to_owned() };
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
-    }
 }

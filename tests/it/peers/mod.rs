@@ -19,6 +19,7 @@ mod proxy;
 mod referrers;
 mod registries_yaml;
 mod report_in_browser;
+mod required_ports;
 mod runtimes;
 mod start;
 mod trust;

@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// The verdict, words and fix of each step with this name, of all targets.
-fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
+pub(super) fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
     let targets = report["targets"].as_array().unwrap();
     let all = targets.iter().flat_map(|target| target["checks"].as_array().unwrap());
     let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
@@ -24,7 +24,7 @@ fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
 }
 
 /// The only step with this name.
-fn step(report: &Value, check: &str) -> [String; 3] {
+pub(super) fn step(report: &Value, check: &str) -> [String; 3] {
     let mut found = steps(report, check);
     assert_eq!(found.len(), 1, "{check}: {report:#}");
     found.remove(0)
@@ -39,7 +39,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A lock of one image of a registry of our own, with these endpoints.
-fn locked(place: &Place, endpoints: &str) -> Server {
+pub(super) fn locked(place: &Place, endpoints: &str) -> Server {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(1, 3000))])]);

@@ -1,0 +1,106 @@
+//! The ports that machines of a role need, as a table for people and for firewalls.
+
+use super::table::{Decided, Ports, Row};
+use crate::lockfile::Endpoint;
+use serde::Serialize;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// One row: a port, or a range of ports, that somebody must reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct RequiredPort {
+    /// The role of the machine that connects; of an endpoint that every machine may need, `any`.
+    pub role: String,
+    /// The port, or the range of ports.
+    pub port: PortRange,
+    /// The transport protocol.
+    pub protocol: &'static str,
+    /// What connects.
+    pub from: String,
+    /// What it connects to: the name of the destination, or the host of an endpoint.
+    pub to: String,
+    /// The address of the destination, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// What it is needed for.
+    pub why: String,
+}
+
+/// The ports of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PortRange {
+    /// One port, or all of a range.
+    Known(RangeInclusive<u16>),
+    /// The provider decides it.
+    Provider,
+}
+
+impl PortRange {
+    fn one(port: u16) -> PortRange {
+        PortRange::Known(port..=port)
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortRange::Known(range) if range.start() == range.end() => write!(f, "{}", range.start()),
+            PortRange::Known(range) => write!(f, "{}-{}", range.start(), range.end()),
+            PortRange::Provider => f.write_str("the provider's"),
+        }
+    }
+}
+
+impl Serialize for PortRange {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The rows of one row of KKP's table. `address` is the destination's address and, if the site chose another port than the
+/// table's, that port; `node_ports` is the range of node ports. `is_conditional` says that the strategy is not known.
+pub(super) fn of_row(
+    row: &Row,
+    address: Option<&(String, Option<u16>)>,
+    node_ports: &RangeInclusive<u16>,
+    is_conditional: bool,
+) -> Vec<RequiredPort> {
+    let own = address.and_then(|(_, port)| *port);
+    let ports: Vec<PortRange> = match (&row.ports, own) {
+        (Ports::Of(ports), Some(own)) => {
+            std::iter::once(own).chain(ports.iter().skip(1).copied()).map(PortRange::one).collect()
+        }
+        (Ports::Of(ports), None) => ports.iter().copied().map(PortRange::one).collect(),
+        (Ports::Decided(_), Some(own)) => vec![PortRange::one(own)],
+        (Ports::Decided(Decided::NodePorts), None) => vec![PortRange::Known(node_ports.clone())],
+        (Ports::Decided(Decided::Provider), None) => vec![PortRange::Provider],
+    };
+    let why = match is_conditional {
+        true => format!("{} (with {})", row.why, row.strategies.join(" or ")),
+        false => row.why.clone(),
+    };
+    let required = |port| RequiredPort {
+        role: row.role.clone(),
+        port,
+        protocol: "TCP",
+        from: row.component.clone(),
+        to: row.to.clone(),
+        address: address.map(|(host, _)| host.clone()),
+        why: why.clone(),
+    };
+    ports.into_iter().map(required).collect()
+}
+
+/// The row of an endpoint of the lock, for machines of `role`.
+pub(super) fn of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
+    let is_address = endpoint.host.parse::<std::net::IpAddr>().is_ok();
+    RequiredPort {
+        role: role.into(),
+        port: PortRange::one(endpoint.port),
+        protocol: "TCP",
+        from: if endpoint.from.is_empty() { "any machine".into() } else { endpoint.from.join(", ") },
+        to: endpoint.host.clone(),
+        address: is_address.then(|| endpoint.host.clone()),
+        why: endpoint.why.clone(),
+    }
+}

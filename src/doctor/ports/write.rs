@@ -1,0 +1,157 @@
+//! The forms in which the table of required ports is written.
+
+use super::list::{PortRange, RequiredPort};
+use crate::report::{csv_line, text};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+/// A form of the table of required ports.
+pub(crate) struct PortsFormat {
+    /// Its word on the command line.
+    pub(crate) name: &'static str,
+    /// Its help, one line.
+    pub(crate) about: &'static str,
+    /// Writes the table of the named role.
+    pub(crate) write: fn(&str, &[RequiredPort]) -> String,
+}
+
+/// Every form.
+pub(crate) const PORTS_FORMATS: [PortsFormat; 4] = [
+    PortsFormat { name: "text", about: "Columns for people", write: |_, rows| port_table(rows) },
+    PortsFormat { name: "csv", about: "A table for spreadsheets", write: |_, rows| csv(rows) },
+    PortsFormat { name: "markdown", about: "A table for a firewall ticket", write: |_, rows| markdown(rows) },
+    PortsFormat {
+        name: "networkpolicy",
+        about: "A Kubernetes NetworkPolicy for the pods among what connects",
+        write: network_policy,
+    },
+];
+
+const COLUMNS: [&str; 7] = ["role", "port", "protocol", "from", "to", "address", "why"];
+
+fn cells(row: &RequiredPort) -> [String; 7] {
+    [
+        row.role.clone(),
+        row.port.to_string(),
+        row.protocol.to_owned(),
+        row.from.clone(),
+        row.to.clone(),
+        row.address.clone().unwrap_or_default(),
+        row.why.clone(),
+    ]
+    .map(|cell| one_line(&cell))
+}
+
+/// Aligned columns.
+pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
+    let mut lines = vec![COLUMNS.map(str::to_owned)];
+    lines.extend(rows.iter().map(cells));
+    // an address that the destination is named by would stand there twice
+    for line in &mut lines {
+        if line[4] == line[5] {
+            line[5].clear();
+        }
+    }
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let mut table = String::new();
+    for line in &lines {
+        let padded = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        table += padded.collect::<Vec<_>>().join("  ").trim_end();
+        table.push('\n');
+    }
+    table
+}
+
+fn csv(rows: &[RequiredPort]) -> String {
+    let lines: String = rows.iter().map(|row| csv_line(cells(row))).collect();
+    csv_line(COLUMNS) + &lines
+}
+
+fn markdown(rows: &[RequiredPort]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut table = line(&COLUMNS.map(str::to_owned)) + &line(&COLUMNS.map(|_| "---".to_owned()));
+    table.extend(rows.iter().map(|row| line(&cells(row).map(|cell| text(&cell)))));
+    table
+}
+
+const LIMIT: &str = "\
+# A NetworkPolicy holds for pods alone: kubelet, SSH and pods in the network of their host need rules at the firewall.
+# It knows addresses and no names: destinations without an address are allowed at every address.
+# Give the pods that the rules are for the label below, or write a selector of your own.
+";
+
+/// A policy that allows the known ports. Rows whose port a provider decides stand in its comment alone.
+fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
+    let mut policy = "# written by `landfall doctor --role`\n".to_owned();
+    for row in rows {
+        let [role, port, protocol, from, to, address, why] = cells(row);
+        let address = if address.is_empty() || address == to { address } else { format!(" ({address})") };
+        let left_out =
+            if row.port == PortRange::Provider { " NOT ALLOWED: name its port by --set;" } else { "" };
+        let _ =
+            writeln!(policy, "#  {left_out} {role}: {port}/{protocol} from {from} to {to}{address}: {why}");
+    }
+    let name = label(role);
+    policy += LIMIT;
+    let _ = write!(
+        policy,
+        "apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: landfall-{name}
+spec:
+  podSelector:
+    matchLabels:
+      landfall-role: \"{name}\"
+  policyTypes: [Egress]
+  egress:
+  - ports:
+    - {{protocol: UDP, port: 53}}
+    - {{protocol: TCP, port: 53}}
+"
+    );
+    // the addresses of each port or range; none for one that every address is allowed at
+    let mut rules: BTreeMap<(u16, u16), Option<Vec<IpAddr>>> = BTreeMap::new();
+    for row in rows {
+        let PortRange::Known(range) = &row.port else { continue };
+        let address: Option<IpAddr> = row.address.as_deref().and_then(|address| address.parse().ok());
+        let rule = rules.entry((*range.start(), *range.end())).or_insert_with(|| Some(Vec::new()));
+        match (address, &mut *rule) {
+            (Some(address), Some(all)) if !all.contains(&address) => all.push(address),
+            (Some(_), _) => {}
+            (None, _) => *rule = None,
+        }
+    }
+    for ((first, last), addresses) in rules {
+        let end = if first == last { String::new() } else { format!(", endPort: {last}") };
+        let _ = writeln!(policy, "  - ports:\n    - {{protocol: TCP, port: {first}{end}}}");
+        let Some(addresses) = addresses else { continue };
+        policy += "    to:\n";
+        for address in addresses {
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            let _ = writeln!(policy, "    - ipBlock: {{cidr: \"{address}/{bits}\"}}");
+        }
+    }
+    policy
+}
+
+/// Text of manifests, which may not leave its line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A role as Kubernetes takes it for names and labels.
+fn label(role: &str) -> String {
+    let plain: String = role
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(50)
+        .collect();
+    match plain.trim_matches('-') {
+        "" => "role".to_owned(),
+        name => name.to_owned(),
+    }
+}
