@@ -99,7 +99,8 @@ impl Checker<'_> {
                 true => (CheckStatus::Ok, "plain http, as it is told to"),
                 false => (
                     CheckStatus::Note,
-                    "plain http, found by probing: no credentials are sent (--plain-http allows that)",
+                    "plain http, found by probing: no credentials are sent; `plainHTTP: true` under registry in the site, or \
+                     --plain-http, allows that",
                 ),
             };
             self.add("tls", verdict, says, json!({"plainHTTP": true}));

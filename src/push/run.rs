@@ -39,6 +39,7 @@ pub(crate) async fn push(
         return Err(Box::new(collision).into());
     }
     let session = sessions.destination(&mapping.target().registry).await.map_err(PushError::Unreachable)?;
+    session.plain_http_note().into_iter().for_each(|note| sessions.transport().note_once(&note));
     let all = deliveries(lock, mapping);
     let destinations = by_entry(&all);
     let deliveries = own(all, lock, shard);

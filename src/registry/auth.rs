@@ -22,7 +22,7 @@ pub(super) struct Auth {
     pub(super) transport: Transport,
     keychain: Arc<Keychain>,
     /// Credentials may be sent: the scheme was not found by probing.
-    trusted: bool,
+    pub(super) trusted: bool,
     scheme: Mutex<Scheme>,
     standings: Mutex<HashMap<Option<Credential>, Arc<Standing>>>,
     pub(super) tokens: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<Option<Token>>>>>,

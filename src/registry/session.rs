@@ -66,6 +66,18 @@ impl Session {
         host_port(&self.base)
     }
 
+    /// A note for a registry that speaks plain http although nothing says so: landfall found out by probing.
+    pub fn plain_http_note(&self) -> Option<String> {
+        (self.base.scheme() == "http" && !self.auth.trusted).then(|| {
+            format!(
+                "note: {host} speaks plain http, which landfall found out by probing: nothing protects what is sent there, and \
+                 no credentials are sent; add `plainHTTP: true` under registry in the site (or say --plain-http {host}), which \
+                 `landfall render` needs too",
+                host = self.host
+            )
+        })
+    }
+
     /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
     pub fn is_mirror(&self) -> bool {
         self.origin.is_some()

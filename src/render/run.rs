@@ -4,6 +4,7 @@ use super::asked::unasked;
 use super::error::RenderError;
 use super::platform::{Output, Platform, Rendered};
 use super::request::Request;
+use crate::model::Consumer;
 
 /// The configuration of `platform`.
 ///
@@ -18,7 +19,9 @@ pub(crate) fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rend
     let command = format!("landfall render {}{}", spec.name, request.settings.written());
     let clusters = request.site.map(|site| site.clusters.as_slice()).unwrap_or_default();
     if clusters.is_empty() || !request.settings.wants_clusters() {
-        return Ok(headed(platform.render(request)?, &command));
+        let mut rendered = headed(platform.render(request)?, &command);
+        rendered.notes.extend(scheme_note(spec.consumer, request)?);
+        return Ok(rendered);
     }
     let (mut all, mut files) = (Rendered::default(), Vec::new());
     for cluster in clusters {
@@ -37,7 +40,17 @@ pub(crate) fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rend
         all.items.extend(one.items.into_iter().filter(|item| !all.items.contains(item)).collect::<Vec<_>>());
         all.failure = all.failure.or(one.failure);
     }
+    all.notes.extend(scheme_note(spec.consumer, request)?);
     Ok(headed(Rendered { output: Output::Files(files), ..all }, &command))
+}
+
+/// What to say about the registry's scheme to whoever makes nodes ask it. Platforms that only change names leave that to
+/// those that set up the nodes.
+fn scheme_note(consumer: Option<Consumer>, request: &Request<'_>) -> Result<Option<String>, RenderError> {
+    match consumer {
+        None | Some(Consumer::Kustomize | Consumer::Kyverno) => Ok(None),
+        Some(_) => Ok(request.registry()?.scheme_note()),
+    }
 }
 
 fn headed(rendered: Rendered, command: &str) -> Rendered {

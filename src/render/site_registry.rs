@@ -89,15 +89,15 @@ impl<'s> SiteRegistry<'s> {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// What there is to say where landfall itself would find out how the registry speaks, and nodes do not.
-    pub(crate) fn scheme_note(&self) -> Option<String> {
+    /// A note for a registry that nothing says the scheme of: landfall probes its address, and nodes ask it by https.
+    pub(super) fn scheme_note(&self) -> Option<String> {
         let host = self.target.registry.rsplit_once(':').map_or(&*self.target.registry, |(host, _)| host);
         let is_address = host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let is_told = self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
         (is_address && !is_told).then(|| {
             format!(
-                "nodes are told that {} speaks https with a certificate that they trust; if it speaks plain http, set \
-                 registry.plainHTTP: true in the site",
+                "nodes ask {} by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true \
+                 in the site",
                 self.target.registry
             )
         })

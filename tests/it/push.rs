@@ -150,3 +150,34 @@ fn a_registry_is_mirrored_into_itself() {
     assert_eq!((new.status, new.body), (200, old.body));
     assert_eq!(registry.requests("\" 200 300"), 4, "each layer came once: {}", registry.log());
 }
+
+/// http that was found by probing is said, with the line for the site, and not where the user said it.
+#[test]
+fn plain_http_that_nothing_says_is_told_with_the_line_for_the_site() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, _images) = packed("images: [one.test/app:v1]\n");
+    let registry = own_registry();
+    let told = |args: &[&str]| {
+        let run = place.command().args(args).args(["--progress", "none"]).output().unwrap();
+        let told = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(0), "{told}");
+        told
+    };
+    let note = format!("note: {} speaks plain http, which landfall found out by probing", registry.address);
+    let mirror = ["mirror", "-f", "m.yaml", "--site", "up.yaml", "--to", &registry.address];
+    for args in [&["push", "b", "--to", &registry.address][..], &mirror] {
+        let said = told(args);
+        assert_eq!(said.matches(&note).count(), 1, "{said}");
+        assert!(said.contains("add `plainHTTP: true` under registry in the site"), "{said}");
+    }
+    let said = told(&["push", "b", "--to", &registry.address, "--plain-http", &registry.address]);
+    assert!(!said.contains("plain http"), "{said}");
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{}\", plainHTTP: true}}\n",
+        registry.address
+    );
+    place.write("site.yaml", site);
+    assert!(!told(&["push", "b", "--site", "site.yaml"]).contains("plain http"));
+}

@@ -12,6 +12,7 @@ mod nodes_page;
 mod packages;
 mod pages;
 mod published;
+mod scheme;
 mod seeds;
 mod systemd;
 

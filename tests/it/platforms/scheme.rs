@@ -1,0 +1,52 @@
+//! A registry whose scheme nothing says: landfall may have found plain http by probing, and nodes ask by https.
+
+use super::place;
+
+/// Every platform whose nodes ask the registry, with what it needs besides the site.
+const PLATFORMS: [&[&str]; 12] = [
+    &["containerd"],
+    &["docker"],
+    &["crio"],
+    &["podman"],
+    &["k3s"],
+    &["rke2"],
+    &["openshift"],
+    &["kubeone"],
+    &["kubeadm"],
+    &["kubermatic"],
+    &["capi", "--set", "cluster=c"],
+    &["tkg", "--set", "cluster=c", "--set", "namespace=n"],
+];
+
+const NOTE: &str =
+    "by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
+
+#[test]
+fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {
+    let render = |site: &str, args: &[&str]| {
+        let place = place(site, &["docker.io/library/nginx:1.27"]);
+        place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())
+    };
+    for args in PLATFORMS {
+        let told = render("registry: {address: \"172.20.0.2:5000\"}\n", args);
+        assert_eq!(told.matches(NOTE).count(), 1, "{args:?}: {told}");
+        // who says it, or has a name that is never probed, needs no note
+        if args[0] != "tkg" {
+            let told = render("registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n", args);
+            assert!(!told.contains(NOTE), "{args:?}: {told}");
+        }
+        let told = render("registry: {address: \"registry.test:5000\"}\n", args);
+        assert!(!told.contains(NOTE), "{args:?}: {told}");
+    }
+    // what only changes names leaves the nodes to others
+    let told = render("registry: {address: \"172.20.0.2:5000\"}\n", &["kyverno"]);
+    assert!(!told.contains(NOTE), "{told}");
+}
+
+#[test]
+fn it_is_said_once_for_all_clusters() {
+    let site = "registry: {address: \"[fd00::2]:5000\"}\nclusters: [{name: a, namespace: n}, {name: b, namespace: n}]\n";
+    let place = place(site, &["docker.io/library/nginx:1.27"]);
+    let told = place.ok(&["render", "capi", "--site", "site.yaml", "-o", "out"]);
+    assert_eq!(told.matches(NOTE).count(), 1, "{told}");
+}
