@@ -1,7 +1,7 @@
 //! `capi`: patches of Cluster API's kubeadm objects. Files of machines come from a Secret, so that no object has an
 //! account in it.
 
-use super::containerd::hosts;
+use super::containerd::{hosts, unreadable};
 use super::machine_packages::{MachinePackages, PACKAGE_SET};
 use super::systemd::{Form, drop_in};
 use crate::model::Consumer;
@@ -56,11 +56,12 @@ impl Platform for Capi {
         let named =
             |key, end: &str| settings.get(key).map_or_else(|| format!("{cluster}-{end}"), str::to_owned);
 
-        let mut workers = hosts(request, &request.registry()?, true)?;
+        let registry = request.registry()?;
+        let mut workers = hosts(request, &registry, true)?;
         for service in ["containerd", "kubelet"] {
             workers.extend(drop_in(service, Form::GiantSwarm, request)?);
         }
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
         workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
         let mut control_plane = workers.clone();
         if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {

@@ -54,9 +54,7 @@ impl Platform for Containerd {
             files.push(config(release, sandbox.as_ref(), request, &registry, by_header)?);
         }
         files.extend(drop_in("containerd", Form::of(request), request)?);
-        if let Some(note) = registry.scheme_note() {
-            notes.push(note);
-        }
+        notes.extend(unreadable(request, &registry)?);
         notes.extend(other_accounts(request, &registry, by_header)?);
         Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })
     }
@@ -91,7 +89,7 @@ pub(super) fn hosts(
 }
 
 /// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where nobody may ask upstream,
-/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`.
+/// that is the last mirror once more. containerd 1.6 takes no file without a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
     of_host: &[Mirror],
@@ -120,8 +118,46 @@ fn hosts_toml(
             root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
+    if is_bracketed(registry) && upstream.is_none() && of_host.len() == 1 {
+        "\n[host]\n".clone_into(&mut tables);
+    }
     let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
+}
+
+/// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name of a table: it skips a
+/// hosts.toml with a line in its log, and asks upstream.
+fn is_bracketed(registry: &SiteRegistry<'_>) -> bool {
+    registry.target.registry.starts_with('[')
+}
+
+/// A note for the hosts whose file needs a table with the name of a mirror, if containerd 1.x cannot read that name.
+///
+/// # Errors
+/// Those of [`mirrors`].
+pub(super) fn unreadable(
+    request: &Request<'_>,
+    registry: &SiteRegistry<'_>,
+) -> Result<Option<String>, RenderError> {
+    if !is_bracketed(registry) {
+        return Ok(None);
+    }
+    let all = mirrors(request)?;
+    let needs_table = |host: &str, of_host: &[Mirror]| {
+        of_host.len() > 1
+            || (request.upstream_fallback() && host != registry.target.registry && host != "_default")
+    };
+    let hosts: Vec<&str> =
+        all.iter().filter(|(host, of)| needs_table(host, of)).map(|(host, _)| &**host).collect();
+    let note = || {
+        format!(
+            "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name of a table, and asks \
+             upstream for these hosts; containerd 2 reads them; for 1.x, give {} a name, and write that as registry.address",
+            hosts.join(", "),
+            registry.target.registry
+        )
+    };
+    Ok((!hosts.is_empty()).then(note))
 }
 
 /// What there is to say where the site has several accounts for images that containerd asks for with one: it has one for a
@@ -231,11 +267,16 @@ fn config(
     let account = if by_header { None } else { registry.account(repository)? };
     if let Some((user, password)) = &account {
         let host = string(&registry.target.registry);
-        text += &format!(
-            "\n[{plugin}.registry.configs.{host}.auth]\nusername = {}\npassword = {}\n",
-            string(user),
-            string(password)
-        );
+        let (user, password) = (string(user), string(password));
+        text += &match is_bracketed(registry) {
+            false => format!(
+                "\n[{plugin}.registry.configs.{host}.auth]\nusername = {user}\npassword = {password}\n"
+            ),
+            // containerd 1.x does not start with `]` in the name of a table
+            true => format!(
+                "\n[{plugin}.registry.configs]\n{host} = {{auth = {{username = {user}, password = {password}}}}}\n"
+            ),
+        };
     }
     Ok(RenderedFile::new(name, text).secret(account.is_some()))
 }

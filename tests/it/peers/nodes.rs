@@ -5,6 +5,7 @@ use super::far_side::{CREDENTIALS, FarSide};
 use super::runtimes::{docker, dockerd, short, start_dockerd};
 use crate::support::library::Digest;
 use crate::support::netns::{REGISTRY, containerd};
+use crate::support::peers::docker_registry_config;
 use crate::support::{run, which};
 
 /// Delivers the bundle by the site, and pulls every image on a node with the rendered files.
@@ -136,4 +137,32 @@ fn a_node_pulls_original_names_over_tls_with_an_account() {
     );
     deliver_and_pull(&side, &site, &[]);
     deliver_and_pull(&side, &site, &["--set", "auth=config"]);
+}
+
+/// containerd 1.x reads no hosts.toml that has an IPv6 address in the name of a table.
+#[test]
+fn a_node_pulls_original_names_from_a_registry_with_an_ipv6_address() {
+    const ADDRESS: &str = "[fd00::2]:5000";
+    let Some(side) = FarSide::new(&[]) else { return };
+    let FarSide { network, place: far, world } = &side;
+    for (host, address) in [("registry", "fd00::2/64"), ("operator", "fd00::10/64"), ("node", "fd00::3/64")] {
+        if !network.add_ipv6(host, address) {
+            return;
+        }
+    }
+    let mut registry = far.clean("docker-registry");
+    registry.arg("serve").arg(docker_registry_config(far, ADDRESS, ""));
+    let _registry = network.serve("registry", &registry, ADDRESS);
+    side.site(&format!("registry: {{address: \"{ADDRESS}\", plainHTTP: true}}\n"));
+    side.push();
+    side.render(&["containerd", "-o", "node"]);
+    let node = network.containerd_with(far, &far.path("node"));
+    let hosts = far.path("node/etc/containerd/certs.d").display().to_string();
+    for upstream in world.upstreams.iter().filter(|upstream| !upstream.name.contains("nested")) {
+        let digest = upstream.descriptor["digest"].as_str().unwrap();
+        let options = ["--hosts-dir", &hosts, "--platform", "linux/amd64"];
+        assert_eq!(node.pull(far, &options, upstream.name), digest, "{}", upstream.name);
+        let answer = node.pull_for_kubernetes(far, upstream.name);
+        assert!(answer.contains("grpc-status: 0"), "{}: {answer}", upstream.name);
+    }
 }

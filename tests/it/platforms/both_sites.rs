@@ -102,6 +102,10 @@ fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
         let told = refused(&place, exit, args);
         assert!(told.contains(words), "{told}");
     }
+    // containerd 1.x, which TKG has, would not start
+    let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
+    let told = refused(&super::place(site, IMAGES), 2, &["tkg", "--set", "cluster=a"]);
+    assert!(told.contains("does not start with an IPv6 address"), "{told}");
 }
 
 #[test]

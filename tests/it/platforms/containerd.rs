@@ -134,3 +134,49 @@ consumers: [containerd]
         "{told}"
     );
 }
+
+/// containerd 1.x reads no file that has `]` in the name of a table.
+#[test]
+fn an_ipv6_address_stands_in_no_name_of_a_table() {
+    let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";
+    let place = place(site, &["docker.io/library/nginx:1.27", "quay.io/team/app:v1"]);
+    let render = |args: &[&str]| {
+        let mut command = place.command();
+        command.args(["render", "containerd", "--site", "site.yaml", "-o", "out"]).args(args);
+        let run = command.env("U", "robot").env("P", "hush").output().unwrap();
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    };
+    let bracketed = |text: &str| text.lines().any(|line| line.starts_with('[') && line.contains("fd00"));
+    for auth in ["auth=header", "auth=config"] {
+        let told = render(&["--set", auth]);
+        assert!(!told.contains("containerd 1.x"), "{told}");
+        for (path, text) in files(&place.path("out")) {
+            assert!(!bracketed(&text), "{}: {text}", path.display());
+            if path.ends_with("hosts.toml") {
+                assert!(
+                    text.contains("server = \"http://[fd00::2]:5000\"\n") && text.ends_with("\n[host]\n"),
+                    "{text}"
+                );
+                assert_eq!(text.contains("[header]\nAuthorization"), auth == "auth=header", "{text}");
+            }
+        }
+    }
+    let config = place.read("out/config-1.x.toml");
+    assert!(
+        config.ends_with(
+            "configs]\n\"[fd00::2]:5000\" = {auth = {username = \"robot\", password = \"hush\"}}\n"
+        ),
+        "{config}"
+    );
+    // two mirrors of one host need tables, which is said
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",
+    );
+    let told = render(&[]);
+    assert!(
+        told.contains("containerd 1.x cannot read the files of docker.io,") && told.contains("quay.io"),
+        "{told}"
+    );
+}

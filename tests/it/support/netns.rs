@@ -111,6 +111,17 @@ impl Network {
         within(nsenter, command)
     }
 
+    /// Gives a host an IPv6 address more. `false`, and the test counts as skipped, where this machine has no IPv6.
+    pub fn add_ipv6(&self, host: &str, address: &str) -> bool {
+        let mut command = Command::new(found("ip".as_ref()));
+        command.args(["-n", &self.name(host), "-6", "addr", "add", address, "dev", "eth0", "nodad"]);
+        let done = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        if !done {
+            skip(&test_name(), "this machine has no IPv6");
+        }
+        done
+    }
+
     /// Drops in silence what comes to these ports of a host. `false`, and the test counts as skipped, where this machine has
     /// no firewall in namespaces.
     pub fn drop_silently(&self, host: &str, ports: &str) -> bool {

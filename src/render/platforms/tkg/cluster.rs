@@ -58,6 +58,11 @@ impl Repository {
             notes.push("TKG has no place for an account of the registry: nodes pull without one".into());
         }
         let ca = registry.ca.clone().unwrap_or_default();
+        if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
+            let why = "containerd of TKG's machines does not start with an IPv6 address in the name of a table, which the \
+                       registry's certificate needs; give the registry a name, and write that as registry.address";
+            return Err(RenderError::Site(why.into()));
+        }
         Ok(Repository { name: name.to_owned(), skip_verify: registry.skip_verify, ca, notes })
     }
 
