@@ -8,6 +8,7 @@ mod apt_choice;
 mod apt_metadata;
 mod audit;
 mod bundle;
+mod carried_versions;
 mod catalogue;
 mod charts;
 mod charts_found;

@@ -8,7 +8,8 @@ use crate::render::packages_key::{PACKAGES_KEY, packages_key};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use url::Url;
 
 pub(super) struct Apt;
 
@@ -97,7 +98,29 @@ pub(super) fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option
     if !settings.is_empty() {
         files.push(RenderedFile::new("etc/apt/apt.conf.d/99landfall", settings));
     }
+    // a trimmed index has nothing else in it
+    if set.index == OfferedIndex::Signed {
+        files.push(RenderedFile::new("etc/apt/preferences.d/landfall.pref", preferences(set, url, only)));
+    }
     files
+}
+
+/// Preferences (apt_preferences(5)) for what is carried: the signed index names much that is not, and apt would take the
+/// newest of it. With `only`, nothing else of the server is to be seen. Other sources of the machine may be at the same
+/// host, so without `only` no more is said than which versions are carried.
+fn preferences(set: &PackageSet, url: &str, only: bool) -> String {
+    let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in set.sources.iter().flat_map(|source| &source.packages) {
+        names.entry(&package.version).or_default().insert(&package.name);
+    }
+    // from 1000 on, apt would put an older version in place of a newer one that is installed
+    let carried = names.into_iter().map(|(version, names)| {
+        let names: Vec<&str> = names.into_iter().collect();
+        format!("Package: {}\nPin: version {version}\nPin-Priority: 999\n", names.join(" "))
+    });
+    let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.trim_matches(['[', ']']).to_owned()));
+    let others = format!("Package: *\nPin: origin \"{}\"\nPin-Priority: -1\n", host.unwrap_or_default());
+    carried.chain(only.then_some(others)).collect::<Vec<_>>().join("\n")
 }
 
 /// What the site's key is called, in place of a fingerprint.

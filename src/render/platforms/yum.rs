@@ -8,7 +8,7 @@ use crate::render::packages_key::{PACKAGES_KEY, packages_key};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Yum;
 
@@ -82,6 +82,7 @@ pub(super) fn files_of(
 ) -> Vec<RenderedFile> {
     let folder = if is_alone { "etc/landfall/yum.repos.d" } else { "etc/yum.repos.d" };
     let mut rendered: BTreeMap<String, String> = BTreeMap::new();
+    let carried = carried(sets);
     for (set, source) in sets.iter().flat_map(|set| set.sources.iter().map(move |source| (set, source))) {
         let id = id(source);
         let mut keys = vec![format!("{KEYS}/{id}.asc")];
@@ -92,7 +93,16 @@ pub(super) fn files_of(
             keys.push(format!("{KEYS}/landfall-site.asc"));
             rendered.insert(keys[1].clone(), key.to_owned());
         }
-        let text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
+        let mut text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
+        text += &match carried.get(source.url.as_str()) {
+            None => String::new(),
+            // an empty list would be none at all
+            Some(packages) if packages.is_empty() => "excludepkgs=*\n".to_owned(),
+            Some(packages) => {
+                let lines: String = packages.iter().map(|package| format!(" {package}\n")).collect();
+                format!("includepkgs=\n{lines}")
+            }
+        };
         rendered.insert(format!("{folder}/{id}.repo"), text);
     }
     if is_alone {
@@ -104,6 +114,21 @@ pub(super) fn files_of(
         ..RenderedFile::new(path, text)
     };
     rendered.into_iter().map(file).collect()
+}
+
+/// What is carried of each repository by all of `sets` together: its signed metadata names much that is not, and dnf would
+/// take the newest of it. Trimmed metadata has nothing else in it.
+fn carried<'s>(sets: &[&'s PackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
+    let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {
+        for source in &set.sources {
+            let packages = source.packages.iter();
+            let names =
+                packages.map(|package| format!("{}-{}.{}", package.name, package.version, package.arch));
+            carried.entry(&source.url).or_default().extend(names);
+        }
+    }
+    carried
 }
 
 /// `landfall-HOST-…`, the same for the same URL.
