@@ -78,7 +78,7 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
                     images.entry(name.to_string()).or_insert(ChartImage { name, at });
                 }
             },
-            Coverage::Undecided { why } => leave(why),
+            Coverage::Undecided { why } | Coverage::Ambiguous { why, .. } => leave(why),
             Coverage::Missing { why, .. } => leave(why),
             Coverage::Held { .. } => {}
         }

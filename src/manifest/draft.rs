@@ -25,6 +25,19 @@ pub(crate) enum DraftItem {
     Unclear(String, String),
 }
 
+/// A manifest that was drafted.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// Its text.
+    pub text: String,
+    /// The number of entries.
+    pub entries: usize,
+    /// The number of items that are only comments.
+    pub comments: usize,
+    /// The images among the comments, each with its place and the reason.
+    pub unpinned: Vec<String>,
+}
+
 /// Why a tag without a version, or no tag, does not pin an image.
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
@@ -51,8 +64,8 @@ pub(super) fn head(name: &str, title: &str) -> String {
 }
 
 /// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment, `platforms` its line
-/// about these. An item that cannot be pinned becomes a comment with the reason. Returns the text and its number of entries.
-pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> (String, usize) {
+/// about these. An item that cannot be pinned becomes a comment with the reason.
+pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> Draft {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
@@ -75,15 +88,19 @@ pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntr
             }
         }
     }
-    let (mut pinned, mut open) = (Vec::new(), Vec::new());
+    let (mut pinned, mut open, mut unpinned) = (Vec::new(), Vec::new(), Vec::new());
     for (name, entry) in &images {
         for (line, why) in entry.lines(name) {
             match why {
                 None => pinned.push(format!("  - {}{}", quoted(&line), entry.comment(None))),
-                Some(why) => open.push(format!("  # - {line}{}", entry.comment(Some(why)))),
+                Some(why) => {
+                    open.push(format!("  # - {line}{}", entry.comment(Some(why))));
+                    unpinned.push(format!("{line} ({})", entry.places_and(Some(why))));
+                }
             }
         }
     }
+    let comments = unpinned.len() + unclear.len();
     let unclear = unclear.iter().map(|(written, entry)| {
         format!("  # - {}{}", escape(written).replace('\n', " "), entry.comment(entry.why.as_deref()))
     });
@@ -97,7 +114,7 @@ pub(crate) fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntr
     for (url, entry) in &urls {
         let _ = writeln!(text, "  - url: \"{}\"{}", url.replace(['"', '\\'], ""), entry.comment(None));
     }
-    (text, pinned.len() + urls.len())
+    Draft { text, entries: pinned.len() + urls.len(), comments, unpinned }
 }
 
 /// What was found about one name.
@@ -131,13 +148,18 @@ impl Entry {
     }
 
     fn comment(&self, why: Option<&str>) -> String {
+        format!("  # {}", line(&self.places_and(why)))
+    }
+
+    /// The first place, the number of others, and `why`.
+    fn places_and(&self, why: Option<&str>) -> String {
         let first = self.places.first().map(String::as_str).unwrap_or_default();
         let more = match self.places.len() {
             0 | 1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-        format!("  # {}", line(&format!("{first}{more}{why}")))
+        format!("{first}{more}{why}")
     }
 }
 
@@ -167,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
-        let (text, entries) = draft(
+        let Draft { text, entries, comments, unpinned } = draft(
             "missing",
             "what\nlacks",
             "",
@@ -204,7 +226,12 @@ mod tests {
                 second = a.clone().max(b.clone()),
             )
         );
-        assert_eq!(entries, 7);
-        assert!(draft("m", "t", "", &[]).0.ends_with("images: []\n"));
+        assert_eq!((entries, comments), (7, 3));
+        let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
+        assert_eq!(
+            unpinned,
+            [nginx, format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})")]
+        );
+        assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
     }
 }

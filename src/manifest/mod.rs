@@ -22,7 +22,7 @@ mod wanted;
 mod tests;
 
 pub(crate) use catalogue::{CATALOGUE, Shipped};
-pub(crate) use draft::{DraftEntry, DraftItem, draft, platforms_line};
+pub(crate) use draft::{Draft, DraftEntry, DraftItem, draft, platforms_line};
 pub(crate) use first::{MORE, from_list, of_nothing};
 pub(crate) use import::{IMPORTS, Imported, Source, manifest_of};
 pub(crate) use lists::list_format;

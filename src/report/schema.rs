@@ -181,6 +181,18 @@ pub(crate) const MEMBERS: &[Member] = &[
         "what came of each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
     ),
     member("lacking", "array null", &["audit"], "what the registry lacks, where it was asked"),
+    member(
+        "otherRegistries",
+        "array",
+        &["audit"],
+        "registries at which the missing references are names of locked images: what to name with `--to`",
+    ),
+    member(
+        "unpinned",
+        "array",
+        &["init", "discover"],
+        "images without a version, which the manifest has as comments",
+    ),
     member("manifest", "string", &["init", "discover", "import"], "the manifest that was drafted"),
     member(
         "notCarried",

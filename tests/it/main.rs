@@ -38,6 +38,7 @@ mod library;
 mod lock;
 mod manifest;
 mod mistakes;
+mod new_user;
 mod object_store;
 mod outputs;
 mod package_contents;

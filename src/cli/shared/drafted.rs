@@ -3,7 +3,7 @@
 use super::wishes::{machine_wishes, packages_comment, wishes};
 use super::{Context, Exit, Failure};
 use crate::lockfile::Lock;
-use crate::manifest::{DraftItem, draft, platforms_line};
+use crate::manifest::{Draft, DraftItem, draft, platforms_line};
 use crate::model::{Platform, today};
 use crate::report::{Item, Kind, Report, Status};
 use crate::rewrite::audit::{
@@ -72,14 +72,26 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
     }
     let mut wishes = wishes(found.found.iter());
     wishes.extend(machine_wishes(&installs));
-    let (mut text, entries) = draft(asked.name, asked.title, &platforms(asked, &paths)?, &wishes);
+    let Draft { mut text, entries, comments, unpinned } =
+        draft(asked.name, asked.title, &platforms(asked, &paths)?, &wishes);
     text += &packages_comment(&installs);
 
     let undecided = found.found.iter();
     let undecided = undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
     let mut lines: Vec<String> = undecided.clone().map(|placed| placed.line("undecided")).collect();
     lines.extend(found.unread.iter().map(|unread| format!("{}: {}", unread.file, unread.why)));
-    lines.push(format!("{entries} entries from {} files and charts", found.read));
+    lines.extend(unpinned.iter().map(|image| format!("commented out: {image}")));
+    let commented = match comments {
+        0 => String::new(),
+        count => format!(", {count} commented out"),
+    };
+    let entries_word = if entries == 1 { "entry" } else { "entries" };
+    let read = if found.read == 1 {
+        "1 file or chart".to_owned()
+    } else {
+        format!("{} files and charts", found.read)
+    };
+    lines.push(format!("{entries} {entries_word} from {read}{commented}"));
     let images = wishes.iter().filter_map(|wish| match &wish.what {
         DraftItem::Image(image) => Some(image.to_string()),
         _ => None,
@@ -106,6 +118,7 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         ("manifest", json!(text)),
         ("undecided", json!(undecided.collect::<Vec<_>>())),
         ("unread", json!(found.unread)),
+        ("unpinned", json!(unpinned)),
         ("helm", json!(asked.helm.map(|helm| helm.program.display().to_string()))),
     ];
     report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));

@@ -4,7 +4,8 @@ use crate::cli::shared::kustomize;
 use crate::cli::shared::not_locked::NotLocked;
 use crate::cli::shared::unified_diff::Reader;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, OutputMode};
-use crate::report::{Report, escape};
+use crate::model::{ImageRef, names_host};
+use crate::report::{Report, count_of, escape};
 use crate::rewrite::{Meaning, Member, Occurrence, RewriteError};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -89,9 +90,21 @@ pub(crate) fn outcome(
                 [(settled, "at their destination already"), (left, "left"), (failed, "files not rewritten")];
             let rest = rest.iter().filter(|(count, _)| *count > 0);
             let rest: String = rest.map(|(count, what)| format!("; {count} {what}")).collect();
-            format!("{verb}: {changes} (in {files} of {} files){rest}", members().count() + failed)
+            format!(
+                "{verb}: {changes} (in {files} of {}){rest}",
+                count_of(members().count() + failed, "file")
+            )
         }
     });
+    let ambiguous = occurrences().filter(|(_, occurrence)| is_ambiguous(occurrence)).count();
+    if ambiguous > 0 {
+        let (references, name) =
+            (count_of(ambiguous, "reference"), if ambiguous == 1 { "names" } else { "name" });
+        lines.push(format!(
+            "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from the internet; write \
+             the host"
+        ));
+    }
     lines.extend(not_locked.and_then(NotLocked::line));
     // stdout carries the result only: here that is a file or a diff
     if mode.has_result(context) {
@@ -99,7 +112,15 @@ pub(crate) fn outcome(
     } else {
         text.extend(lines.iter().map(|line| escape(line) + "\n"));
     }
-    Ok(Outcome::new(report, text, exit(mode, changes, failed)))
+    Ok(Outcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)))
+}
+
+/// Whether an image stands there that is left because it names neither a host nor a tag, although the lock has its
+/// repository: a node would pull it from its default registry.
+fn is_ambiguous(occurrence: &Occurrence) -> bool {
+    let is_left = matches!(occurrence.meaning, Meaning::Left { .. }) && occurrence.role.is_image();
+    let reference = || occurrence.written.parse::<ImageRef>();
+    is_left && !names_host(&occurrence.written) && reference().is_ok_and(|reference| !reference.is_pinned())
 }
 
 /// What went wrong with a file.
@@ -187,9 +208,9 @@ fn report(done: &[Done]) -> Report {
     report
 }
 
-/// The exit code by what was found.
-pub(crate) fn exit(mode: Mode<'_>, changes: usize, failed: usize) -> Exit {
-    match (mode == Mode::Check && changes > 0, failed) {
+/// The exit code; `is_open` if a reference is to be changed, or would be pulled from the internet.
+pub(crate) fn exit(mode: Mode<'_>, is_open: bool, failed: usize) -> Exit {
+    match (mode == Mode::Check && is_open, failed) {
         (true, _) => Exit::Refused,
         (false, 0) => Exit::Done,
         (false, _) => Exit::Partial,

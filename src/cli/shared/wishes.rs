@@ -16,7 +16,7 @@ fn wish(file_finding: &FileFinding) -> Option<DraftEntry> {
     let at = format!("{}:{}", file_finding.file, finding.line);
     let written = || finding.reference.clone();
     let what = match &finding.coverage {
-        Coverage::Held { .. } => return None,
+        Coverage::Held { .. } | Coverage::Ambiguous { .. } => return None,
         Coverage::Missing { name: Some(name), .. } => DraftItem::Image(name.clone()),
         Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
         Coverage::Missing { why, .. } | Coverage::Undecided { why } if finding.manager.is_some() => {

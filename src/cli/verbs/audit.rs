@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// List images, mirrored URLs and packages that the lock or bundle lacks; exit 4 if there are any
 ///
+/// Files that were rewritten name the private registry: add --to REGISTRY, or --site FILE, so that its names count
+/// as those of the locked items.
+///
 /// Reads manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and what
 /// `kubectl get pods -A -o json` prints.
 #[derive(Args)]
@@ -62,8 +65,10 @@ impl Audit {
             write_missing(path, &audited)?;
         }
         match (&self.registry, mapping) {
-            (Some(_), Some(mapping)) => context.run(self.ask(context, &lock, &mapping, &audited)),
-            _ => self.outcome(&audited, None, Report::default()),
+            (Some(_), Some(mapping)) => {
+                context.run(self.ask(context, &lock, &mapping, (&audited, &inventory)))
+            }
+            _ => self.outcome(&audited, None, &inventory, Report::default()),
         }
     }
 
@@ -100,7 +105,7 @@ impl Audit {
         context: &Context,
         lock: &Lock,
         mapping: &Mapping,
-        audited: &Audited,
+        (audited, inventory): (&Audited, &Inventory<'_>),
     ) -> Result<Outcome, Failure> {
         let client = context.client()?;
         let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
@@ -109,13 +114,14 @@ impl Audit {
             let failure = Failure::from(error).on(Side::Destination);
             Failure { report: Box::new(report.clone()), ..failure }
         })?;
-        self.outcome(audited, Some(&lacking), report)
+        self.outcome(audited, Some(&lacking), inventory, report)
     }
 
     fn outcome(
         &self,
         audited: &Audited,
         lacking: Option<&Missing>,
+        inventory: &Inventory<'_>,
         report: Report,
     ) -> Result<Outcome, Failure> {
         let [held, missing, undecided] = sorted(audited);
@@ -135,6 +141,16 @@ impl Audit {
                 undecided.len()
             ));
         }
+        let others = other_registries(&missing, inventory);
+        lines.extend(others.iter().map(|(target, count)| {
+            let (references, is) = match count {
+                1 => ("missing reference", "is the name of a locked image"),
+                _ => ("missing references", "are names of locked images"),
+            };
+            format!(
+                "{count} {references} {is} at {target}; if the images were pushed there, add --to {target}"
+            )
+        }));
         if let Some(lacking) = lacking {
             let (asked, lacks) = (count_of(lacking.destinations, "destination"), lacking.parts.len());
             lines.push(format!("asked about {asked}: {lacks} lacking"));
@@ -146,10 +162,13 @@ impl Audit {
             ("undecided", json!(undecided)),
             ("unread", json!(audited.unread)),
             ("lacking", json!(lacking.map(|lacking| &lacking.parts))),
+            ("otherRegistries", json!(others.iter().map(|(target, _)| target).collect::<Vec<_>>())),
         ];
         report.extra.extend(members.map(|(name, list)| (name.to_owned(), list)));
         let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
-        let exit = match (!missing.is_empty() || lacks, audited.unread.is_empty()) {
+        let is_ambiguous = undecided.iter().any(|found| found.finding.coverage.is_ambiguous());
+        let refuses = !missing.is_empty() || is_ambiguous || lacks;
+        let exit = match (refuses, audited.unread.is_empty()) {
             (true, _) => Exit::Refused,
             (false, true) => Exit::Done,
             (false, false) if audited.read > 0 => Exit::Partial,
@@ -163,12 +182,21 @@ impl Audit {
     }
 }
 
+/// The registries whose names of locked images are missing because they were not named with --to, each with the number
+/// of places.
+fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for target in found.iter().filter_map(|one| inventory.other_target(&one.finding.reference)) {
+        *counts.entry(target).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}
+
 fn write_missing(path: &Path, audited: &Audited) -> Result<(), Failure> {
     let missing = audited.found.iter();
     let missing = missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
-    let (text, _) = manifest::draft("missing", title, "", &wishes(missing));
-    write_to(path, &text)
+    write_to(path, &manifest::draft("missing", title, "", &wishes(missing)).text)
 }
 
 /// What is held, missing and undecided.
@@ -178,7 +206,7 @@ fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
         sorted[match placed.finding.coverage {
             Coverage::Held { .. } => 0,
             Coverage::Missing { .. } => 1,
-            Coverage::Undecided { .. } => 2,
+            Coverage::Ambiguous { .. } | Coverage::Undecided { .. } => 2,
         }]
         .push(placed);
     }

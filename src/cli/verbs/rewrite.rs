@@ -59,7 +59,8 @@ struct Modes {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
-    /// Change nothing; list what would be changed and exit with 4 if there is anything
+    /// Change nothing; list what would be changed and exit with 4 if there is anything, or if an image is named
+    /// with neither a host nor a tag
     #[arg(long)]
     check: bool,
     /// Change nothing; print a unified diff, with the values of Secrets masked

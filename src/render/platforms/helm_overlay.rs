@@ -132,7 +132,9 @@ fn overlay_of(
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         let left = left(&finding);
         let mut placed = in_chart(chart, &values, finding);
-        if let (Coverage::Held { .. }, Some(why)) = (&placed.finding.coverage, left) {
+        if let (Coverage::Held { .. } | Coverage::Ambiguous { .. }, Some(why)) =
+            (&placed.finding.coverage, left)
+        {
             placed.finding.coverage = Coverage::Undecided { why };
         }
         overlay.add(placed, &prefixes);
@@ -192,7 +194,7 @@ fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
         return None;
     }
     match &finding.coverage {
-        Coverage::Held { .. } => {
+        Coverage::Held { .. } | Coverage::Ambiguous { .. } => {
             let why =
                 "it is written in a template, and no value changes it; rewrite what `helm template` prints";
             finding.coverage = Coverage::Undecided { why: why.into() };

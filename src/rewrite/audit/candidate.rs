@@ -94,12 +94,28 @@ impl Candidate {
                     let why = format!("{why}; it is a chart, to be named under `charts`");
                     Coverage::Missing { name: None, url: None, why }
                 }
-                coverage => coverage,
+                // without a tag, a container pulls `latest`, and a chart its newest version
+                coverage if self.in_container || self.is_chart => coverage,
+                coverage => unless_ambiguous(coverage, &self.written, &reference),
             },
         };
         let (line, column) = lines.line_column(self.at);
         Finding { line, column, path: self.path, manager: None, reference: self.written, coverage }
     }
+}
+
+/// `coverage` of `reference`, unless what is `written` names neither a host nor a tag: then it may be the held item.
+pub(super) fn unless_ambiguous(coverage: Coverage, written: &str, reference: &ImageRef) -> Coverage {
+    let item = match coverage {
+        Coverage::Held { item } if !reference.is_pinned() && !names_host(written) => item,
+        coverage => return coverage,
+    };
+    let why = format!(
+        "the lock has {item}, but this names neither a host nor a tag: `landfall rewrite` leaves it, and a pod would pull \
+         it from {}; write the host or the tag",
+        reference.registry
+    );
+    Coverage::Ambiguous { item, why }
 }
 
 /// The quoted literals of `text` that are pinned references with a path, each with its offset.

@@ -38,12 +38,21 @@ impl FileFinding {
     pub(crate) fn line(&self, word: &str) -> String {
         let Finding { line, column, path, manager, reference, coverage } = &self.finding;
         let why = match coverage {
-            Coverage::Missing { why, .. } | Coverage::Undecided { why } => why,
+            Coverage::Missing { why, .. } | Coverage::Ambiguous { why, .. } | Coverage::Undecided { why } => {
+                why
+            }
             Coverage::Held { item } => item,
         };
         let path = if path.is_empty() { String::new() } else { format!("{}: ", dotted(path)) };
         let manager = manager.map(|by| format!("{by} ")).unwrap_or_default();
         format!("{}:{line}:{column}: {word} {path}{manager}{reference}: {why}", self.file)
+    }
+}
+
+impl Coverage {
+    /// Whether a node may pull it from the internet although the lock has its repository.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        matches!(self, Coverage::Ambiguous { .. })
     }
 }
 
@@ -79,6 +88,15 @@ pub(crate) enum Coverage {
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
         /// Why.
+        why: String,
+    },
+    /// The lock has this repository, but the reference names neither a host nor a tag: it is left as it is by a rewrite,
+    /// and a node pulls what it becomes from its default registry.
+    #[serde(rename = "undecided")]
+    Ambiguous {
+        /// The locked item.
+        item: String,
+        /// Why, and what to write.
         why: String,
     },
     /// It cannot be decided whether it names something, or what.

@@ -232,6 +232,30 @@ impl<'a> Inventory<'a> {
         }
     }
 
+    /// `REGISTRY[/PREFIX]` of `reference`, if it is the name that a locked image has at another registry than the
+    /// one that this inventory knows. Documents that were rewritten before hold such names.
+    pub(crate) fn other_target(&self, reference: &str) -> Option<String> {
+        let reference = names_host(reference).then(|| reference.parse::<ImageRef>().ok()).flatten()?;
+        if self.is_registry(&reference.registry) {
+            return None;
+        }
+        let prefixes = self.images.iter().filter_map(|image| {
+            let prefix = reference.repository.strip_suffix(&*image.name().repository)?;
+            let is_pinned_alike = match (&reference.digest, &reference.tag) {
+                (Some(digest), _) => image.digests().any(|one| one == digest),
+                (None, Some(tag)) => image.destination_tag() == *tag,
+                (None, None) => true,
+            };
+            let is_whole = prefix.is_empty() || prefix.ends_with('/');
+            (is_whole && is_pinned_alike).then(|| prefix.trim_end_matches('/'))
+        });
+        // the longest locked name leaves the shortest prefix
+        match prefixes.min_by_key(|prefix| prefix.len())? {
+            "" => Some(reference.registry),
+            prefix => Some(format!("{}/{prefix}", reference.registry)),
+        }
+    }
+
     /// The upstream URL, with any scheme, of a URL at the site's file server: `<base>/<host>/<path>`.
     pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
         Some(format!("https://{}", url.strip_prefix(self.files.as_deref()?)?))

@@ -1,5 +1,6 @@
 //! Audits one text: the reader that fits it, its URLs, and what a scan finds beyond that.
 
+use super::candidate::unless_ambiguous;
 use super::finding::{Coverage, Finding};
 use super::inventory::Inventory;
 use super::{dockerfile, list, node_list, positions, template, urls};
@@ -54,7 +55,12 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         _ if role == Role::Url && inside.is_none() => return None,
         Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => Coverage::Held { item },
         Meaning::Settled { item: None } => decided()?,
-        Meaning::Left { why } => decided().unwrap_or(Coverage::Undecided { why }),
+        Meaning::Left { why } => match (decided(), &reference) {
+            (Some(coverage), Some(reference)) if role != Role::Container => {
+                unless_ambiguous(coverage, &written, reference)
+            }
+            (coverage, _) => coverage.unwrap_or(Coverage::Undecided { why }),
+        },
         Meaning::Unknown if inside.is_some() && role.is_image() => decided()?,
         Meaning::Unknown if role == Role::Literal => decided()?,
         // as a whole value it is a candidate, where it is an image

@@ -174,7 +174,8 @@ fn of_values(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding
 /// A finding in the effective `values` of a chart, at its place in the file that says it. What belongs to
 /// a subchart that is switched off is not missing.
 pub(crate) fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
-    if let (Coverage::Missing { .. }, Some(condition)) = (&finding.coverage, chart.off(&finding.path, values))
+    if let (Coverage::Missing { .. } | Coverage::Ambiguous { .. }, Some(condition)) =
+        (&finding.coverage, chart.off(&finding.path, values))
     {
         finding.coverage = Coverage::Undecided { why: format!("its chart is switched off by {condition}") };
     }
