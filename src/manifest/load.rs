@@ -251,7 +251,11 @@ fn read_list(
 /// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
 fn is_manifest(head: &Head, text: &Rc<SourceText>, may_be_other: bool) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
-    let begin = Some(format!("begin it with `apiVersion: {API_VERSION}` and `kind: {KIND}`"));
+    let begin = Some(format!(
+        "to write a manifest of what this file names: landfall init {}; a manifest begins with `apiVersion: \
+         {API_VERSION}` and `kind: {KIND}`",
+        text.file
+    ));
     match head.api_version.as_deref() {
         Some(API_VERSION) => {}
         Some(other) => {

@@ -25,3 +25,21 @@ macro_rules! wanted {
     };
 }
 kinds!(wanted);
+
+macro_rules! names {
+    ($($(#[doc = $doc:tt])* $(#[cfg($only:meta)])* $section:ident: $kind:ty,)*) => {
+        impl Wanted {
+            /// The names of all items.
+            #[cfg(feature = "cli")]
+            pub(crate) fn names(&self) -> Vec<String> {
+                let mut names = Vec::new();
+                $(
+                    $(#[cfg($only)])*
+                    names.extend(self.$section.iter().map(|wish| <$kind>::wished(wish).to_string()));
+                )*
+                names
+            }
+        }
+    };
+}
+kinds!(names);

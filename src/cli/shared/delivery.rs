@@ -45,6 +45,13 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
+    /// Delivers to the registry that `place` finds among the other arguments, unless `--to` names one.
+    pub(crate) fn take_place(&mut self, place: impl FnOnce() -> Option<Target>) {
+        if self.to.is_none() {
+            self.to = place();
+        }
+    }
+
     /// The mapping to `--to` or the site's registry, after a look at what is to be written.
     pub(crate) fn mapping(&self, context: &Context) -> Result<Mapping, Failure> {
         if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Flags that name a bundle, or a lock whose content the store has.
 #[derive(Args)]
 pub(crate) struct ExportedFrom {
-    /// The bundle that they come from; without it they come from the store
-    #[arg(value_name = "BUNDLE", group = "carried")]
+    /// The bundle that they come from; without it, or with a lock, they come from the store
+    #[arg(value_name = "BUNDLE|LOCK", group = "carried")]
     bundle: Option<PathBuf>,
     /// The same by a flag
     #[arg(long = "bundle", value_name = "BUNDLE", group = "carried")]
@@ -45,6 +45,9 @@ impl ExportedFrom {
         let Some(path) = self.bundle.as_ref().or(self.flag.as_ref()) else {
             return Ok((input_file::lock(&self.lock)?, context.store()?));
         };
+        if input_file::is_lock(path) {
+            return Ok((input_file::lock(path)?, context.store()?));
+        }
         let demands = Demands { allow_partial: self.allow_partial, ..Demands::default() };
         let bundle = open_bundle::open(context, std::slice::from_ref(path), &demands)?.bundle;
         let together = Together::new(context, bundle, &self.base, store(context, self.with_store)?, false)?;

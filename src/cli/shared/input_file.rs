@@ -5,12 +5,15 @@ use crate::cli::shared::Failure;
 use crate::config::Site;
 use crate::lockfile::Lock;
 use crate::manifest::{self, Wanted};
-use crate::model::Platform;
+use crate::model::{Platform, Target, names_host};
 use crate::push::Receipt;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Endings of files that people name, which no registry's name has.
+const FILE_ENDINGS: [&str; 10] = ["bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt"];
 
 /// How much of a file is looked at, in bytes.
 const LOOK: u64 = 64 << 10;
@@ -125,6 +128,26 @@ pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, Failure> 
             Err(Failure::usage(message))
         }
     }
+}
+
+/// Whether the file at `path` looks like a manifest.
+pub(crate) fn is_manifest(path: &Path) -> bool {
+    FileKind::of(path) == Some(FileKind::Manifest)
+}
+
+/// Whether the file at `path` looks like a lock.
+pub(crate) fn is_lock(path: &Path) -> bool {
+    FileKind::of(path) == Some(FileKind::Lock)
+}
+
+/// The registry that `place` names: no file is there, and it has the form `HOST:PORT[/PREFIX]` or `HOST.DOMAIN[/PREFIX]`.
+pub(crate) fn registry(place: &Path) -> Option<Target> {
+    let is_host = |text: &&str| !text.contains("://") && names_host(&format!("{text}/x"));
+    let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
+    let ending = place.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    // a name with the ending of a file is a file that is not there
+    let is_file = !text.contains(':') && FILE_ENDINGS.contains(&ending);
+    if is_file || is_split(&[place.to_path_buf()]) { None } else { text.parse().ok() }
 }
 
 /// Reads the lock at `path`.

@@ -40,6 +40,15 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
+    /// The same with the bundle or the lock that is named by its place, if there is one.
+    pub(crate) fn at(self, place: Option<PathBuf>) -> Locked {
+        match place {
+            Some(place) if is_bundle(&place) => Locked { bundle: Some(place), ..self },
+            Some(place) => Locked { lock: Some(place), ..self },
+            None => self,
+        }
+    }
+
     /// As [`Locked::load`], and `paths` without the bundle that is named among them in place of `--bundle`.
     ///
     /// # Errors

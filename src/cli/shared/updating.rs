@@ -1,6 +1,7 @@
 //! What `update` and `refresh` share: the plan, the manifests and the lock that are written, and what is told of them.
 
 use super::lock_output::Old;
+use super::manifest_files::ManifestFiles;
 use super::summary::{change_lines, endpoint_line};
 use super::{Context, Exit, Failure, input_file};
 use crate::client::Client;
@@ -20,9 +21,8 @@ use std::path::{Path, PathBuf};
 /// What is updated.
 #[derive(Args)]
 pub(crate) struct UpdateFlags {
-    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
-    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", required = true, num_args = 1..)]
-    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    manifests: ManifestFiles,
     /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
@@ -48,10 +48,11 @@ impl UpdateFlags {
         store: &Disk,
         every_digest: bool,
     ) -> Result<(Updated, Option<Old>), Failure> {
-        input_file::manifests(&self.manifests, &self.platforms)?;
+        let paths = self.manifests.paths()?;
+        input_file::manifests(&paths, &self.platforms)?;
         let old = Old::load(&self.lock)?;
         let asked = Asked {
-            paths: &self.manifests,
+            paths: &paths,
             platforms: &self.platforms,
             old: old.as_ref().map(|old| &old.lock),
             only: &self.only,

@@ -1,5 +1,6 @@
 //! `landfall egress`: which hosts the connected side must reach.
 
+use crate::cli::shared::bases::Given;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::egress::{Egress as List, FORMATS, Format, Record, diff, needed, probe, read_list, remember};
 use crate::lockfile::{FILE_NAME, Lock};
@@ -17,9 +18,12 @@ use std::path::{Path, PathBuf};
 /// `predicted`; endpoints of the manifests are `declared`. Exit 4 where --probe is refused something.
 #[derive(Args)]
 pub(crate) struct Egress {
-    /// The lock
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
-    lock: PathBuf,
+    /// The lock, or a bundle whose lock is read [default: landfall.lock]
+    #[arg(value_name = "LOCK|BUNDLE")]
+    place: Option<PathBuf>,
+    /// The lock, in place of the argument
+    #[arg(long, value_name = "FILE", conflicts_with = "place")]
+    lock: Option<PathBuf>,
     /// Ask each host for one token, one manifest and one first byte, through redirects; go on after refusals
     #[arg(long)]
     probe: bool,
@@ -40,7 +44,7 @@ impl Egress {
             let words = format!("a policy names all hosts: leave --diff out, or --format {}", format.name);
             return Err(Failure::usage(words));
         }
-        let lock = input_file::lock(&self.lock)?;
+        let lock = self.lock(context)?;
         let old = self.diff.as_deref().map(Old::load).transpose()?;
         // a refusal is an answer here, and another attempt only makes people wait
         let limits = if self.probe { Limits { attempts: 1, ..context.limits } } else { context.limits };
@@ -71,6 +75,18 @@ impl Egress {
             let exit = if is_good { Exit::Done } else { Exit::Refused };
             Ok(Outcome::new(report, text(format, &list), exit))
         })
+    }
+}
+
+impl Egress {
+    fn lock(&self, context: &Context) -> Result<Lock, Failure> {
+        let Some(place) = &self.place else {
+            return input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)));
+        };
+        match Given::open(context, place)? {
+            Given::Lock(lock) => Ok(lock),
+            other => Ok(other.bundle(place)?.lock()?),
+        }
     }
 }
 

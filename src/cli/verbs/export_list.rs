@@ -33,6 +33,9 @@ pub(crate) enum List {
 
 #[derive(Args)]
 pub(crate) struct Flags {
+    /// The bundle or the lock [default: landfall.lock]
+    #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
+    place: Option<PathBuf>,
     #[command(flatten)]
     locked: Locked,
     /// The file [default: stdout]
@@ -64,15 +67,14 @@ impl List {
         let Some(form) = FORMS.iter().find(|form| form.name == name) else {
             return Err(Failure::usage(format!("{name} is no list that landfall writes")));
         };
-        let lock = flags.locked.load(context)?;
+        let locked = flags.locked.at(flags.place);
+        let lock = locked.load(context)?;
         let mapping = match name {
             "regsync" => Some(context.mapping(flags.to.as_ref())?),
             _ => None,
         };
         let licences = match name {
-            "sources" if flags.locked.has_content(context) => {
-                licences(&lock, &*flags.locked.content(context, &[])?)
-            }
+            "sources" if locked.has_content(context) => licences(&lock, &*locked.content(context, &[])?),
             _ => BTreeMap::new(),
         };
         let asked = Asked { lock: &lock, mapping: mapping.as_ref(), digests: flags.digests, licences };

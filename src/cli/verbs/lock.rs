@@ -2,6 +2,7 @@
 
 use crate::cli::shared::archives::FromArchives;
 use crate::cli::shared::lock_output::Old;
+use crate::cli::shared::manifest_files::ManifestFiles;
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, loss_lines, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
@@ -18,9 +19,8 @@ use std::path::PathBuf;
 /// Resolve everything that manifests ask for to digests, and write the lock
 #[derive(Args)]
 pub(crate) struct LockVerb {
-    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
-    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", required = true, num_args = 1..)]
-    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    manifests: ManifestFiles,
     /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
@@ -42,7 +42,7 @@ pub(crate) struct LockVerb {
 
 impl LockVerb {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let wanted = input_file::manifests(&self.manifests, &self.platforms)?;
+        let wanted = input_file::manifests(&self.manifests.paths()?, &self.platforms)?;
         let old = Old::load(&self.lock)?;
         if self.check && old.is_none() {
             let path = self.lock.display();

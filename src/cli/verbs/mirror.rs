@@ -1,6 +1,7 @@
 //! `landfall mirror`.
 
 use crate::cli::shared::delivery::Delivery;
+use crate::cli::shared::manifest_files::ManifestFiles;
 use crate::cli::shared::taken::Taken;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::content::{Keep, Store};
@@ -15,9 +16,8 @@ use std::sync::Arc;
 /// Mirror from upstream into a registry, both reached from here, without a bundle
 #[derive(Args)]
 pub(crate) struct Mirror {
-    /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
-    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", num_args = 1.., conflicts_with = "lock", required_unless_present = "lock")]
-    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    manifests: ManifestFiles,
     /// A platform for the images of plain lists, as in linux/amd64; all of them by default (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
@@ -29,7 +29,11 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        self.delivery.take_place(|| self.manifests.take_other(|place| input_file::registry(place)));
+        if self.lock.is_some() && !self.manifests.is_empty() {
+            return Err(Failure::usage("name manifests or a lock, not both"));
+        }
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
         if self.delivery.shard.is_given() && self.lock.is_none() {
@@ -41,7 +45,7 @@ impl Mirror {
         let taken = Taken::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
-            Some(input_file::manifests(&self.manifests, &self.platforms)?)
+            Some(input_file::manifests(&self.manifests.paths()?, &self.platforms)?)
         } else {
             None
         };

@@ -4,16 +4,16 @@ use crate::bucket::Bucket;
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::listing::count;
+use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report, paths, signer,
     volume_lines,
 };
 use crate::cli::shared::remote::{Upload, object};
 use crate::cli::shared::stdout::result_stdout;
-use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::cli::verbs::pack_volume::Like;
 use crate::content::{Entry, Part, Store, held, stored_once};
-use crate::lockfile::FILE_NAME;
 use crate::model::{Descriptor, human_size, today};
 use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
@@ -24,14 +24,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The bundle that is written unless another is named.
+const BUNDLE: &str = "bundle.tar.zst";
+
 /// Pack what a lock names into one bundle file
 #[derive(Args)]
 pub(crate) struct Pack {
-    /// The lock [default: landfall.lock]
-    #[arg(long, value_name = "FILE")]
-    lock: Option<PathBuf>,
-    /// The bundle: a file, or s3://…; - writes it to stdout, in one pass
-    #[arg(short, long, value_name = "BUNDLE|-", required_unless_present = "like")]
+    #[command(flatten)]
+    lock: LockFile,
+    /// The bundle: a file, or s3://…; - writes it to stdout, in one pass [default: bundle.tar.zst]
+    #[arg(short, long, value_name = "BUNDLE|-")]
     out: Option<PathBuf>,
     /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
@@ -75,11 +77,12 @@ impl Pack {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
         if !self.like.like.is_empty() {
             let store = Disk::open(&context.store_dir()?)?;
-            return context.run(self.like.run(self.out, self.lock, store, context));
+            let lock = self.lock.named().map(Path::to_path_buf);
+            return context.run(self.like.run(self.out, lock, store, context));
         }
         let store = context.store()?;
-        let out = self.out.clone().ok_or_else(|| Failure::usage("name the bundle to write with -o"))?;
-        let lock = input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)))?;
+        let lock = self.lock()?.load(context)?;
+        let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
         let bases = self.since.iter().map(|path| Ok(Given::open(context, path)?.base()));
         let bases = bases.collect::<Result<Vec<_>, Failure>>()?;
         let signer = signer(self.sign.as_deref())?;
@@ -143,6 +146,20 @@ impl Pack {
             });
             work.await.map_err(|error| Failure::new(Exit::Failed, format!("packing stopped: {error}")))?
         })
+    }
+
+    /// The lock that is named; what is not there may be meant as the bundle.
+    fn lock(&self) -> Result<&LockFile, Failure> {
+        let absent = self.lock.place().filter(|place| self.out.is_none() && !place.exists());
+        match absent {
+            Some(place) => {
+                let place = place.display();
+                Err(Failure::usage(format!(
+                    "there is no lock {place}; to write a bundle of this name: landfall pack -o {place}"
+                )))
+            }
+            None => Ok(&self.lock),
+        }
     }
 
     /// The pipe or file that stdout is.

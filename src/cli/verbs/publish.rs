@@ -2,23 +2,21 @@
 
 use crate::bucket::wait;
 use crate::cli::shared::listing::{count, lines};
+use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::client::ClientError;
 use crate::content::{Entry, held, stored_once};
-use crate::lockfile::FILE_NAME;
 use crate::report::{Item, Report, Side, Status, escape};
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
 
 /// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once
 ///
 /// All of it must be in the store; nothing is fetched. What the lock before it names stays readable by digest.
 #[derive(Args)]
 pub(crate) struct Publish {
-    /// The lock
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
-    lock: PathBuf,
+    #[command(flatten)]
+    lock: LockFile,
     /// Say whether all is there, and publish nothing
     #[arg(long)]
     dry_run: bool,
@@ -26,7 +24,7 @@ pub(crate) struct Publish {
 
 impl Publish {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = input_file::lock(&self.lock)?;
+        let lock = input_file::lock(self.lock.path())?;
         let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
         let wanted = stored_once(lock.each_entry());
         let here = held(&*store, wanted, false, &*context.progress)?;

@@ -3,15 +3,16 @@
 use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
+use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::store_place::StorePlace;
 use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
-use crate::cli::shared::{Context, Failure, Outcome, input_file};
+use crate::cli::shared::{Context, Failure, Outcome};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{Part, Store, held, stored_once};
-use crate::lockfile::{FILE_NAME, Lock};
+use crate::lockfile::Lock;
 use crate::model::{LAYOUT_FILE, Shard, human_size, today};
 use crate::pull::Share;
 use crate::report::{Item, Report, Status};
@@ -25,9 +26,8 @@ use std::sync::Arc;
 /// Fetch everything that the lock names into the store, or straight into a bundle
 #[derive(Args)]
 pub(crate) struct Pull {
-    /// The lock
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
-    lock: PathBuf,
+    #[command(flatten)]
+    lock: LockFile,
     /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
     #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub(crate) struct Pull {
 
 impl Pull {
     pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let lock = input_file::lock(&self.lock)?;
+        let lock = self.lock.load(context)?;
         let shard = self.shard.get()?;
         let place = context.store_place()?;
         match (&self.bundle, &place) {

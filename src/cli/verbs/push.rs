@@ -21,8 +21,9 @@ use std::sync::Arc;
 pub(crate) struct Push {
     /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or each folder
     bundle: Option<PathBuf>,
-    /// What a delta was packed against, or as much of it as there is: bundles, and receipts of pushes
-    #[arg(value_name = "BASE")]
+    /// The registry, in place of --to; or what a delta was packed against, or as much of it as there is: bundles, and
+    /// receipts of pushes
+    #[arg(value_name = "REGISTRY|BASE")]
     bases: Vec<PathBuf>,
     /// The bundle, in place of the first argument
     #[arg(long = "bundle", value_name = "BUNDLE")]
@@ -70,6 +71,20 @@ struct Load {
 impl Push {
     pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        self.delivery.take_place(|| {
+            let (at, to) = self
+                .bases
+                .iter()
+                .enumerate()
+                .find_map(|(at, base)| Some((at, input_file::registry(base)?)))?;
+            self.bases.remove(at);
+            Some(to)
+        });
+        if let Some(to) = self.bundle.as_deref().and_then(input_file::registry) {
+            return Err(Failure::usage(format!(
+                "{to} is a registry, not a bundle that is here; name both: landfall push BUNDLE --to {to}"
+            )));
+        }
         let places = self.bundle.clone().map(|bundle| places_of(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;

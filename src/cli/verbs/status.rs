@@ -1,7 +1,7 @@
 //! `landfall status`: how a registry stands beside a lock.
 
 use crate::cli::shared::lock_flags::Locked;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::lockfile::Lock;
 use crate::model::{Digest, Mapping, Target};
 use crate::push::{Stands, State, status};
@@ -17,9 +17,12 @@ use std::path::PathBuf;
 /// is different.
 #[derive(Args)]
 pub(crate) struct Status {
-    /// The bundle, in place of --bundle
-    #[arg(value_name = "BUNDLE")]
+    /// The bundle or the lock, in place of --bundle and --lock
+    #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
     path: Option<PathBuf>,
+    /// The registry, in place of --registry
+    #[arg(value_name = "REGISTRY", conflicts_with = "registry")]
+    place: Option<Target>,
     #[command(flatten)]
     locked: Locked,
     /// The registry [default: registry.address of the site]
@@ -44,14 +47,17 @@ const STATES: [(State, &str); 6] = [
 ];
 
 impl Status {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let paths: Vec<PathBuf> = self.path.iter().cloned().collect();
-        let (lock, others) = self.locked.load_beside(context, &paths)?;
-        if let Some(other) = others.first() {
-            return Err(Failure::usage(format!("{} is no bundle; name a lock with --lock", other.display())));
+    pub(crate) fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
+        let mut place = self.path.take();
+        if self.place.is_none() {
+            // the only argument may be the registry
+            self.place = place.as_deref().and_then(input_file::registry);
+            place = place.filter(|_| self.place.is_none());
         }
-        let mapping = context.mapping(self.registry.as_ref())?;
-        let push = self.push_line(&paths, &mapping);
+        self.locked = self.locked.at(place);
+        let lock = self.locked.load(context)?;
+        let mapping = context.mapping(self.registry.as_ref().or(self.place.as_ref()))?;
+        let push = self.push_line(&mapping);
         context.run(async {
             let client = context.client()?;
             let asked = status(&lock, &mapping, client.sessions(), (self.recheck, self.foreign)).await;
@@ -66,9 +72,9 @@ impl Status {
     }
 
     /// The command that mends what differs, less `--move-tags`.
-    fn push_line(&self, paths: &[PathBuf], mapping: &Mapping) -> String {
+    fn push_line(&self, mapping: &Mapping) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
-        words.extend(self.locked.words(paths));
+        words.extend(self.locked.words(&[]));
         words.extend(["--to".into(), mapping.target().to_string()]);
         words.extend(self.recheck.then(|| "--recheck".into()));
         words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")

@@ -1,5 +1,6 @@
 //! landfall as somebody who is new to it uses it: tables of command lines, what each prints, and its exit code.
 
+mod arguments;
 mod references;
 
 use crate::support::Place;
