@@ -95,7 +95,9 @@ impl Client {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.named(store).await);
-        lock(wanted, old, pins, &resolver).await
+        let locked = lock(wanted, old, pins, &resolver).await;
+        resolver.remember();
+        locked
     }
 
     /// Finds out to what the versions in manifests may move by their policies, and what upstream says of everything
@@ -105,7 +107,9 @@ impl Client {
     /// When the manifests have a fault.
     pub(crate) async fn update(&self, asked: &Asked<'_>, store: &Disk) -> Result<Updated, manifest::Error> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
-        update(asked, &resolver).await
+        let updated = update(asked, &resolver).await;
+        resolver.remember();
+        updated
     }
 
     /// Locks what an update wants. Pins stay, but those whose new digest it takes; a pin that cannot be replaced stays

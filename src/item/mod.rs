@@ -22,6 +22,7 @@ mod kind;
 mod note;
 mod packages;
 mod policy;
+mod repositories;
 mod resolver;
 mod table;
 mod text;

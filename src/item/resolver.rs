@@ -2,6 +2,7 @@
 
 use super::chart::FindImages;
 use super::packages::SharedSuites;
+use super::repositories::{Listing, Repositories};
 use crate::archives::Named;
 use crate::content::{BlobRead, ContentError, Local, Origin, Part, Transfer};
 use crate::http::{BodyFailure, Error, ErrorKind, NoSlot, OnceEach};
@@ -11,7 +12,6 @@ use crate::report::{Progress, Side, Silent};
 use crate::store::Disk;
 use crate::upstream::{Upstreams, expect_file, get};
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that it is the same on
@@ -107,16 +107,12 @@ impl From<ContentError> for Cause {
     }
 }
 
-/// The tags of a repository; `None` where they are not listed.
-type Listing = Option<Arc<BTreeSet<String>>>;
-
 /// Resolves names to digests.
 pub struct Resolver {
     sessions: Arc<Sessions>,
     disk: Disk,
     progress: Arc<dyn Progress>,
-    /// The tags of repositories, by host and repository.
-    listings: OnceEach<(String, String), Listing>,
+    repositories: Repositories,
     /// Manifests that were fetched and kept, by host and digest.
     fetched: OnceEach<(String, Digest), ()>,
     /// What several items need, such as the index of an HTTP repository of charts, by URL.
@@ -131,9 +127,20 @@ pub struct Resolver {
 impl Resolver {
     /// A resolver that keeps what it fetches in `disk`.
     pub fn new(sessions: Arc<Sessions>, disk: Disk, progress: Arc<dyn Progress>) -> Resolver {
-        let (listings, fetched, shared) = (OnceEach::default(), OnceEach::default(), OnceEach::default());
+        let (repositories, fetched, shared) =
+            (Repositories::new(disk.clone()), OnceEach::default(), OnceEach::default());
         let (archives, suites) = (Arc::default(), SharedSuites::default());
-        Resolver { sessions, disk, progress, listings, fetched, shared, suites, image_finder: None, archives }
+        Resolver {
+            sessions,
+            disk,
+            progress,
+            repositories,
+            fetched,
+            shared,
+            suites,
+            image_finder: None,
+            archives,
+        }
     }
 
     /// With what finds the images of charts.
@@ -248,16 +255,26 @@ impl Resolver {
 
     /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
     pub(crate) async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, Cause> {
-        let list = async || {
-            let session = self.sessions.upstream(&name.registry).await?;
-            Ok(session.tags(&name.repository, pages).await?.map(Arc::new))
-        };
-        self.listings.get((name.registry.clone(), name.repository.clone()), list).await
+        let session = self.sessions.upstream(&name.registry).await?;
+        Ok(self.repositories.tags(&session, name, pages).await?)
     }
 
     /// The tags of an image's repository as this run has listed them; `None` where it has not.
     pub(crate) fn listed_tags(&self, name: &ImageRef) -> Listing {
-        self.listings.known(&(name.registry.clone(), name.repository.clone()))?
+        self.repositories.listed_tags(name)
+    }
+
+    /// What is known about upstream repositories.
+    pub(crate) fn repositories(&self) -> &Repositories {
+        &self.repositories
+    }
+
+    /// Keeps what this run learned about upstream repositories in the store.
+    pub(crate) fn remember(&self) {
+        // a full disk is told by what needed more of it
+        if let Some(error) = self.repositories.remember().err().filter(|error| !error.is_full_disk()) {
+            self.progress.note(&format!("the next run will send more requests: {error}"));
+        }
     }
 
     /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where that is known: then a

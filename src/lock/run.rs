@@ -120,6 +120,7 @@ async fn find<K: ItemKind + Sync>(
     resolver: &Resolver,
 ) -> Vec<Found<K>> {
     let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
+    resolver.repositories().expect(wishes.iter().filter_map(K::tagged));
     let at_once = K::AT_ONCE * resolver.limits().jobs;
     let host = |at: usize| host_in(&K::wished(&wishes[at]).to_string()).to_owned();
     let finding = side_by_side_by_host(wishes.len(), at_once, host, async |at: usize| {

@@ -76,7 +76,7 @@ impl Session {
 }
 
 /// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
-fn api_errors(body: &[u8]) -> Vec<ApiError> {
+pub(super) fn api_errors(body: &[u8]) -> Vec<ApiError> {
     #[derive(Deserialize)]
     struct Document {
         errors: Vec<Value>,

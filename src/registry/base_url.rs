@@ -11,4 +11,6 @@ pub struct BaseUrl {
     pub origin: Option<String>,
     /// Credentials may be sent: plain http was not found by probing.
     pub trusted: bool,
+    /// Its lists of tags are whole.
+    pub lists_all_tags: bool,
 }

@@ -1,6 +1,7 @@
 //! What a registry lists: the tags of a repository, and what refers to a manifest (distribution-spec
 //! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
+use super::answer::api_errors;
 use super::manifests::RawManifest;
 use super::scope::Scope;
 use super::session::Session;
@@ -21,6 +22,38 @@ struct Page {
     tags: Option<Vec<String>>,
 }
 
+/// A registry's answer to the request for the tags of a repository.
+#[derive(Debug, Clone)]
+pub(crate) enum TagList {
+    /// All tags.
+    Whole(BTreeSet<String>),
+    /// There are more than this many pages.
+    LongerThan(usize),
+    /// The registry does not list the tags, does not list them for this account, or does not say whether these are all.
+    Refused,
+}
+
+/// A registry's answer to the request for the referrers of a manifest.
+#[derive(Debug, Clone)]
+pub(crate) enum ReferrersAnswer {
+    /// The manifests that refer to it.
+    Listed(Vec<Descriptor>),
+    /// The registry has no referrers API.
+    NoApi,
+    /// There is no list, and the registry's words may be about this repository or manifest alone.
+    NoList,
+}
+
+impl ReferrersAnswer {
+    /// The manifests that refer to the subject, or `None` if there is no list.
+    pub(crate) fn listed(self) -> Option<Vec<Descriptor>> {
+        match self {
+            ReferrersAnswer::Listed(found) => Some(found),
+            ReferrersAnswer::NoApi | ReferrersAnswer::NoList => None,
+        }
+    }
+}
+
 /// One answer of a list.
 enum Answer {
     /// Its bytes, and where the list goes on.
@@ -36,6 +69,17 @@ impl Session {
     /// # Errors
     /// When the registry cannot be reached.
     pub async fn tags(&self, repository: &str, pages: usize) -> Result<Option<BTreeSet<String>>, Error> {
+        Ok(match self.tag_list(repository, pages).await? {
+            TagList::Whole(tags) => Some(tags),
+            TagList::LongerThan(_) | TagList::Refused => None,
+        })
+    }
+
+    /// The list of the repository's tags, of which at most `pages` answers are read.
+    ///
+    /// # Errors
+    /// When the registry cannot be reached.
+    pub(crate) async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, Error> {
         let scope = self.scope(repository, false);
         let mut url = self.url(repository, "tags/list")?;
         url.query_pairs_mut().append_pair("n", &PAGE.to_string());
@@ -46,26 +90,27 @@ impl Session {
                 Ok(Answer::Page(bytes, next)) => (bytes, next),
                 Ok(Answer::Other(response)) => {
                     response.discard().await;
-                    return Ok(None);
+                    return Ok(TagList::Refused);
                 }
                 // an account may be good for the images and not for the list
                 Err(error) if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
-                    return Ok(None);
+                    return Ok(TagList::Refused);
                 }
                 Err(error) => return Err(error),
             };
             left -= bytes.len();
-            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
+            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(TagList::Refused) };
             let found = page.tags.unwrap_or_default();
             // cut off without a link to the rest
             let cut = next.is_none() && found.len() == PAGE;
             tags.extend(found);
             match next {
                 Some(next) => url = next,
-                None => return Ok((!cut).then_some(tags)),
+                None if cut => return Ok(TagList::Refused),
+                None => return Ok(TagList::Whole(tags)),
             }
         }
-        Ok(None)
+        Ok(TagList::LongerThan(pages))
     }
 
     /// What refers to `subject` by the registry's own list; `None` where the registry has no referrers API. The first to
@@ -79,14 +124,31 @@ impl Session {
         subject: &Digest,
         push: bool,
     ) -> Result<Option<Vec<Descriptor>>, Error> {
+        Ok(self.referrers_answer(repository, subject, push).await?.listed())
+    }
+
+    /// The answer to the request for the referrers of `subject`. If there is no list for the first subject of a
+    /// repository, no other subject of it is asked for.
+    ///
+    /// # Errors
+    /// When the registry cannot say.
+    pub(crate) async fn referrers_answer(
+        &self,
+        repository: &str,
+        subject: &Digest,
+        push: bool,
+    ) -> Result<ReferrersAnswer, Error> {
         let asking = async || {
-            let found = self.list_referrers(repository, subject, push).await?;
-            Ok::<_, Error>((found.is_some(), found))
+            let answer = self.list_referrers(repository, subject, push).await?;
+            let shared = match &answer {
+                ReferrersAnswer::Listed(_) => None,
+                other => Some(other.clone()),
+            };
+            Ok::<_, Error>((shared, answer))
         };
         match self.lists_referrers.get_or_ask(repository.to_owned(), asking).await? {
-            (_, Some(found)) => Ok(found),
-            (true, None) => self.list_referrers(repository, subject, push).await,
-            (false, None) => Ok(None),
+            (_, Some(answer)) | (Some(answer), None) => Ok(answer),
+            (None, None) => self.list_referrers(repository, subject, push).await,
         }
     }
 
@@ -95,7 +157,7 @@ impl Session {
         repository: &str,
         subject: &Digest,
         push: bool,
-    ) -> Result<Option<Vec<Descriptor>>, Error> {
+    ) -> Result<ReferrersAnswer, Error> {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let what = || format!("referrers of {}/{repository}@{subject}", self.host());
@@ -109,8 +171,7 @@ impl Session {
                 match self.page(&request, &scope, left).await.map_err(|error| error.about(what()))? {
                     Answer::Page(bytes, next) => (bytes, next),
                     Answer::Other(response) if page == 0 && is_unknown(response.status) => {
-                        response.discard().await;
-                        return Ok(None);
+                        return Ok(no_list(*response).await);
                     }
                     Answer::Other(response) => {
                         self.expect(*response, &scope, what, |status| status == StatusCode::OK)
@@ -126,7 +187,7 @@ impl Session {
             found.extend(entries.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,
-                None => return Ok(Some(found)),
+                None => return Ok(ReferrersAnswer::Listed(found)),
             }
         }
         Err(invalid(format!("they come in more than {} answers", limits.pages)))
@@ -202,6 +263,19 @@ pub(crate) fn referrers_in(bytes: &[u8]) -> Result<Vec<Child>, NoReferrersList> 
 /// Answers by which registries say that they have no referrers API: the spec says 404, some send others.
 fn is_unknown(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
+}
+
+/// Tells whether an answer without a list says that the registry has no referrers API. 404 is what the spec demands then;
+/// but some registries answer it for a manifest without referrers or for a repository that they hide, and say so in
+/// their error objects.
+async fn no_list(response: Response) -> ReferrersAnswer {
+    let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
+    match response.bytes(64 << 10).await {
+        Ok(body) if says_no_api && api_errors(&body).iter().all(|error| error.code == "UNSUPPORTED") => {
+            ReferrersAnswer::NoApi
+        }
+        _ => ReferrersAnswer::NoList,
+    }
 }
 
 /// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever scheme, host and

@@ -43,7 +43,7 @@ pub(crate) use credential::{CredentialError, CredentialLookup};
 pub(crate) use deletion::deletes_nothing;
 pub(crate) use host_rules::host_rules;
 pub(crate) use keychain::Keychain;
-pub(crate) use listing::referrers_in;
+pub(crate) use listing::{ReferrersAnswer, TagList, referrers_in};
 pub(crate) use manifests::RawManifest;
 pub(crate) use proxy_settings::proxy_rules;
 pub(crate) use refusal::{is_immutable, is_quota, lacks_blobs, refuses_children};

@@ -3,6 +3,7 @@
 use super::auth::Auth;
 use super::base_url::BaseUrl;
 use super::keychain::Keychain;
+use super::listing::ReferrersAnswer;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
 use crate::http::{
@@ -26,14 +27,16 @@ pub struct Session {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// Whether the registry lists what refers to a manifest, by repository.
-    pub(super) lists_referrers: OnceEach<String, bool>,
+    /// The answer for all subjects of a repository, or `None` if the registry lists what refers to each.
+    pub(super) lists_referrers: OnceEach<String, Option<ReferrersAnswer>>,
+    /// Whether its lists of tags are whole.
+    lists_all_tags: bool,
 }
 
 impl Session {
     /// A session with `host` at `base`.
     pub(super) fn new(host: &str, base: BaseUrl, transport: Transport, keychain: Arc<Keychain>) -> Session {
-        let BaseUrl { url: base, origin, trusted } = base;
+        let BaseUrl { url: base, origin, trusted, lists_all_tags } = base;
         let prefix = match &origin {
             Some(_) => base.path().trim_matches('/').to_owned(),
             None => String::new(),
@@ -53,6 +56,7 @@ impl Session {
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
             lists_referrers: OnceEach::default(),
+            lists_all_tags,
         }
     }
 
@@ -78,9 +82,14 @@ impl Session {
         })
     }
 
-    /// Whether a mirror is asked in place of the host. A cache lists no more than it holds.
-    pub fn is_mirror(&self) -> bool {
-        self.origin.is_some()
+    /// Whether its lists of tags are whole. A mirror may be a cache that lists no more than it holds.
+    pub fn lists_all_tags(&self) -> bool {
+        self.lists_all_tags
+    }
+
+    /// The repository with the address that is asked for it, such as `cache.example:443/quay/prometheus/alertmanager`.
+    pub(crate) fn repository_address(&self, repository: &str) -> String {
+        format!("{}/{}", self.address(), self.full(repository))
     }
 
     /// The repository as the registry knows it: with the mirror's path before it.

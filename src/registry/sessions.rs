@@ -7,7 +7,7 @@ use super::setup_error::{MirrorFault, SetupError};
 use crate::config::Site;
 use crate::http::{Error, ErrorKind, OnceEach, Transport};
 use crate::model::holds_account;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use url::Url;
 
@@ -16,6 +16,8 @@ pub struct Sessions {
     transport: Transport,
     keychain: Arc<Keychain>,
     mirrors: BTreeMap<String, Url>,
+    /// The hosts whose mirrors list all tags.
+    whole_lists: BTreeSet<String>,
     plain: Vec<String>,
     /// By host, and whether its mirror may stand in.
     open: OnceEach<(String, bool), Arc<Session>>,
@@ -32,13 +34,16 @@ impl Sessions {
         site: Option<&Site>,
         plain: Vec<String>,
     ) -> Result<Sessions, SetupError> {
-        let mut mirrors = BTreeMap::new();
+        let (mut mirrors, mut whole_lists) = (BTreeMap::new(), BTreeSet::new());
         for (host, upstream) in site.iter().flat_map(|site| &site.upstreams) {
             if let Some(mirror) = &upstream.mirror {
                 mirrors.insert(host.clone(), mirror_url(host, mirror)?);
             }
+            if upstream.lists_all_tags {
+                whole_lists.insert(host.clone());
+            }
         }
-        Ok(Sessions { transport, keychain, mirrors, plain, open: OnceEach::default() })
+        Ok(Sessions { transport, keychain, mirrors, whole_lists, plain, open: OnceEach::default() })
     }
 
     /// The transport under all sessions.
@@ -91,11 +96,13 @@ impl Sessions {
 
     async fn find_base_url(&self, host: &str, mirrored: bool) -> Result<BaseUrl, Error> {
         if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
-            return Ok(BaseUrl { url: mirror.clone(), origin: Some(host.to_owned()), trusted: true });
+            let lists_all_tags = self.whole_lists.contains(host);
+            let origin = Some(host.to_owned());
+            return Ok(BaseUrl { url: mirror.clone(), origin, trusted: true, lists_all_tags });
         }
         let url = self.transport.base_url(real_host(host)).await?;
         let trusted = url.scheme() == "https" || self.is_plain(host);
-        Ok(BaseUrl { url, origin: None, trusted })
+        Ok(BaseUrl { url, origin: None, trusted, lists_all_tags: true })
     }
 
     /// Whether the user allowed plain http for `host`: then its account goes over it.

@@ -226,14 +226,14 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
 #[test]
 fn a_manifest_that_is_refused_for_want_of_blobs_is_put_once_more() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN"] {
-        let refused = Fault::once(On::PutManifest, What::Refused(code)).times(3);
+        let refused = Fault::once(On::PutManifest, What::Refusal(400, code)).times(3);
         let rig = arrives(code, vec![refused], 3);
         let asked = |on| rig.down.seen().iter().filter(|seen| seen.on == Some(on)).count();
         assert!(asked(On::BlobHead) > 0 && asked(On::PutManifest) > 3, "{code}: {}", rig.down.shown());
     }
     // what stays refused is told in the registry's words
     let rig = Rig::new();
-    rig.down.arm([Fault::always(On::PutManifest, What::Refused("MANIFEST_BLOB_UNKNOWN"))]);
+    rig.down.arm([Fault::always(On::PutManifest, What::Refusal(400, "MANIFEST_BLOB_UNKNOWN"))]);
     let pushed = rig.push("first").unwrap();
     assert!(!done(&pushed.items) && reason(&pushed.items).contains("MANIFEST_BLOB_UNKNOWN"));
 }

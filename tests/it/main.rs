@@ -39,6 +39,7 @@ mod lock;
 mod manifest;
 mod mistakes;
 mod new_user;
+mod nothing_moved;
 mod object_store;
 mod outputs;
 mod package_contents;

@@ -32,6 +32,8 @@ pub(super) async fn look_up(resolver: &Resolver, image: &Image, wanted: bool) ->
 /// What an earlier look-up found.
 #[derive(Default)]
 struct Known<'a> {
+    /// Whether there was an earlier look-up.
+    is_looked_up: bool,
     /// What was looked for and had no referrer.
     bare: BTreeSet<Digest>,
     /// The referrers at tags.
@@ -49,6 +51,7 @@ impl<'a> Known<'a> {
             Some((one.tag.as_deref()?, Descriptor { digest, size, media_type }))
         });
         Known {
+            is_looked_up: true,
             bare: digests.filter(|digest| !subjects.contains(digest)).cloned().collect(),
             tagged: tagged.collect(),
         }
@@ -129,7 +132,7 @@ impl<'a> Repository<'a> {
         manifests: usize,
     ) -> Result<Repository<'a>, Cause> {
         let session = resolver.sessions().upstream(&name.registry).await?;
-        let tags = listed_tags(resolver, name, manifests).await?;
+        let tags = listed_tags(resolver, name, manifests, known.is_looked_up).await?;
         Ok(Repository { resolver, name, known, session, tags, budget: Budget::new(resolver.limits()) })
     }
 
@@ -201,7 +204,7 @@ impl<'a> Repository<'a> {
         let repository = &self.name.repository;
         let by_api = match self.known.bare.contains(subject) {
             true => Some(Vec::new()),
-            false => self.session.referrers(repository, subject, false).await?,
+            false => self.resolver.repositories().referrers(&self.session, repository, subject).await?,
         };
         let by_tag = match &self.tags {
             Some(tags) => tags.contains(&referrers_tag(subject)),
@@ -221,18 +224,23 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// All tags of an image's repository, if listing them takes no more requests than three tags for each of its
-/// `manifests`. The list of a mirror does not count, as it may be a cache; neither does a list that lacks the image's
-/// own tag. A repository is asked once.
+/// All tags of an image's repository if listing them takes no more requests than asking for each tag of a signature by
+/// name. The list of a mirror counts only if the site says that it is whole, as the mirror may be a cache; a list that
+/// lacks the image's own tag does not count. A repository is asked once, and not at all if the image `is_looked_up`
+/// since an earlier run that found the list too long.
 pub(super) async fn listed_tags(
     resolver: &Resolver,
     name: &ImageRef,
     manifests: usize,
+    is_looked_up: bool,
 ) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
-    if resolver.sessions().upstream(&name.registry).await?.is_mirror() {
+    let session = resolver.sessions().upstream(&name.registry).await?;
+    let repositories = resolver.repositories();
+    let pages = repositories.pages_worth_reading(name, manifests, resolver.limits());
+    if !session.lists_all_tags() || (is_looked_up && repositories.is_longer(&session, name, pages)) {
         return Ok(None);
     }
-    let tags = resolver.tags(name, (3 * manifests).min(resolver.limits().pages)).await?;
+    let tags = resolver.tags(name, pages).await?;
     Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
 }
 

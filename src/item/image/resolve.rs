@@ -40,7 +40,7 @@ pub(super) async fn resolve(
             // the look-up of referrers wants the tags: they come in beside the manifests, and a failure is its own
             let (under, ()) = tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
                 if wanted.referrers {
-                    drop(referrers::listed_tags(resolver, name, kept.len() + 1).await);
+                    drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
                 }
             });
             let under = under?;

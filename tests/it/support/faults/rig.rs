@@ -308,7 +308,7 @@ pub fn leftovers(store: &std::path::Path) -> Vec<String> {
         let Ok(files) = std::fs::read_dir(store.join(".landfall").join(folder)) else { continue };
         found.extend(files.flatten().map(|file| format!("{folder}/{}", file.file_name().to_string_lossy())));
     }
-    let known = ["partial", "temporary", "verified", "lock", "in-use", "egress"];
+    let known = ["partial", "temporary", "verified", "lock", "in-use", "egress", "repositories"];
     let own = std::fs::read_dir(store.join(".landfall")).unwrap().flatten();
     let own = own.map(|file| file.file_name().to_string_lossy().into_owned());
     found.extend(own.filter(|name| !known.contains(&name.as_str())));

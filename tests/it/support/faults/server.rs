@@ -301,7 +301,7 @@ impl Faults {
         match fault {
             Some(What::Status(403)) => return Some(Answer::error(403, "DENIED")),
             Some(What::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
-            Some(What::Refused(code)) => return Some(Answer::error(400, code)),
+            Some(What::Refusal(status, code)) => return Some(Answer::error(*status, code)),
             Some(What::Page(title)) => {
                 let page = format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
                 return Some(Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"));

@@ -61,10 +61,10 @@ pub enum What {
     RangeLies,
     /// This status for any `Range`, with a length in the header that never comes.
     RangeRefused(u16),
-    /// 400 with this code of the distribution API.
-    Refused(&'static str),
     /// This status with the errors of the distribution API.
     Status(u16),
+    /// This status with this code of the distribution API.
+    Refusal(u16, &'static str),
     /// 429, or 503, and what it says of when to come back.
     Busy(u16, Later),
     /// 401 as for a token that ran out.

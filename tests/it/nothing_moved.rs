@@ -1,0 +1,318 @@
+//! The requests that a run sends upstream if nothing moved since the last one, counted by endpoint, and what such a run
+//! must find all the same.
+
+use crate::support::Place;
+use crate::support::faults::{Content, Fault, Faults, On, Settings, What};
+use serde_json::{Value, json};
+
+/// How many requests each endpoint got.
+#[derive(Debug, PartialEq, Eq)]
+struct EndpointCounts {
+    heads: usize,
+    tag_lists: usize,
+    referrers: usize,
+    manifests: usize,
+}
+
+/// An upstream, a registry that is delivered to, and a manifest that wants every image of the upstream.
+struct Delivery {
+    place: Place,
+    up: Faults,
+    down: Faults,
+}
+
+impl Delivery {
+    /// Each of `repositories` has the tags `v0`, `v1`, … The registry has the referrers API if `has_api`.
+    fn new(repositories: &[&str], tags: usize, has_api: bool) -> Delivery {
+        let (up, down) = (Faults::new(Content::default()), Faults::new(Content::default()));
+        let delivery = Delivery { place: Place::new(), up, down };
+        let mut seed = 10;
+        for repository in repositories {
+            for tag in 0..tags {
+                seed += 1;
+                delivery.up.content(|content| {
+                    let image = content.image(repository, "linux/amd64", &[(seed, 500)]);
+                    content.tag(repository, &format!("v{tag}"), &image);
+                });
+            }
+        }
+        let names =
+            repositories.iter().flat_map(|name| (0..tags).map(move |tag| format!("REG/{name}:v{tag}")));
+        delivery.want(&names.collect::<Vec<_>>().join(", "), &delivery.up.address);
+        delivery.set_api(has_api);
+        delivery
+    }
+
+    /// Writes the manifest; `REG` in `images` stands for `host`.
+    fn want(&self, images: &str, host: &str) {
+        let images = images.replace("REG", host);
+        let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
+        self.place.write("m.yaml", format!("{head}images: [{images}]\n"));
+    }
+
+    fn set_api(&self, has_api: bool) {
+        self.up.set(Settings { no_referrers: !has_api, ..Settings::default() });
+    }
+
+    fn digest(&self, repository: &str, tag: &str) -> String {
+        self.up.content(|content| content.tags[&(repository.to_owned(), tag.to_owned())].clone())
+    }
+
+    /// Puts an artifact with this text at cosign's tag of an image.
+    fn sign(&self, repository: &str, tag: &str, text: &str) -> String {
+        let signed = self.digest(repository, tag).replace(':', "-") + ".sig";
+        self.up.content(|content| {
+            let signature = content.artifact(repository, text, None);
+            content.tag(repository, &signed, &signature);
+            signature["digest"].as_str().unwrap().to_owned()
+        })
+    }
+
+    /// Puts an artifact whose subject is an image, without a list under a tag.
+    fn refer(&self, repository: &str, tag: &str, text: &str) -> Value {
+        let digest = self.digest(repository, tag);
+        self.up.content(|content| {
+            let (kind, bytes) = content.manifests[&(repository.to_owned(), digest.clone())].clone();
+            let subject = json!({"mediaType": kind, "digest": digest, "size": bytes.len()});
+            content.artifact(repository, text, Some(&subject))
+        })
+    }
+
+    fn run(&self, faults: &[Fault], verb: &[&str]) -> Value {
+        self.up.arm(faults.iter().cloned());
+        let hosts = ["--plain-http", &self.up.address, "--plain-http", &self.down.address];
+        self.place.json(0, &[verb, &["-f", "m.yaml"], &hosts].concat())
+    }
+
+    fn lock(&self, faults: &[Fault], more: &[&str]) -> Value {
+        self.run(faults, &[&["lock", "--store", "store"], more].concat())
+    }
+
+    fn mirror(&self, faults: &[Fault]) -> Value {
+        self.run(faults, &["mirror", "--store", "kept", "--to", &self.down.address])
+    }
+
+    /// Runs `lock` and `mirror`, so that both remember what they found.
+    fn settle(&self, faults: &[Fault]) {
+        self.lock(faults, &[]);
+        self.mirror(faults);
+    }
+
+    /// Demands that a refresh of the lock and a mirror find nothing new, by these requests each.
+    fn assert_asked(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
+        assert_eq!(self.lock(faults, &["--refresh"])["changes"], json!([]), "{what}");
+        assert_eq!(self.asked(), *wanted, "lock, {what}\n{}", self.up.shown());
+        let report = self.mirror(faults);
+        assert_eq!(self.asked(), *wanted, "mirror, {what}\n{}", self.up.shown());
+        assert_eq!(report["totals"]["done"], 0, "{report:#}");
+    }
+
+    /// What came since the last run began, of which nothing else may be.
+    fn asked(&self) -> EndpointCounts {
+        let seen = self.up.seen();
+        let count = |on| seen.iter().filter(|seen| seen.on == Some(on)).count();
+        let counts = EndpointCounts {
+            heads: count(On::ManifestHead),
+            tag_lists: count(On::Tags),
+            referrers: count(On::Referrers),
+            manifests: count(On::Manifest),
+        };
+        let EndpointCounts { heads, tag_lists, referrers, manifests } = counts;
+        assert_eq!(heads + tag_lists + referrers + manifests, seen.len(), "{}", self.up.shown());
+        counts
+    }
+
+    /// The new referrers that a refresh finds, of all images.
+    fn found(&self, faults: &[Fault]) -> Vec<String> {
+        let report = self.lock(faults, &["--refresh"]);
+        let changes = report["changes"].as_array().unwrap();
+        let new = changes.iter().flat_map(|change| change["newReferrers"].as_array().unwrap().clone());
+        let mut new: Vec<String> = new.map(|digest| digest.as_str().unwrap().to_owned()).collect();
+        new.sort();
+        new
+    }
+}
+
+const FIVE: [&str; 5] = ["team/a", "team/b", "team/c", "team/d", "team/e"];
+
+fn digest(descriptor: &Value) -> String {
+    descriptor["digest"].as_str().unwrap().to_owned()
+}
+
+/// 404 with this error code for referrers of the repositories that `at` matches.
+fn refused(code: &'static str, at: &str) -> Fault {
+    Fault::always(On::Referrers, What::Refusal(404, code)).at(at)
+}
+
+#[test]
+fn an_image_costs_its_tag_and_its_referrers_and_a_repository_its_list_of_tags() {
+    for (repositories, tags) in [(&FIVE[..1], 5), (&FIVE[..], 1)] {
+        for has_api in [false, true] {
+            for is_signed in [false, true] {
+                let delivery = Delivery::new(repositories, tags, has_api);
+                if is_signed {
+                    for repository in repositories {
+                        (0..tags).for_each(|tag| {
+                            delivery.sign(repository, &format!("v{tag}"), &format!("{repository} {tag}"));
+                        });
+                    }
+                }
+                delivery.settle(&[]);
+                // a tag of cosign's that is known may have moved
+                let heads = if is_signed { 10 } else { 5 };
+                // without the API one repository tells that there is none still
+                let referrers = if has_api { 5 } else { 1 };
+                let tag_lists = repositories.len();
+                let wanted = EndpointCounts { heads, tag_lists, referrers, manifests: 0 };
+                let what = format!("{} repositories, API {has_api}, signed {is_signed}", repositories.len());
+                delivery.assert_asked(&[], &wanted, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_new_since_the_last_run_is_found() {
+    let delivery = Delivery::new(&FIVE, 1, false);
+    delivery.settle(&[]);
+    let first = delivery.sign("team/e", "v0", "first");
+    assert_eq!(delivery.found(&[]), [first]);
+    let second = delivery.sign("team/e", "v0", "signed again");
+    assert_eq!(delivery.found(&[]), [second]);
+    // a list under a tag, as clients keep it without the API
+    let sbom = delivery.refer("team/d", "v0", "sbom");
+    let list = delivery.digest("team/d", "v0").replace(':', "-");
+    delivery.up.content(|content| {
+        let index = content.index("team/d", std::slice::from_ref(&sbom));
+        content.tag("team/d", &list, &index);
+    });
+    assert_eq!(delivery.found(&[]), [digest(&sbom)]);
+    // the registry has the API from now on
+    let mut new: Vec<String> =
+        ["team/a", "team/c", "team/e"].iter().map(|name| digest(&delivery.refer(name, "v0", name))).collect();
+    new.sort();
+    assert_eq!(delivery.found(&[]), Vec::<String>::new());
+    delivery.set_api(true);
+    assert_eq!(delivery.found(&[]), new);
+    // every image, and each of the three for referrers of its own
+    assert_eq!(delivery.asked().referrers, 5 + 3);
+}
+
+#[test]
+fn each_namespace_of_a_registry_tells_of_its_own_referrers_api() {
+    let delivery = Delivery::new(&["one/a", "one/b", "two/a", "two/b", "alone", "lonely"], 1, false);
+    delivery.settle(&[]);
+    let wanted = EndpointCounts { heads: 6, tag_lists: 6, referrers: 3, manifests: 0 };
+    delivery.assert_asked(&[], &wanted, "three namespaces");
+    // what is behind one of them is replaced
+    let new = digest(&delivery.refer("two/b", "v0", "new"));
+    delivery.set_api(true);
+    let still: Vec<Fault> = ["/one/", "/alone/", "/lonely/"].map(|at| refused("UNSUPPORTED", at)).into();
+    assert_eq!(delivery.found(&still), [new]);
+    // of a host with the API somewhere every repository is asked
+    assert_eq!(delivery.found(&still), Vec::<String>::new());
+    assert_eq!(delivery.asked().referrers, 6);
+}
+
+#[test]
+fn the_repository_that_tells_for_its_namespace_is_another_one_in_each_run() {
+    let delivery = Delivery::new(&FIVE, 1, false);
+    delivery.lock(&[], &[]);
+    let mut asked: Vec<String> = Vec::new();
+    for _ in 0..6 {
+        delivery.lock(&[], &["--refresh"]);
+        let seen = delivery.up.seen();
+        let mut probes = seen.iter().filter(|seen| seen.on == Some(On::Referrers));
+        asked.push(probes.next().unwrap().path.split("/referrers/").next().unwrap().to_owned());
+        assert_eq!(probes.count(), 0);
+    }
+    assert_eq!(asked, ["a", "b", "c", "d", "e", "a"].map(|name| format!("/v2/team/{name}")));
+    // one repository alone gets the API
+    let new = digest(&delivery.refer("team/d", "v0", "new"));
+    delivery.set_api(true);
+    let others: Vec<Fault> = ["/a/", "/b/", "/c/", "/e/"].map(|name| refused("UNSUPPORTED", name)).into();
+    let found: Vec<String> = (0..4).flat_map(|_| delivery.found(&others)).collect();
+    assert_eq!(found, [new]);
+}
+
+#[test]
+fn a_404_that_names_a_manifest_says_nothing_of_other_repositories() {
+    let delivery = Delivery::new(&FIVE, 1, true);
+    let unknown = |names: &[&str]| -> Vec<Fault> {
+        names.iter().map(|name| refused("MANIFEST_UNKNOWN", &format!("/{name}/"))).collect()
+    };
+    delivery.settle(&unknown(&FIVE));
+    let wanted = EndpointCounts { heads: 5, tag_lists: 5, referrers: 5, manifests: 0 };
+    delivery.assert_asked(&unknown(&FIVE), &wanted, "404 for what nothing refers to");
+    let new = digest(&delivery.refer("team/e", "v0", "new"));
+    assert_eq!(delivery.found(&unknown(&FIVE[..4])), [new]);
+}
+
+#[test]
+fn a_list_of_tags_that_is_too_long_is_not_read_again() {
+    let pages = [Fault::always(On::Tags, What::Pages(2))];
+    for (others, is_read) in [(20, true), (60, false)] {
+        let delivery = Delivery::new(&FIVE[..1], 5, true);
+        delivery.up.content(|content| {
+            let image = content.image("team/a", "linux/amd64", &[(3, 500)]);
+            (0..others).for_each(|at| content.tag("team/a", &format!("other{at}"), &image));
+        });
+        delivery.lock(&pages, &[]);
+        // five images are worth fifteen pages
+        let read = delivery.asked().tag_lists;
+        assert_eq!(read, if is_read { 13 } else { 15 }, "{others}");
+        delivery.mirror(&pages);
+        let (heads, tag_lists) = if is_read { (5, 13) } else { (5 + 3 * 5, 0) };
+        let wanted = EndpointCounts { heads, tag_lists, referrers: 5, manifests: 0 };
+        delivery.assert_asked(&pages, &wanted, &format!("{others} other tags"));
+        let new = delivery.sign("team/a", "v3", "new");
+        assert_eq!(delivery.found(&pages), [new]);
+    }
+}
+
+#[test]
+fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
+    for (lists_all_tags, heads, tag_lists) in [(false, 20, 0), (true, 5, 5)] {
+        let delivery = Delivery::new(&FIVE, 1, true);
+        let names = FIVE.map(|name| format!("REG/{name}:v0")).join(", ");
+        delivery.want(&names, "quay.example");
+        let line = if lists_all_tags { ", listsAllTags: true" } else { "" };
+        let site = format!(
+            "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  quay.example: {{mirror: \"http://{}\"{line}}}\n",
+            delivery.up.address
+        );
+        delivery.place.write("site.yaml", site);
+        delivery.place.set("LANDFALL_SITE", "site.yaml");
+        delivery.settle(&[]);
+        let wanted = EndpointCounts { heads, tag_lists, referrers: 5, manifests: 0 };
+        delivery.assert_asked(&[], &wanted, &format!("listsAllTags: {lists_all_tags}"));
+        let new = delivery.sign("team/c", "v0", "new");
+        assert_eq!(delivery.found(&[]), [new]);
+        // without the API
+        delivery.set_api(false);
+        delivery.settle(&[]);
+        let manifests = if lists_all_tags { 0 } else { 5 };
+        delivery.lock(&[], &["--refresh"]);
+        delivery.lock(&[], &["--refresh"]);
+        // a signature is known by now
+        let heads = if lists_all_tags { heads + 1 } else { heads };
+        let wanted = EndpointCounts { heads, tag_lists, referrers: 1, manifests };
+        assert_eq!(delivery.asked(), wanted, "{}", delivery.up.shown());
+    }
+}
+
+#[test]
+fn what_the_store_remembers_of_repositories_may_be_lost_or_wrong() {
+    let delivery = Delivery::new(&FIVE, 1, false);
+    delivery.settle(&[]);
+    let path = delivery.place.path("store/.landfall/repositories");
+    let good = std::fs::read(&path).unwrap();
+    for wrong in ["", "{\"version\": 9}", "not JSON"] {
+        std::fs::write(&path, wrong).unwrap();
+        delivery.lock(&[], &["--refresh"]);
+        assert_eq!(delivery.asked().referrers, 5, "{wrong}");
+        assert_eq!(std::fs::read(&path).unwrap(), good, "{wrong}");
+    }
+    delivery.lock(&[], &["--refresh"]);
+    assert_eq!(delivery.asked().referrers, 1);
+}
