@@ -2,6 +2,7 @@
 //! "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
 
 use super::answer::api_errors;
+use super::list_answers::{ReferrersAnswer, TagList};
 use super::manifests::RawManifest;
 use super::scope::Scope;
 use super::session::Session;
@@ -20,38 +21,6 @@ const PAGE: usize = 1000;
 #[derive(Deserialize)]
 struct Page {
     tags: Option<Vec<String>>,
-}
-
-/// A registry's answer to the request for the tags of a repository.
-#[derive(Debug, Clone)]
-pub(crate) enum TagList {
-    /// All tags.
-    Whole(BTreeSet<String>),
-    /// There are more than this many pages.
-    LongerThan(usize),
-    /// The registry does not list the tags, does not list them for this account, or does not say whether these are all.
-    Refused,
-}
-
-/// A registry's answer to the request for the referrers of a manifest.
-#[derive(Debug, Clone)]
-pub(crate) enum ReferrersAnswer {
-    /// The manifests that refer to it.
-    Listed(Vec<Descriptor>),
-    /// The registry has no referrers API.
-    NoApi,
-    /// There is no list, and the registry's words may be about this repository or manifest alone.
-    NoList,
-}
-
-impl ReferrersAnswer {
-    /// The manifests that refer to the subject, or `None` if there is no list.
-    pub(crate) fn listed(self) -> Option<Vec<Descriptor>> {
-        match self {
-            ReferrersAnswer::Listed(found) => Some(found),
-            ReferrersAnswer::NoApi | ReferrersAnswer::NoList => None,
-        }
-    }
 }
 
 /// One answer of a list.

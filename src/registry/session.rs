@@ -3,7 +3,7 @@
 use super::auth::Auth;
 use super::base_url::BaseUrl;
 use super::keychain::Keychain;
-use super::listing::ReferrersAnswer;
+use super::list_answers::ReferrersAnswer;
 use super::scope::Scope;
 use super::upload_session::{BodyLimit, SelfMounts};
 use crate::http::{

@@ -194,8 +194,8 @@ fn whatever_is_new_since_the_last_run_is_found() {
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
-    // every image, and each of the three for referrers of its own
-    assert_eq!(delivery.asked().referrers, 5 + 3);
+    // the request that finds the API, every image, and each of the three for referrers of its own
+    assert_eq!(delivery.asked().referrers, 1 + 5 + 3);
 }
 
 #[test]
