@@ -172,10 +172,15 @@ impl Repositories {
             let base = session.repository_address("");
             let namespace = namespace_of(&address);
             let probe = async || {
-                let probed = self.next_probe(namespace, &base, &address);
-                let answer = self.ask(session, &probed[base.len()..], subject).await?;
+                let probed = self.next_probe(session, namespace, repository);
+                let answer = self.ask(session, &probed, subject).await;
+                let probed = session.repository_address(&probed);
+                if answer.is_err() {
+                    // it fails the images of that repository alone
+                    self.learn(probed.clone(), |facts| facts.referrers_api = None);
+                }
                 self.state().probed.insert(namespace.to_owned(), probed);
-                Ok::<_, Error>(matches!(answer, ReferrersAnswer::NoApi))
+                Ok::<_, Error>(matches!(answer, Ok(ReferrersAnswer::NoApi)))
             };
             if self.probes.get(format!("{base} {namespace}"), probe).await? {
                 return Ok(None);
@@ -200,20 +205,19 @@ impl Repositories {
         Ok(answer)
     }
 
-    /// The repository of a namespace that tells for the others in this run: the next one after that of the last run.
-    /// `base` is the part of their addresses that the session adds.
-    fn next_probe(&self, namespace: &str, base: &str, address: &str) -> String {
+    /// The repository of a namespace that tells for the others in this run: of those that are wanted, the next one after
+    /// that of the last run. `own` is one of them.
+    fn next_probe(&self, session: &Session, namespace: &str, own: &str) -> String {
         let state = self.state();
-        let of_namespace = state.facts.range(namespace.to_owned()..);
-        let of_namespace = of_namespace.take_while(|(other, _)| other.starts_with(namespace));
-        let lacking: Vec<&String> = of_namespace
-            .filter(|(other, facts)| facts.referrers_api == Some(false) && namespace_of(other) == namespace)
-            .map(|(other, _)| other)
-            .filter(|other| other.starts_with(base))
-            .collect();
+        let wanted = state.wanted_tags.keys().filter(|(host, _)| host == session.host());
+        let wanted = wanted.map(|(_, name)| (session.repository_address(name), name));
+        let is_without =
+            |address: &str| state.facts.get(address).is_some_and(|facts| facts.referrers_api == Some(false));
+        let candidates: BTreeMap<String, &String> =
+            wanted.filter(|(address, _)| namespace_of(address) == namespace && is_without(address)).collect();
         let last = state.probed.get(namespace);
-        let next = lacking.iter().find(|other| last.is_some_and(|last| last < **other));
-        next.or(lacking.first()).map_or_else(|| address.to_owned(), |other| (**other).clone())
+        let next = candidates.iter().find(|(address, _)| last.is_some_and(|last| last < *address));
+        next.or(candidates.first_key_value()).map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
     }
 
     /// Whether nothing that is remembered says that a repository lacks the referrers API.

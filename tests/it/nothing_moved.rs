@@ -236,6 +236,27 @@ fn the_repository_that_tells_for_its_namespace_is_another_one_in_each_run() {
 }
 
 #[test]
+fn a_repository_that_fails_or_is_no_longer_wanted_does_not_fail_the_others() {
+    let delivery = Delivery::new(&FIVE, 1, false);
+    delivery.lock(&[], &[]);
+    let refused = Fault::always(On::Referrers, What::Status(403)).at("/a/");
+    delivery.up.arm([refused.clone()]);
+    let refresh = ["lock", "--refresh", "--store", "store", "-f", "m.yaml", "--plain-http"];
+    let report = delivery.place.json(3, &[&refresh[..], &[&delivery.up.address]].concat());
+    let failed = report["items"].as_array().unwrap().iter().filter(|item| item["status"] == "failed");
+    let failed: Vec<&str> = failed.map(|item| item["name"].as_str().unwrap()).collect();
+    assert!(failed.len() == 1 && failed[0].ends_with("/team/a:v0"), "{report:#}");
+    // it is not asked for the others if nobody wants it
+    delivery.lock(&[], &["--refresh"]);
+    let names = FIVE[1..].iter().map(|name| format!("REG/{name}:v0")).collect::<Vec<_>>().join(", ");
+    delivery.want(&names, &delivery.up.address);
+    for _ in 0..5 {
+        delivery.lock(std::slice::from_ref(&refused), &["--refresh"]);
+        assert_eq!((delivery.asked().referrers, delivery.up.met()), (1, 0));
+    }
+}
+
+#[test]
 fn a_404_that_names_a_manifest_says_nothing_of_other_repositories() {
     let delivery = Delivery::new(&FIVE, 1, true);
     let unknown = |names: &[&str]| -> Vec<Fault> {
