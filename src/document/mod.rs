@@ -22,7 +22,7 @@ pub(crate) use diagnostic::Diagnostic;
 pub(crate) use file_kinds::{is_leftover, is_pipe};
 pub(crate) use line_index::LineIndex;
 pub(crate) use location::Location;
-pub(crate) use merge::{MergeError, documents, merge};
+pub(crate) use merge::{DecodedText, MergeError, MergeRules, documents, merge};
 pub(crate) use moving_var::{ChartVersions, MovingVar, VersionsFrom};
 pub(crate) use nearest::nearest;
 pub(crate) use read::read;

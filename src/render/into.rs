@@ -2,12 +2,12 @@
 
 use super::error::RenderError;
 use super::file::RenderedFile;
-use crate::document::{documents, merge};
+use crate::document::{DecodedText, MergeRules, documents, merge};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
 
 /// The user's file with the values of a platform.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MergedFile {
     /// Its content.
     pub text: String,
@@ -17,6 +17,8 @@ pub(crate) struct MergedFile {
     pub notes: Vec<String>,
     /// Whether what was set holds credentials.
     pub secret: bool,
+    /// Texts that the file holds in base64 and that were changed.
+    pub decoded: Vec<DecodedText>,
 }
 
 /// A document that a platform gives.
@@ -28,12 +30,18 @@ struct Given {
 }
 
 /// `text`, the content of the file at `path`, with what `files` hold. Each of their documents goes to the one of the same
-/// kind and name, or to the only one of its kind. One without a kind goes to the only one there is; where several files
-/// have such, to that of the same file name.
+/// kind and name, or, unless it is a Secret or `ConfigMap`, to the only one of its kind. One without a kind goes to the
+/// only one there is; where several files have such, to that of the same file name. With `replace`, texts that cannot be
+/// merged are replaced.
 ///
 /// # Errors
-/// When the file is no YAML, has no document for any of them, or cannot be edited.
-pub(crate) fn into(path: &Path, text: &str, files: &[RenderedFile]) -> Result<MergedFile, RenderError> {
+/// When the file is no YAML, has no document for any of them, cannot be edited, or would lose content.
+pub(crate) fn into(
+    path: &Path,
+    text: &str,
+    files: &[RenderedFile],
+    replace: bool,
+) -> Result<MergedFile, RenderError> {
     let wrong = |source| RenderError::Merge { path: path.into(), source };
     let there = documents(text).map_err(wrong)?;
     let mut given: Vec<Given> = Vec::new();
@@ -43,7 +51,7 @@ pub(crate) fn into(path: &Path, text: &str, files: &[RenderedFile]) -> Result<Me
         given.extend(each.map(|document| Given { document, file: file.into(), secret: *secret }));
     }
     let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let mut merged = MergedFile { text: text.into(), changes: Vec::new(), notes: Vec::new(), secret: false };
+    let mut merged = MergedFile { text: text.into(), ..MergedFile::default() };
     let mut found = false;
     for one in &given {
         let is_only = given.iter().filter(|other| kind(&other.document) == kind(&one.document)).count() == 1;
@@ -57,10 +65,17 @@ pub(crate) fn into(path: &Path, text: &str, files: &[RenderedFile]) -> Result<Me
             continue;
         };
         found = true;
-        let next = merge(&merged.text, at, &without_name(values, &there[at])).map_err(wrong)?;
+        let mut values = without_name(values, &there[at]);
+        let is_secret = kind(&one.document) == Some("Secret");
+        if is_secret {
+            beside_data(&mut values, &there[at]);
+        }
+        let rules = MergeRules { replace, base64: is_secret.then_some("data") };
+        let next = merge(&merged.text, at, &values, rules).map_err(wrong)?;
         merged.secret |= one.secret && !next.paths.is_empty();
         merged.text = next.text;
         merged.changes.extend(next.paths);
+        merged.decoded.extend(next.decoded);
     }
     if !found {
         let kinds: Vec<String> = given.iter().map(Given::shown).collect();
@@ -95,11 +110,42 @@ fn only(there: &[Value], wanted: Option<&str>) -> Option<usize> {
     }
 }
 
+fn namespace(document: &Value) -> Option<&str> {
+    document.get("metadata")?.get("namespace")?.as_str()
+}
+
 /// Which of the documents `there` stands for `document`.
 fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
-    let is_same = |other: &&Value| kind(other) == kind(document) && name(other) == name(document);
-    let named = name(document).and_then(|_| there.iter().position(|other| is_same(&other)));
-    named.or_else(|| only(there, kind(document)).filter(|_| is_only))
+    let is_named = |at: &usize| kind(&there[*at]) == kind(document) && name(&there[*at]) == name(document);
+    let named: Vec<usize> = (0..there.len()).filter(is_named).collect();
+    match named[..] {
+        [at] if name(document).is_some() => return Some(at),
+        [_, _, ..] if name(document).is_some() => {
+            let is_same = |at: &&usize| namespace(&there[**at]) == namespace(document);
+            return named.iter().find(is_same).copied();
+        }
+        _ => {}
+    }
+    // a Secret or ConfigMap of another name is another thing altogether
+    let is_data = matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
+    only(there, kind(document)).filter(|_| is_only && !is_data)
+}
+
+/// Moves texts from `stringData` to `data` where the Secret `there` has them in `data`: both would be one key, of which
+/// `stringData` wins.
+fn beside_data(values: &mut Mapping, there: &Value) {
+    let has = |section: &str, key: &Value| there.get(section).and_then(|section| section.get(key)).is_some();
+    let Some(Value::Mapping(texts)) = values.get_mut("stringData") else { return };
+    let keys: Vec<Value> =
+        texts.keys().filter(|key| has("data", key) && !has("stringData", key)).cloned().collect();
+    let moved: Mapping =
+        keys.into_iter().filter_map(|key| Some((key.clone(), texts.shift_remove(&key)?))).collect();
+    if texts.is_empty() {
+        values.shift_remove("stringData");
+    }
+    if !moved.is_empty() {
+        values.insert("data".into(), Value::Mapping(moved));
+    }
 }
 
 /// The values but for those that say which object it is: the user's stay.
@@ -133,7 +179,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
         ];
-        let merged = into(Path::new("f"), text, &files).unwrap();
+        let merged = into(Path::new("f"), text, &files, false).unwrap();
         assert_eq!(
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
@@ -142,9 +188,9 @@ mod tests {
         assert!(merged.secret);
         // of files without kinds, the one of the same name
         let files = [RenderedFile::new("etc/a.yaml", "x: 1\n"), RenderedFile::new("etc/d/b.yaml", "y: 1\n")];
-        let merged = into(Path::new("mine/b.yaml"), "z: 1\n", &files).unwrap();
+        let merged = into(Path::new("mine/b.yaml"), "z: 1\n", &files, false).unwrap();
         assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
-        let error = into(Path::new("mine.yaml"), "z: 1\n", &files).unwrap_err().to_string();
+        let error = into(Path::new("mine.yaml"), "z: 1\n", &files, false).unwrap_err().to_string();
         assert!(error.contains("a.yaml, b.yaml"), "{error}");
     }
 
@@ -154,7 +200,22 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\n"),
             file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
         ];
-        let error = into(Path::new("f"), "kind: D\n", &files).unwrap_err().to_string();
+        let error = into(Path::new("f"), "kind: D\n", &files, false).unwrap_err().to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
+    }
+
+    #[test]
+    fn a_secret_is_found_by_its_name_and_gets_texts_where_it_has_them() {
+        let ours = file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
+        let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";
+        let error = into(Path::new("f"), mine, std::slice::from_ref(&ours), false).unwrap_err().to_string();
+        assert!(error.contains("Secret a"), "{error}");
+        // x is `b2xk`, old
+        let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
+                    kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
+        let merged = into(Path::new("f"), mine, &[ours], false).unwrap();
+        let expected = mine.replace("x: b2xk, z: eg==}", "x: \"bmV3\", z: eg==}\nstringData:\n  y: y");
+        assert_eq!(merged.text, expected);
+        assert_eq!(merged.decoded[0].old, "old");
     }
 }

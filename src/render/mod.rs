@@ -27,7 +27,7 @@ mod static_pods;
 pub(crate) use error::RenderError;
 pub(crate) use file::RenderedFile;
 pub(crate) use folder::{left_behind, write};
-pub(crate) use into::into;
+pub(crate) use into::{MergedFile, into};
 pub(crate) use no_proxy::{Dialect, NoProxy};
 pub(crate) use platform::{Flag, Input, Output, Platform, Spec, Writes};
 pub(crate) use platforms::PLATFORMS;

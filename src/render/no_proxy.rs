@@ -32,7 +32,7 @@ pub(crate) enum Dialect {
 
 impl NoProxy {
     /// What `site` says, with `target` as its registry.
-    pub(crate) fn of(site: Option<&Site>, target: &Target) -> NoProxy {
+    pub(crate) fn of(site: Option<&Site>, target: Option<&Target>) -> NoProxy {
         let proxy = site.and_then(|site| site.proxy.as_ref());
         let cluster = proxy.and_then(|proxy| proxy.no_proxy.cluster.clone()).unwrap_or_default();
         let endpoint = cluster.control_plane_endpoint.as_deref().map(|endpoint| host_of(endpoint).to_owned());
@@ -41,7 +41,7 @@ impl NoProxy {
         let installation = proxy.map(|proxy| proxy.no_proxy.installation.as_slice()).unwrap_or_default();
         let via_proxy =
             site.and_then(|site| site.registry.as_ref()).is_some_and(|registry| registry.via_proxy);
-        let registry = (!via_proxy).then(|| host_of(&target.registry).to_owned());
+        let registry = target.filter(|_| !via_proxy).map(|target| host_of(&target.registry).to_owned());
         let files =
             site.and_then(|site| Url::parse(site.files.as_deref()?).ok()?.host_str().map(str::to_owned));
         let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
@@ -131,7 +131,7 @@ mod tests {
         let text =
             format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}");
         let site = Site::parse(Path::new("s"), &text).unwrap();
-        NoProxy::of(Some(&site), &registry.parse().unwrap())
+        NoProxy::of(Some(&site), Some(&registry.parse().unwrap()))
     }
 
     const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, internal.corpdomain.net, example.com], \

@@ -13,6 +13,16 @@ pub(crate) trait Platform: Sync {
     /// How the command line offers it.
     fn spec(&self) -> &'static Spec;
 
+    /// Whether it needs the address of a registry. A platform that does not has no use for [`Request::mapping`].
+    fn needs_registry(&self) -> bool {
+        true
+    }
+
+    /// Whether a platform that reads the lock has a use without one.
+    fn works_without_lock(&self) -> bool {
+        false
+    }
+
     /// Its configuration.
     ///
     /// # Errors

@@ -7,7 +7,8 @@ use super::site_proxy::SiteProxy;
 use super::site_registry::SiteRegistry;
 use crate::config::Site;
 use crate::lockfile::Lock;
-use crate::model::{ImageRef, Limits, Mapping};
+use crate::model::{ImageRef, Limits, Mapping, Target};
+use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub(crate) struct Request<'r> {
     pub lock: &'r Lock,
     /// Where its items go.
     pub mapping: &'r Mapping,
+    /// The registry of the mapping; `None` if no registry is known, and the platform needs none.
+    pub target: Option<&'r Target>,
+    /// The documents of the file of `--into`; none without it.
+    pub existing: &'r [Value],
     /// The site, where there is one.
     pub site: Option<&'r Site>,
     /// Hosts that speak plain http, by the command line.
@@ -68,7 +73,7 @@ impl<'r> Request<'r> {
 
     /// What goes past the proxy.
     pub(crate) fn no_proxy(&self) -> NoProxy {
-        NoProxy::of(self.site, self.mapping.target())
+        NoProxy::of(self.site, self.target)
     }
 
     /// Whether nodes may ask upstream for what the registry lacks.

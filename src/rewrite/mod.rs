@@ -53,3 +53,4 @@ pub(crate) use role::Role;
 pub use scan::{Rewritten, rewrite, scan};
 pub use scan_result::ReadAs;
 pub use syntax::Syntax;
+pub(crate) use text::secrets as secret_values;

@@ -74,6 +74,11 @@ impl Locked {
         }
     }
 
+    /// Whether a lock is named, or landfall.lock is there.
+    pub(crate) fn is_named(&self) -> bool {
+        self.lock.is_some() || self.bundle.is_some() || Path::new(FILE_NAME).exists()
+    }
+
     /// The flags by which another verb takes the same lock; `paths` are those of [`Locked::load_beside`].
     pub(crate) fn words(&self, paths: &[PathBuf]) -> Vec<String> {
         let bundle = self.bundle.as_ref().or_else(|| paths.iter().find(|path| is_bundle(path)));

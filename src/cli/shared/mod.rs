@@ -25,6 +25,7 @@ pub(super) mod lock_flags;
 pub(super) mod lock_output;
 pub(super) mod locked_charts;
 pub(super) mod manifest_files;
+pub(super) mod merge_diff;
 pub(super) mod new_files;
 pub(super) mod node_guides;
 pub(super) mod not_locked;

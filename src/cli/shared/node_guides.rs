@@ -29,6 +29,8 @@ pub(crate) fn of(context: &Context, bundles: &[ServedBundle], target: Option<&Ta
         let request = Request {
             lock: &lock,
             mapping: &mapping,
+            target: Some(mapping.target()),
+            existing: &[],
             site: site.as_ref(),
             plain_http: &plain_http,
             environment: |_| None,

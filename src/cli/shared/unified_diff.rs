@@ -7,12 +7,12 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// What stands in a diff for the value of a Secret.
-const MASK: &str = "***";
+pub(super) const MASK: &str = "***";
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
 /// Bytes of a text and what replaces them.
-type Edit = (Range<usize>, String);
+pub(super) type Edit = (Range<usize>, String);
 
 /// Who reads a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,8 @@ pub(crate) fn diff(member: &Member, reader: Reader) -> String {
     unified(path, &old, edits, reader)
 }
 
-fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -> String {
+/// The unified diff of `old` and its `edits`, for the file at `path`.
+pub(super) fn unified(path: &str, old: &str, edits: Vec<Edit>, reader: Reader) -> String {
     let mut out = Out { text: String::new(), reader };
     let changes = changes(old, edits);
     let mut rest = changes.as_slice();
@@ -74,13 +75,12 @@ fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
     let (mut line, mut counted) = (0, 0);
     while let Some((range, bytes)) = edits.next() {
         let start = old[..range.start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = |at: usize| old[at..].find('\n').map_or(old.len(), |len| at + len + 1);
         let mut new = format!("{}{bytes}", &old[start..range.start]);
-        let (mut done, mut end) = (range.end, line_end(range.end));
+        let (mut done, mut end) = (range.end, changed_until(old, &range, &bytes));
         while let Some((range, bytes)) = edits.next_if(|(range, _)| range.start <= end) {
             new.push_str(&old[done..range.start]);
             new.push_str(&bytes);
-            (done, end) = (range.end, line_end(range.end));
+            (done, end) = (range.end, changed_until(old, &range, &bytes));
         }
         new.push_str(&old[done..end]);
         let (from, until, new) = shortened(&old[start..end], &new);
@@ -97,6 +97,16 @@ fn changes(old: &str, edits: Vec<Edit>) -> Vec<Change> {
         }
     }
     changes
+}
+
+/// The end of the lines that an edit changes: an edit of whole lines leaves the line behind it alone.
+fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
+    let begins_line = |at: usize| at == 0 || old[..at].ends_with('\n');
+    let is_whole = bytes.is_empty() || bytes.ends_with('\n');
+    if is_whole && begins_line(range.start) && begins_line(range.end) {
+        return range.end;
+    }
+    old[range.end..].find('\n').map_or(old.len(), |len| range.end + len + 1)
 }
 
 /// `old` and `new` without the lines that both begin and end with: where that is in `old`, and what is left of `new`.

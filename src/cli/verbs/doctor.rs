@@ -207,7 +207,7 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, Failure> {
 /// What no program does as it is meant, of the lists that `landfall render` composes, as far as `told` lacks it.
 fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, Failure> {
     let Some(target) = context.site_target()? else { return Ok(Vec::new()) };
-    let list = NoProxy::of(context.site.as_ref(), &target).list(Dialect::Portable);
+    let list = NoProxy::of(context.site.as_ref(), Some(&target)).list(Dialect::Portable);
     let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
     messages
         .retain(|one| one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about));

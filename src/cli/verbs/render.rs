@@ -2,11 +2,13 @@
 
 use crate::cli::shared::lock_flags::Locked;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
+use crate::cli::shared::merge_diff::merge_diff;
 use crate::cli::shared::result_file::write_result;
-use crate::cli::shared::{Context, Exit, Failure, Outcome};
+use crate::cli::shared::{Context, Exit, Failure, Outcome, rewrite_report};
 use crate::content::replace;
+use crate::document::documents;
 use crate::lockfile::{Lock, collision};
-use crate::model::{Target, today};
+use crate::model::{DestinationRules, Mapping, Target, today};
 use crate::render::{
     self, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings, Spec, Writes,
 };
@@ -14,6 +16,7 @@ use crate::report::{Report, Side, escape};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use serde_json::{Map, json};
+use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::Permissions;
@@ -50,6 +53,19 @@ struct Common {
     /// A YAML file of yours to merge into, in place of -o: keys are set or added, and every other byte stays
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     into: Option<PathBuf>,
+    #[command(flatten)]
+    merging: Merging,
+}
+
+/// How `--into` merges.
+#[derive(Args, Clone, Copy)]
+struct Merging {
+    /// With --into: change nothing; print a unified diff, with the values of Secrets masked
+    #[arg(long, requires = "into", conflicts_with = "out")]
+    diff: bool,
+    /// With --into: replace texts of the file that cannot be merged with the new ones; without it they are refused
+    #[arg(long, requires = "into", conflicts_with = "out")]
+    replace: bool,
 }
 
 impl Args for Render {
@@ -79,16 +95,22 @@ fn subcommand(spec: &'static Spec) -> Command {
             _ => set.help(settings_help(spec)),
         });
     match spec.writes {
-        Writes::Text { out } => {
-            command.mut_arg("out", |arg| arg.help(out)).mut_arg("into", |arg| arg.hide(true))
-        }
-        Writes::Files { not_into } => command
-            .mut_arg("out", |arg| {
+        Writes::Text { out } => without_into(command.mut_arg("out", |arg| arg.help(out))),
+        Writes::Files { not_into } => {
+            let command = command.mut_arg("out", |arg| {
                 let help = "The folder to write to; files of other names in it stay";
                 arg.value_name("DIR").help(help).required_unless_present("into")
-            })
-            .mut_arg("into", |arg| arg.hide(not_into.is_some())),
+            });
+            if not_into.is_some() { without_into(command) } else { command }
+        }
     }
+}
+
+/// The command of a platform whose files cannot be merged: the help does not offer it.
+fn without_into(command: Command) -> Command {
+    ["into", "diff", "replace"]
+        .into_iter()
+        .fold(command, |command, arg| command.mut_arg(arg, |arg| arg.hide(true)))
 }
 
 fn settings_help(spec: &Spec) -> String {
@@ -163,13 +185,25 @@ fn list() -> Outcome {
 impl Run {
     fn run(mut self, context: &Context) -> Result<Outcome, Failure> {
         let spec = self.platform.spec();
-        let (lock, _charts) = self.lock(context)?;
+        let mut notes = Vec::new();
+        let (lock, _charts) = self.lock(context, &mut notes)?;
         let Common { to, set, out, into, .. } = &self.common;
         if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
             return Err(Failure::usage(format!("--into: {why}")));
         }
         let settings = Settings::parse(spec.settings, set)?;
-        let mapping = context.mapping(to.as_ref())?;
+        let target = match to {
+            Some(target) => Some(target.clone()),
+            None => context.site_target()?,
+        };
+        let mapping = match (&target, self.platform.needs_registry()) {
+            (None, false) => {
+                let nowhere = Target { registry: String::new(), prefix: String::new() };
+                Mapping::new(nowhere, &DestinationRules::default())
+            }
+            _ => context.mapping(to.as_ref())?,
+        };
+        let existing = into.as_deref().map(documents_of).transpose()?.unwrap_or_default();
         if let Some(collision) = collision(&mapping, &lock) {
             return Err(Failure::usage(collision.to_string()));
         }
@@ -177,6 +211,8 @@ impl Run {
         let request = Request {
             lock: &lock,
             mapping: &mapping,
+            target: target.as_ref(),
+            existing: &existing,
             site: context.site.as_ref(),
             plain_http: &context.global.plain_http,
             environment: |name| std::env::var(name).ok(),
@@ -190,7 +226,7 @@ impl Run {
         let mut report = Report { items: rendered.items, ..Report::default() };
         report.extra.extend(rendered.members.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let mut lines = if out.is_some() { rendered.changes } else { Vec::new() };
-        lines.extend(rendered.notes);
+        lines.extend(rendered.notes.into_iter().chain(notes));
         if let Some(why) = rendered.failure {
             let failure = Failure::new(Exit::Failed, format!("{why}\n{}", lines.join("\n"))).on(Side::Input);
             return Err(Failure { report: report.into(), ..failure });
@@ -203,8 +239,7 @@ impl Run {
             }
             (Output::Files(files), None) => {
                 let path = into.as_deref().ok_or_else(|| Failure::usage("name a folder with -o DIR"))?;
-                let merged = merge_into(path, &files, &mut report)?;
-                merged.into_iter().chain(lines).map(|line| escape(&line) + "\n").collect()
+                merge_into(path, &files, self.common.merging, lines, context, &mut report)?
             }
         };
         Ok(Outcome::of(report, text))
@@ -212,8 +247,16 @@ impl Run {
 
     /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out of them, and charts that
     /// are named as the lock names them are put there as archives.
-    fn lock(&mut self, context: &Context) -> Result<(Lock, Option<LockedCharts>), Failure> {
+    fn lock(
+        &mut self,
+        context: &Context,
+        notes: &mut Vec<String>,
+    ) -> Result<(Lock, Option<LockedCharts>), Failure> {
         if !self.platform.spec().reads_lock {
+            return Ok((Lock::default(), None));
+        }
+        if self.platform.works_without_lock() && !self.common.locked.is_named() {
+            notes.push("there is no lock, so whether the registry has the images was not checked".into());
             return Ok((Lock::default(), None));
         }
         let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
@@ -256,18 +299,43 @@ fn write_files(
     Ok(lines)
 }
 
-/// Merges the files into the one at `path`, and returns what there is to say.
-fn merge_into(path: &Path, files: &[RenderedFile], report: &mut Report) -> Result<Vec<String>, Failure> {
+/// The documents of the file at `path`.
+fn documents_of(path: &Path) -> Result<Vec<Value>, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
-    let merged = render::into(path, &text, files)?;
+    documents(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))
+}
+
+/// Merges the files into the one at `path`, and returns the text for stdout: what was set, or a diff.
+fn merge_into(
+    path: &Path,
+    files: &[RenderedFile],
+    merging: Merging,
+    notes: Vec<String>,
+    context: &Context,
+    report: &mut Report,
+) -> Result<String, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let merged = render::into(path, &text, files, merging.replace)?;
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Failed, format!("cannot write {shown}: {error}")).on(Side::Destination)
     };
-    let mut lines: Vec<String> = merged.changes.iter().map(|key| format!("{shown}: {key}")).collect();
     let was = std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o7777;
     let mode = if merged.secret { was & 0o700 } else { was };
+    let file = json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
+    report.extra.insert("files".into(), vec![file].into());
+    report.extra.insert("changes".into(), merged.changes.clone().into());
+    let notes = merged.notes.iter().cloned().chain(notes);
+    if merging.diff {
+        notes.for_each(|note| context.progress.note(&note));
+        let diff = merge_diff(&shown.to_string(), &text, &merged, rewrite_report::reader(context));
+        report.extra.insert("diff".into(), diff.clone().into());
+        return Ok(diff);
+    }
+    let mut lines: Vec<String> = merged.changes.iter().map(|key| format!("{shown}: {key}")).collect();
     if merged.text == text {
         lines.push(format!("{shown} has all of it already"));
     } else {
@@ -280,8 +348,5 @@ fn merge_into(path: &Path, files: &[RenderedFile], report: &mut Report) -> Resul
             .map_err(|error| failed(&error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
     }
-    let file = json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
-    report.extra.insert("files".into(), vec![file].into());
-    lines.extend(merged.notes);
-    Ok(lines)
+    Ok(lines.into_iter().chain(notes).map(|line| escape(&line) + "\n").collect())
 }

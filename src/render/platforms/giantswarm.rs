@@ -71,6 +71,10 @@ impl Platform for GiantSwarm {
         }
     }
 
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let Some(proxy) = PodProxy::of(request, Dialect::Bare)? else {
             return Err(RenderError::Site(

@@ -3,7 +3,6 @@
 use crate::model::Consumer;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
-use crate::render::host_paths::host_paths;
 use crate::render::kubernetes::{document, map, optional, texts};
 use crate::render::no_proxy::Dialect;
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
@@ -61,7 +60,7 @@ impl Platform for KubeOne {
             false => Value::Null,
         };
         let containerd =
-            if by_name { Value::Null } else { mirrors(request, &registry, account.clone(), &mut notes) };
+            if by_name { Value::Null } else { mirrors(request, &registry, account.clone(), &mut notes)? };
         let mut secret = account.is_some() && !by_name;
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
@@ -184,28 +183,35 @@ fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
 }
 
 /// containerd's mirrors as `KubeOne` writes them.
+///
+/// # Errors
+/// If a mirror that is asked earlier has another image by the same name.
 fn mirrors(
     request: &Request<'_>,
     registry: &SiteRegistry<'_>,
     account: Option<(String, String)>,
     notes: &mut Vec<String>,
-) -> Value {
+) -> Result<Value, RenderError> {
     let mut hosts = Mapping::new();
     // what is said of a host's TLS holds for its mirrors
     let tls = || if registry.skip_verify { map([("insecureSkipVerify", true.into())]) } else { Value::Null };
-    for (host, paths) in host_paths(request) {
-        let (url, with_path) = match paths.prefix.as_str() {
-            "" => (registry.url(), Value::Null),
-            prefix => (format!("{}/v2/{prefix}", registry.url()), true.into()),
-        };
-        for (repository, path) in &paths.others {
-            notes.push(format!(
-                "{host}/{repository} is at {path}, which a mirror of {host} cannot say: write that name with `landfall rewrite`"
-            ));
+    let own = &registry.target.registry;
+    for (host, of_host) in crate::render::mirrors::mirrors(request)? {
+        // what no host is named for is asked upstream, and the registry's own entry has its account
+        if host == *own || host == "_default" {
+            continue;
         }
+        // one switch says of all mirrors of a host whether their URLs are whole
+        let are_whole = of_host.iter().any(|mirror| !mirror.prefix.is_empty());
+        let urls = of_host.iter().map(|mirror| match (are_whole, mirror.prefix.as_str()) {
+            (false, _) => registry.url(),
+            (true, "") => format!("{}/v2", registry.url()),
+            (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
+        });
+        let with_path = if are_whole { true.into() } else { Value::Null };
         hosts.insert(
             host.into(),
-            map([("mirrors", texts([url])), ("overridePath", with_path), ("tlsConfig", tls())]),
+            map([("mirrors", texts(urls)), ("overridePath", with_path), ("tlsConfig", tls())]),
         );
     }
     if !request.upstream_fallback() {
@@ -216,7 +222,7 @@ fn mirrors(
     let auth = account.map_or(Value::Null, |(user, password)| {
         map([("username", user.into()), ("password", password.into())])
     });
-    let own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls()), ("auth", auth)]);
-    hosts.insert(registry.target.registry.as_str().into(), own);
-    map([("containerd", map([("registries", Value::Mapping(hosts))]))])
+    let of_own = map([("mirrors", texts([registry.url()])), ("tlsConfig", tls()), ("auth", auth)]);
+    hosts.insert(own.as_str().into(), of_own);
+    Ok(map([("containerd", map([("registries", Value::Mapping(hosts))]))]))
 }

@@ -31,6 +31,10 @@ impl Platform for NoProxyList {
         }
     }
 
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let dialect = match request.settings.get("form") {
             Some("dotted") => Dialect::Dotted,

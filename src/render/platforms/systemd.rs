@@ -58,6 +58,10 @@ impl Platform for DropIns {
         self.0
     }
 
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let services = request.settings.get("services").unwrap_or("kubelet");
         let mut files = Vec::new();

@@ -23,6 +23,6 @@ mod words;
 pub(super) use dockerfile::{ImageWord, images};
 pub(super) use kept::{CRD_SCHEMA, MIRROR_SET};
 pub(super) use placeholder::reference_at;
-pub(super) use secrets::secrets;
+pub(crate) use secrets::secrets;
 pub(super) use word::SCHEMES;
 pub(super) use words::{Lines, scan};

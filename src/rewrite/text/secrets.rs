@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// What may be the value of a Secret in a text that cannot be read: in the documents that say they are one, all that
 /// is neither a plain key nor a plain call of a template.
-pub(in crate::rewrite) fn secrets(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (range, document) in documents(text) {
         if is_secret(document) {

@@ -50,3 +50,27 @@ fn an_old_cluster_cannot_ask_with_an_account() {
     let told = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
     assert!(told.contains("use --set api=v1beta2"), "{told}");
 }
+
+/// `paths` puts the old host into a folder, and the lock has the image by the new host alone.
+#[test]
+fn a_mirror_names_a_path_where_the_images_are() {
+    let site =
+        "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";
+    let place = place(site, &["registry.k8s.io/pause:3.10"]);
+    place.ok(&["render", "kubeone", "--set", "via=mirrors", "--site", "site.yaml", "-o", "out"]);
+    let mirrors = |host: &str| -> Value {
+        let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
+        cluster["containerRuntime"]["containerd"]["registries"][host].clone()
+    };
+    for host in ["k8s.gcr.io", "registry.k8s.io"] {
+        assert_eq!(mirrors(host)["mirrors"][0], Value::from("https://172.20.0.2:5000"), "{host}");
+        assert!(mirrors(host)["overridePath"].is_null());
+    }
+    // with both names in the lock, both paths are asked
+    place.write("landfall.lock", super::lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]));
+    place.ok(&["render", "kubeone", "--set", "via=mirrors", "--site", "site.yaml", "-o", "out"]);
+    let old = mirrors("k8s.gcr.io");
+    let urls: Vec<&str> = old["mirrors"].as_sequence().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(urls, ["https://172.20.0.2:5000/v2/kubernetes", "https://172.20.0.2:5000/v2"]);
+    assert_eq!(old["overridePath"], Value::Bool(true));
+}

@@ -8,6 +8,7 @@ mod giantswarm;
 mod kubeone;
 mod kubermatic;
 mod kubernetes;
+mod merged;
 mod nodes_page;
 mod packages;
 mod pages;

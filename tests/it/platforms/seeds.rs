@@ -129,6 +129,12 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
         tkg_no_proxy(&values["no_proxy"]);
     }
     let kapp = yaml(&place, "cluster/kapp-controller-addon.yaml");
+    let labels = &kapp["metadata"]["labels"];
+    assert_eq!(labels["tkg.tanzu.vmware.com/addon-name"], text("kapp-controller"));
+    assert_eq!(labels["tkg.tanzu.vmware.com/cluster-name"], text("cluster"));
+    let annotation = &kapp["metadata"]["annotations"]["tkg.tanzu.vmware.com/addon-type"];
+    assert_eq!(*annotation, text("addons-management/kapp-controller"));
+    assert!(kapp["stringData"]["values.yaml"].as_str().unwrap().starts_with("#@data/values\n"));
     let kapp = &inner(&kapp, "values.yaml")["kappController"];
     assert_eq!(kapp["namespace"], text("tkg-system"));
     assert_eq!(kapp["createNamespace"], Value::from(true));
@@ -136,6 +142,11 @@ fn tkg_has_every_value_of_the_page_on_its_proxy() {
     assert_eq!(kapp["config"]["httpProxy"], text("http://asdf"));
     assert_eq!(kapp["config"]["httpsProxy"], text("https://asdf2"));
     tkg_no_proxy(&kapp["config"]["noProxy"]);
+
+    for part in ["", " dns", " etcd local"] {
+        let path = format!("spec kubeadmConfigSpec clusterConfiguration{part} imageRepository");
+        is("kubeadm-control-plane.yaml", &path, text("projects.registry.vmware.com/tkg"));
+    }
 
     let config = yaml(&place, "cluster/config-values.yaml");
     assert_eq!(config["metadata"]["name"], text("cluster-config-values"));

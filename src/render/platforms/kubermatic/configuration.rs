@@ -9,6 +9,8 @@ use crate::render::site_registry::SiteRegistry;
 use serde_yaml::Value;
 
 const KUBERMATIC: [&str; 2] = ["quay.io/kubermatic/kubermatic-ee", "quay.io/kubermatic/kubermatic"];
+/// The image of the dashboard has KKP's API in it, too.
+const DASHBOARD: [&str; 2] = ["quay.io/kubermatic/dashboard-ee", "quay.io/kubermatic/dashboard"];
 
 /// The configuration of a site whose registry wants `account`.
 pub(super) fn configuration(
@@ -73,11 +75,8 @@ pub(super) fn configuration(
                     },
                 ),
                 ("proxy", proxy),
-                ("api", kubermatic()),
-                (
-                    "ui",
-                    repository(request, &["quay.io/kubermatic/dashboard-ee", "quay.io/kubermatic/dashboard"]),
-                ),
+                ("api", repository(request, &DASHBOARD)),
+                ("ui", repository(request, &DASHBOARD)),
                 ("masterController", kubermatic()),
                 ("seedController", kubermatic()),
                 ("webhook", kubermatic()),

@@ -1,7 +1,7 @@
 //! The profiles by which KKP's operating-system-manager sets up machines, pointed at the site.
 
 use super::machine_setup::MachineSetup;
-use crate::document::{documents, merge};
+use crate::document::{MergeRules, documents, merge};
 use crate::model::Digest;
 use crate::render::error::RenderError;
 use crate::render::file::RenderedFile;
@@ -141,13 +141,15 @@ impl<'r> Pointed<'r> {
             all.insert("spec".into(), spec);
             all
         };
+        // the profile that was given stays as it is, so nothing is lost
+        let rules = MergeRules { replace: true, base64: None };
         // KKP takes a changed profile only under another version, so the version follows from the content
         let version = of_spec("version");
-        let content = merge(&text, 0, &added(&version)).map_err(wrong)?.text;
+        let content = merge(&text, 0, &added(&version), rules).map_err(wrong)?.text;
         let joint = if version.contains('+') { '.' } else { '+' };
         let digest = Digest::sha256(content.as_bytes());
         let version = format!("{version}{joint}landfall.{}", &digest.hex()[..12]);
-        let text = merge(&text, 0, &added(&version)).map_err(wrong)?.text;
+        let text = merge(&text, 0, &added(&version), rules).map_err(wrong)?.text;
         let file = RenderedFile::new(format!("{name}.yaml"), text);
         Ok(Profile { file, system, name, notes })
     }

@@ -23,8 +23,8 @@ pub(super) const SEED: Setting = Setting {
 pub(super) const DATACENTER: Setting = Setting {
     key: "datacenter",
     value_name: "NAME,...",
-    help: "The datacenters of the Seed",
-    default: Some("datacenter"),
+    help: "The datacenters of the Seed [default: with --into those of its Seed, else `datacenter`]",
+    default: None,
     choices: &[],
 };
 
@@ -98,9 +98,41 @@ pub(super) fn seed(
 
 /// The datacenters of the Seed, each with these node settings and this specification.
 fn each_datacenter(request: &Request<'_>, node: &Value, spec: &Value) -> Result<Value, RenderError> {
-    let names = request.settings.need(DATACENTER.key)?.split(',');
     let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
-    Ok(Value::Mapping(names.map(|name| (name.trim().into(), datacenter.clone())).collect()))
+    let names = names(request)?;
+    let all: Mapping = names.into_iter().map(|name| (name.into(), datacenter.clone())).collect();
+    Ok(if all.is_empty() { Value::Null } else { Value::Mapping(all) })
+}
+
+/// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One that the Seed lacks is not
+/// added to it: it would have no provider, which KKP refuses.
+fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
+    let is_seed = |document: &&Value| match document.get("kind") {
+        Some(kind) => kind == "Seed",
+        None => document.get("datacenters").is_some(),
+    };
+    let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
+    let of_seed = |seed: &Value| -> Vec<String> {
+        let datacenters = seed.get("spec").unwrap_or(seed).get("datacenters").and_then(Value::as_mapping);
+        let keys = datacenters.into_iter().flat_map(Mapping::keys);
+        keys.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let there: Vec<String> = seeds.iter().flat_map(|seed| of_seed(seed)).collect();
+    let Some(given) = request.settings.get(DATACENTER.key) else {
+        return Ok(if seeds.is_empty() { vec!["datacenter".to_owned()] } else { there });
+    };
+    let names: Vec<String> = given.split(',').map(|name| name.trim().to_owned()).collect();
+    let why = match names.iter().find(|name| !seeds.is_empty() && !there.contains(name)) {
+        None => return Ok(names),
+        Some(name) if there.is_empty() => {
+            format!("the Seed of --into has no datacenter; add {name} to it first, with its provider")
+        }
+        Some(name) => format!(
+            "the Seed of --into has no datacenter {name}, but {}; add it first, with its provider",
+            there.join(", ")
+        ),
+    };
+    Err(RenderError::Value { key: DATACENTER.key.into(), value: given.into(), why })
 }
 
 /// The node settings that releases up to 2.12 read from datacenters.yaml.

@@ -27,6 +27,10 @@ impl Platform for Kubernetes {
         }
     }
 
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let wanted = Wanted::of(&request.settings)?;
         let text = |objects: &[Value]| objects.iter().map(document).collect::<Vec<_>>().join("---\n");

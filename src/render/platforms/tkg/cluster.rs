@@ -51,7 +51,9 @@ impl Repository {
             RenderError::Site(why)
         })?;
         let mut notes = Vec::new();
-        if !request.images().any(|image| image.name() == pause.name()) {
+        // without a lock, nothing is known of what it has
+        let has_images = request.images().next().is_some();
+        if has_images && !request.images().any(|image| image.name() == pause.name()) {
             notes.push(format!("the lock has no {}, which every node asks for", pause.name()));
         }
         if registry.has_account() {

@@ -7,10 +7,12 @@ use crate::render::platforms::systemd::{Form, drop_in};
 use crate::render::pod_proxy::PodProxy;
 use crate::render::request::Request;
 use crate::report::shell_quoted;
-use serde_yaml::Value;
+use serde_yaml::{Mapping, Value};
 
 /// What machines get: files, and commands before kubeadm.
 pub(super) struct Machines {
+    /// Where kubeadm finds its images.
+    repository: String,
     files: Value,
     commands: Vec<String>,
 }
@@ -61,7 +63,7 @@ impl Machines {
             ));
         }
         commands.push("systemctl restart containerd".to_owned());
-        Ok(Machines { files: files.into(), commands })
+        Ok(Machines { repository: repository.name.clone(), files: files.into(), commands })
     }
 
     /// What both kinds of machines have, with cloud-init's name of the machine.
@@ -75,7 +77,14 @@ impl Machines {
 
     /// The patch of the control plane.
     pub(super) fn control_plane(&self, names: &Names<'_>) -> Value {
-        let spec = self.spec(&["initConfiguration", "joinConfiguration"]).into_iter().collect();
+        let images = || map([("imageRepository", self.repository.as_str().into())]);
+        let cluster = map([
+            ("imageRepository", self.repository.as_str().into()),
+            ("dns", images()),
+            ("etcd", map([("local", images())])),
+        ]);
+        let mut spec = Mapping::from_iter([("clusterConfiguration".into(), cluster)]);
+        spec.extend(self.spec(&["initConfiguration", "joinConfiguration"]));
         map([
             ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
             ("kind", "KubeadmControlPlane".into()),

@@ -35,6 +35,10 @@ impl Platform for Tkg {
         }
     }
 
+    fn works_without_lock(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
         let names = Names {
             cluster: request.settings.need(CLUSTER.key)?,
@@ -56,8 +60,11 @@ impl Platform for Tkg {
             files.extend([
                 file("vsphere-cpi-addon.yaml", document(&vsphere(&names, "cpi", "cloud-provider", proxy))),
                 file("vsphere-csi-addon.yaml", document(&vsphere(&names, "csi", "csi", proxy))),
-                file("kapp-controller-addon.yaml", document(&kapp_controller(&names, proxy))),
             ]);
+        }
+        let proxy_ca = request.proxy()?.and_then(|proxy| proxy.ca).unwrap_or_default();
+        if let Some(kapp) = kapp_controller(&names, &repository, proxy.as_ref(), &proxy_ca) {
+            files.push(file("kapp-controller-addon.yaml", document(&kapp)));
         }
         let notes = repository.notes;
         Ok(Rendered { output: Output::Files(files), notes, ..Rendered::default() })

@@ -1,0 +1,404 @@
+//! `--into` files with texts that people wrote: accounts in Secrets, commands in an order, files of machines. All of it stays.
+
+use super::{place, refused};
+use crate::support::Place;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_yaml::Value;
+
+const TKG: &str = "registry: {address: registry.corp.example, ca: ca.crt}
+consumers: [tkg, kubermatic]
+proxy:
+  http: http://10.0.0.1:3128
+  https: http://10.0.0.1:3128
+  noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}
+clusters: [{name: blue, namespace: prod}]
+";
+
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTIFICATE-----\n";
+const OTHER: &str = "-----BEGIN CERTIFICATE-----\ndHdv\n-----END CERTIFICATE-----\n";
+
+fn tkg() -> Place {
+    let place = place(TKG, &["projects.registry.vmware.com/tkg/pause:3.9"]);
+    place.write("ca.crt", CERTIFICATE);
+    place
+}
+
+fn into(place: &Place, platform: &str, more: &[&str]) -> String {
+    place.ok(&[&["render", platform, "--site", "site.yaml", "--into", "mine.yaml"], more].concat())
+}
+
+/// Demands that every line of `old` is in `new`, in its order, but for those that begin with one of `set`.
+fn keeps(old: &str, new: &str, set: &[&str]) {
+    let mut lines = new.lines();
+    for line in old.lines() {
+        let is_set = set.iter().any(|start| line.trim_start().starts_with(start));
+        assert!(is_set || lines.any(|there| there == line), "{line} is gone, or not in its place:\n{new}");
+    }
+}
+
+/// The values of an addon as vSphere's users have them.
+const CPI: &str = "\
+#@data/values
+#@overlay/match-child-defaults missing_ok=True
+---
+vsphereCPI:
+  server: vc.corp.example   # ours
+  datacenter: /dc0
+  username: svc-cpi@corp.example
+  password: 'hush: hush'
+  no_proxy: vc.corp.example
+";
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn cpi_secret(values: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: blue-vsphere-cpi-addon\n  namespace: prod\n\
+         stringData:\n  values.yaml: |\n{}type: tkg.tanzu.vmware.com/addon\n",
+        indented(values)
+    )
+}
+
+#[test]
+fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
+    let place = tkg();
+    let old = cpi_secret(CPI);
+    place.write("mine.yaml", &old);
+    let diff = into(&place, "tkg", &["--diff"]);
+    assert_eq!(place.read("mine.yaml"), old, "--diff writes nothing");
+    assert!(!diff.contains("hush") && !diff.contains("svc-cpi"), "{diff}");
+    assert!(
+        diff.contains("\n       password: ***\n") && diff.contains("\n+      http_proxy: *** (changed)\n"),
+        "{diff}"
+    );
+    let told = into(&place, "tkg", &[]);
+    assert!(told.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"), "{told}");
+    let new = place.read("mine.yaml");
+    keeps(&old, &new, &["no_proxy:"]);
+    let secret: Value = serde_yaml::from_str(&new).unwrap();
+    let values: Value = serde_yaml::from_str(secret["stringData"]["values.yaml"].as_str().unwrap()).unwrap();
+    let values = &values["vsphereCPI"];
+    assert_eq!(values["password"], Value::from("hush: hush"));
+    assert_eq!(values["https_proxy"], Value::from("http://10.0.0.1:3128"));
+    assert!(
+        values["no_proxy"].as_str().unwrap().starts_with("vc.corp.example,.svc.cluster.local,"),
+        "{values:?}"
+    );
+    assert!(into(&place, "tkg", &[]).contains("has all of it already"));
+    assert_eq!(place.read("mine.yaml"), new);
+}
+
+/// As `kubectl get -o yaml` shows it.
+#[test]
+fn a_secret_with_data_gets_no_second_copy_of_a_text() {
+    let place = tkg();
+    let old = format!(
+        "apiVersion: v1\ndata:\n  values.yaml: {}\nkind: Secret\nmetadata:\n  name: blue-vsphere-cpi-addon\n  namespace: prod\n",
+        STANDARD.encode(CPI)
+    );
+    place.write("mine.yaml", &old);
+    let diff = into(&place, "tkg", &["--diff"]);
+    assert!(diff.contains("+++ b/mine.yaml (data.values.yaml, decoded)"), "{diff}");
+    assert!(diff.contains("\n+  http_proxy: *** (changed)\n") && !diff.contains("hush"), "{diff}");
+    into(&place, "tkg", &[]);
+    let new = place.read("mine.yaml");
+    keeps(&old, &new, &["values.yaml:"]);
+    let secret: Value = serde_yaml::from_str(&new).unwrap();
+    assert!(secret["stringData"].is_null(), "{new}");
+    let values = STANDARD.decode(secret["data"]["values.yaml"].as_str().unwrap()).unwrap();
+    let values = String::from_utf8(values).unwrap();
+    keeps(CPI, &values, &["no_proxy:"]);
+    assert!(values.contains("\n  http_proxy: http://10.0.0.1:3128\n"), "{values}");
+}
+
+#[test]
+fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
+    let site = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}\n\
+                clusters: [{name: blue, namespace: org-blue}]\n";
+    let place = place(site, &[]);
+    let old = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: blue-cluster-values\n  namespace: org-blue\nstringData:\n  \
+               values: |\n    global:\n      basicAuthSecret:\n        refreshToken: hush\n      vcdConfig:\n        org: ours\n    \
+               cluster:\n      private: true\n";
+    place.write("mine.yaml", old);
+    into(&place, "giantswarm", &[]);
+    let new = place.read("mine.yaml");
+    keeps(old, &new, &[]);
+    let secret: Value = serde_yaml::from_str(&new).unwrap();
+    let values: Value = serde_yaml::from_str(secret["stringData"]["values"].as_str().unwrap()).unwrap();
+    assert_eq!(values["cluster"]["proxy"]["http"], Value::from("http://10.0.0.1:3128"));
+    assert_eq!(values["global"]["basicAuthSecret"]["refreshToken"], Value::from("hush"));
+    // a Secret of another name is another Secret
+    let other = old.replace("blue-cluster-values", "green-cluster-values");
+    place.write("mine.yaml", &other);
+    let args = ["render", "giantswarm", "--site", "site.yaml", "--into", "mine.yaml"];
+    let run = place.command().args(args).output().unwrap();
+    assert_eq!((run.status.code(), place.read("mine.yaml")), (Some(2), other));
+}
+
+/// The commands of a machine as TKG itself makes them for a cluster behind a proxy, with commands of the user's.
+const WORKERS: &str = "\
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: KubeadmConfigTemplate
+metadata: {name: blue-md-0, namespace: prod}
+spec:
+  template:
+    spec:
+      files:
+      - content: |
+          [Service]
+          Environment=\"HTTP_PROXY=http://old:1\"
+          Environment=\"NO_PROXY=vc.corp.example\"
+          LimitNOFILE=1048576
+        owner: root:root
+        path: /etc/systemd/system/containerd.service.d/http-proxy.conf
+        permissions: \"0640\"
+      - path: /etc/containerd/registry.corp.example.crt
+        content: OTHER
+        encoding: base64
+      preKubeadmCommands:
+      - hostname \"{{ ds.meta_data.hostname }}\"
+      - echo \"::1         ipv6-localhost ipv6-loopback\" >/etc/hosts
+      # ours, before anything is pulled
+      - mount /dev/sdb /var/lib/containerd
+      - systemctl start containerd
+      - export NO_PROXY='vc.corp.example'
+      - systemctl restart containerd
+      - touch /run/ready
+      users:
+      - name: capv
+";
+
+#[test]
+fn commands_of_machines_stand_where_they_have_an_effect() {
+    let place = tkg();
+    let old = WORKERS.replace("OTHER", &STANDARD.encode(OTHER));
+    place.write("mine.yaml", &old);
+    into(&place, "tkg", &[]);
+    let new = place.read("mine.yaml");
+    let set =
+        ["Environment=\"HTTP_PROXY", "Environment=\"NO_PROXY", "content:", "- content:", "- export NO_PROXY"];
+    keeps(&old, &new, &set);
+    let document: Value = serde_yaml::from_str(&new).unwrap();
+    let spec = &document["spec"]["template"]["spec"];
+    let commands: Vec<&str> =
+        spec["preKubeadmCommands"].as_sequence().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let at = |start: &str| {
+        commands
+            .iter()
+            .position(|one| one.starts_with(start))
+            .unwrap_or_else(|| panic!("{start}: {commands:#?}"))
+    };
+    let order = [
+        "mount ",
+        "systemctl stop",
+        "systemctl start",
+        "export NO_PROXY",
+        "sed -i",
+        "grep -qF",
+        "systemctl restart",
+        "touch ",
+    ];
+    assert!(order.map(at).is_sorted(), "{commands:#?}");
+    assert_eq!(commands.last(), Some(&"touch /run/ready"));
+    assert_eq!(
+        commands.iter().filter(|one| one.starts_with("systemctl restart")).count(),
+        1,
+        "{commands:#?}"
+    );
+    assert!(
+        commands[at("export NO_PROXY")].starts_with("export NO_PROXY='vc.corp.example,.svc.cluster.local,")
+    );
+    let file = |path: &str| {
+        let files = spec["files"].as_sequence().unwrap();
+        files.iter().find(|file| file["path"] == path).unwrap_or_else(|| panic!("{path}: {files:?}")).clone()
+    };
+    let drop_in = file("/etc/systemd/system/containerd.service.d/http-proxy.conf");
+    let unit = drop_in["content"].as_str().unwrap().to_owned();
+    assert!(
+        unit.contains("LimitNOFILE=1048576\n") && unit.contains("HTTPS_PROXY=http://10.0.0.1:3128"),
+        "{unit}"
+    );
+    assert!(unit.contains("NO_PROXY=vc.corp.example,.svc.cluster.local,"), "{unit}");
+    // the file says that its content is in base64, so it is, and both certificates are in it
+    let authority = file("/etc/containerd/registry.corp.example.crt");
+    let content = STANDARD.decode(authority["content"].as_str().unwrap()).unwrap();
+    assert_eq!(String::from_utf8(content).unwrap(), OTHER.to_owned() + CERTIFICATE);
+    assert!(into(&place, "tkg", &[]).contains("has all of it already"));
+}
+
+/// A list that has `start` and `restart`, and no `stop`, once ended in a stopped containerd.
+#[test]
+fn commands_in_another_order_are_refused_with_those_to_insert() {
+    let place = tkg();
+    let commands = "kind: KubeadmConfigTemplate\nmetadata: {name: blue-md-0, namespace: prod}\nspec:\n  template:\n    spec:\n      \
+                    preKubeadmCommands:\n      - systemctl start containerd\n      - systemctl restart containerd\n";
+    place.write("mine.yaml", commands);
+    into(&place, "tkg", &[]);
+    let document: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
+    let list = document["spec"]["template"]["spec"]["preKubeadmCommands"].as_sequence().unwrap().clone();
+    assert_eq!(list.last(), Some(&Value::from("systemctl restart containerd")));
+    let crossed = commands.replace(
+        "      - systemctl start containerd\n",
+        "      - sed -i 's|\".*/pause|\"old.test/pause|' /etc/containerd/config.toml\n      - export HTTPS_PROXY=x\n      \
+         - export HTTP_PROXY=x\n      - hostname \"{{ ds.meta_data.hostname }}\"\n",
+    );
+    place.write("mine.yaml", &crossed);
+    let run = place
+        .command()
+        .args(["render", "tkg", "--site", "site.yaml", "--into", "mine.yaml"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.code() == Some(2)
+            && said.contains("preKubeadmCommands has some of these items in another order"),
+        "{said}"
+    );
+    assert!(
+        said.contains("- \"systemctl stop containerd\"\n") && place.read("mine.yaml") == crossed,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_text_that_cannot_be_merged_is_refused_without_replace() {
+    let place = tkg();
+    // ytt's template, as in a repository of templates: it is no YAML before ytt ran
+    let old =
+        cpi_secret("#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n");
+    place.write("mine.yaml", &old);
+    let args = ["render", "tkg", "--site", "site.yaml", "--into", "mine.yaml"];
+    let run = place.command().args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!((run.status.code(), place.read("mine.yaml")), (Some(2), old), "{said}");
+    for part in [
+        "mine.yaml: content of it would be removed",
+        "stringData.values.yaml: it is no mapping of YAML",
+        "--replace",
+        "--diff",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let diff = into(&place, "tkg", &["--replace", "--diff"]);
+    assert!(diff.contains("\n-      {{ mine }}\n") || diff.contains("\n-      ***\n"), "{diff}");
+    into(&place, "tkg", &["--replace"]);
+    let secret: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
+    assert!(secret["stringData"]["values.yaml"].as_str().unwrap().contains("http_proxy"));
+    // the flags are those of --into
+    for flag in ["--diff", "--replace"] {
+        let run = place
+            .command()
+            .args(["render", "tkg", "--site", "site.yaml", "-o", "out", flag])
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(2), "{flag}");
+    }
+}
+
+#[test]
+fn accounts_and_authorities_of_others_stay() {
+    let site =
+        "registry: {address: r.test, ca: ca.crt, credentials: {file: account}}\nconsumers: [kubermatic]\n";
+    let place = place(site, &[]);
+    place.write("ca.crt", CERTIFICATE);
+    place.write("account", "puller:secret\n");
+    let old = format!(
+        "apiVersion: kubermatic.k8c.io/v1\nkind: KubermaticConfiguration\nmetadata: {{name: kubermatic, namespace: kubermatic}}\n\
+         spec:\n  imagePullSecret: |\n    {{\n      \"auths\": {{\n        \"quay.io\": {{\"auth\": \"aHVzaA==\"}}\n      }}\n    }}\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ca-bundle, namespace: kubermatic}}\ndata:\n  ca-bundle.pem: |\n{}",
+        indented(OTHER)
+    );
+    place.write("mine.yaml", &old);
+    let diff = into(&place, "kubermatic", &["--diff"]);
+    assert!(!diff.contains("aHVzaA==") && !diff.contains("cHVsbGVyOnNlY3JldA=="), "{diff}");
+    into(&place, "kubermatic", &[]);
+    let new = place.read("mine.yaml");
+    let documents: Vec<Value> = serde_yaml::Deserializer::from_str(&new)
+        .map(|one| serde::Deserialize::deserialize(one).unwrap())
+        .collect();
+    let accounts: Value =
+        serde_yaml::from_str(documents[0]["spec"]["imagePullSecret"].as_str().unwrap()).unwrap();
+    assert_eq!(accounts["auths"]["quay.io"]["auth"], Value::from("aHVzaA=="));
+    assert_eq!(accounts["auths"]["r.test"]["auth"], Value::from("cHVsbGVyOnNlY3JldA=="));
+    assert_eq!(documents[1]["data"]["ca-bundle.pem"], Value::from(OTHER.to_owned() + CERTIFICATE));
+}
+
+/// A Seed as the CRD wants it: each datacenter has a `spec`.
+#[test]
+fn the_datacenters_of_a_seed_are_set_up_and_none_is_made_up() {
+    let place = tkg();
+    let old = "apiVersion: kubermatic.k8c.io/v1\nkind: Seed\nmetadata: {name: europe, namespace: kubermatic}\nspec:\n  datacenters:\n    \
+               dc-1:\n      country: DE\n      spec: {vsphere: {datacenter: dc0}}\n      node: {noProxy: mine.test}\n    \
+               dc-2:\n      spec: {bringyourown: {}}\n";
+    place.write("mine.yaml", old);
+    let datacenters = || -> Value {
+        let seed: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
+        seed["spec"]["datacenters"].clone()
+    };
+    into(&place, "kubermatic", &["--set", "datacenter=dc-1"]);
+    assert!(datacenters()["dc-2"]["node"].is_null());
+    into(&place, "kubermatic", &[]);
+    let all = datacenters();
+    let names: Vec<&str> = all.as_mapping().unwrap().keys().filter_map(Value::as_str).collect();
+    assert_eq!(names, ["dc-1", "dc-2"]);
+    for (name, datacenter) in all.as_mapping().unwrap() {
+        assert!(datacenter["spec"].is_mapping(), "{name:?}");
+        assert_eq!(datacenter["node"]["httpProxy"], Value::from("http://10.0.0.1:3128"));
+    }
+    assert!(all["dc-1"]["node"]["noProxy"].as_str().unwrap().starts_with("mine.test,"), "{all:?}");
+    keeps(old, &place.read("mine.yaml"), &["node: {noProxy"]);
+    let run = place
+        .command()
+        .args([
+            "render",
+            "kubermatic",
+            "--site",
+            "site.yaml",
+            "--into",
+            "mine.yaml",
+            "--set",
+            "datacenter=dc-3",
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.code() == Some(2) && said.contains("no datacenter dc-3, but dc-1, dc-2"), "{said}");
+    // without --into there is nothing to look at
+    let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
+    assert!(told.contains("seed.yaml") && place.read("out/seed.yaml").contains("\n    datacenter:\n"));
+}
+
+#[test]
+fn what_has_a_use_without_registry_or_lock_needs_none() {
+    let proxy = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\", noProxy: {installation: [a.test]}}\n";
+    let place = place(proxy, &[]);
+    std::fs::remove_file(place.path("landfall.lock")).unwrap();
+    for (platform, set) in [
+        ("systemd", &[][..]),
+        ("kubelet", &[]),
+        ("giantswarm", &["--set", "cluster=a", "--set", "namespace=b"]),
+    ] {
+        place.ok(&[&["render", platform, "--site", "site.yaml", "-o", platform], set].concat());
+    }
+    let unit = place.read("systemd/etc/systemd/system/containerd.service.d/http-proxy.conf");
+    assert!(unit.contains("Environment=\"NO_PROXY=a.test,svc,127.0.0.1,localhost\"\n"), "{unit}");
+    assert_eq!(place.ok(&["render", "no-proxy", "--site", "site.yaml"]), "a.test,svc,127.0.0.1,localhost\n");
+    let told = refused(&place, 2, &["kubeadm"]);
+    assert!(told.contains("name a lock") || told.contains("where to?"), "{told}");
+    // variables of TKG follow from the site
+    place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"));
+    place.write("ca.crt", CERTIFICATE);
+    let told = place.ok(&["render", "tkg", "--site", "site.yaml", "-o", "tkg"]);
+    assert!(
+        told.contains("there is no lock, so whether the registry has the images was not checked"),
+        "{told}"
+    );
+    let variables = place.read("tkg/blue/cluster-config.yaml");
+    assert!(
+        variables.contains("TKG_CUSTOM_IMAGE_REPOSITORY: \"registry.corp.example/tkg\"\n"),
+        "{variables}"
+    );
+}
