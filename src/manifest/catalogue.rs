@@ -11,7 +11,7 @@ pub(crate) struct Shipped {
     pub files: &'static [(&'static str, &'static str)],
     /// What must be edited before it is used, one line each.
     pub edit: &'static [&'static str],
-    /// The word of `landfall render` for which the site is made.
+    /// The word of `landfall render` for which the site is made, with the settings that it takes.
     pub platform: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub(crate) const CATALOGUE: &[Shipped] = &[
         ],
         edit: &[
             REGISTRY,
-            "site.yaml: the proxy, and the ranges that bypass it",
+            "site.yaml: the proxy, the ranges that bypass it, and the names of your installation",
             PROVIDERS,
             "applications.yaml: the images of the Enterprise Edition need an account",
         ],
@@ -51,11 +51,10 @@ pub(crate) const CATALOGUE: &[Shipped] = &[
         files: files!["kubermatic/worker-node-2019.yaml", "kubermatic/site.yaml"],
         edit: &[
             REGISTRY,
-            "site.yaml: `consumers: [kubermatic]`, where KKP itself is pointed at the registry",
+            "site.yaml: the proxy, and the names of your installation",
             "missing: what upstream has removed since",
         ],
-        // the page is about nodes behind a proxy
-        platform: "systemd",
+        platform: "kubermatic --set version=2.12",
     },
     Shipped {
         name: "kubeone",
@@ -124,6 +123,20 @@ pub(crate) const CATALOGUE: &[Shipped] = &[
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
         edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of ubuntu.yaml says"],
         platform: "apt",
+    },
+    Shipped {
+        name: "packages-bionic",
+        about: "What worker nodes of Kubermatic of 2019 with Ubuntu 18.04 install by apt",
+        files: files!["packages/bionic.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the keys of the repositories there, as the head of bionic.yaml says"],
+        platform: "apt",
+    },
+    Shipped {
+        name: "packages-centos7",
+        about: "What worker nodes of Kubermatic of 2019 with CentOS 7 install by yum",
+        files: files!["packages/centos7.yaml", "packages/site.yaml"],
+        edit: &[PACKAGES, "keys: put the key of the repositories there, as the head of centos7.yaml says"],
+        platform: "yum",
     },
     Shipped {
         name: "packages-rocky",

@@ -212,4 +212,34 @@ mod tests {
             "- \"export HTTP_PROXY='http://***@10.0.0.1:3128'\"\n- \"a 'b' https://x.test/@y\""
         );
     }
+
+    /// Whether `list` has all `items`, in their order.
+    fn has_in_order(list: &[String], items: &[&str]) -> bool {
+        let mut list = list.iter();
+        items.iter().all(|item| list.any(|there| there == item))
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig {
+            cases: 2000,
+            failure_persistence: None,
+            ..Default::default()
+        })]
+
+        #[test]
+        fn both_lists_keep_their_items_and_order(
+            old in proptest::collection::vec("[a-f]|systemctl [xy]", 0..9),
+            new in proptest::collection::vec("[a-f]|systemctl [xy]", 0..7),
+        ) {
+            let old: Vec<&str> = old.iter().map(String::as_str).collect();
+            let new: Vec<&str> = new.iter().map(String::as_str).collect();
+            if let Some(list) = result(&old, &new) {
+                assert!(has_in_order(&list, &old) && has_in_order(&list, &new), "{list:?}");
+                let again: Vec<&str> = list.iter().map(String::as_str).collect();
+                assert_eq!(result(&again, &new).as_ref(), Some(&list));
+            } else {
+                assert!(new.iter().any(|item| old.contains(item)), "nothing stands in another order");
+            }
+        }
+    }
 }
