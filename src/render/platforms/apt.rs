@@ -105,7 +105,7 @@ pub(super) fn files_of(set: &PackageSet, url: &str, only: bool, site_key: Option
     files
 }
 
-/// Preferences (apt_preferences(5)) for what is carried: the signed index names much that is not, and apt would take the
+/// Preferences (`apt_preferences(5)`) for what is carried: the signed index names much that is not, and apt would take the
 /// newest of it. With `only`, nothing else of the server is to be seen. Other sources of the machine may be at the same
 /// host, so without `only` no more is said than which versions are carried.
 fn preferences(set: &PackageSet, url: &str, only: bool) -> String {
