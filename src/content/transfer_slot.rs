@@ -40,7 +40,7 @@ impl Lend for TransferSlot {
 
     fn reclaim(&self) {
         *self.permit() = self.from.clone().try_acquire_owned().ok();
-        self.hosts.go_on(&self.host);
+        self.hosts.resume(&self.host);
     }
 }
 
@@ -84,8 +84,8 @@ impl HostLoad {
         self.change(host, |load| load.waiting += 1);
     }
 
-    /// A transfer from `host` that waited goes on.
-    pub(crate) fn go_on(&self, host: &Arc<str>) {
+    /// A transfer from `host` that waited continues.
+    pub(crate) fn resume(&self, host: &Arc<str>) {
         self.change(host, |load| load.waiting -= 1);
     }
 

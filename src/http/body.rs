@@ -97,7 +97,7 @@ impl Receiving {
         if self.is_proven {
             return Some((Err(error), None));
         }
-        // whoever reads it may ask again, and is told of a host that is given up then
+        // the reader may send another request, which fails with the same error if the host is given up
         let given_up = self.transport.failed(&host_port(&self.url), self.asked, false, &error);
         Some((Err(given_up.unwrap_or(error)), None))
     }

@@ -1,9 +1,9 @@
 //! Slots that are given back while their holder waits, so that what waits never keeps others from working.
 //!
-//! Every limit on how much runs at once counts work that makes progress. Whoever waits longer than a moment (for a host
-//! that does not answer, for a pause before another attempt, for a slot of another kind) lends its slot, and takes one
-//! again without waiting when it goes on. So no two holders can wait for each other's slots, and a host in trouble
-//! cannot occupy the slots of others. The limit may be exceeded by those that go on at the same moment.
+//! Every limit on how much runs at once counts work that makes progress. A holder that waits longer than a moment (for a
+//! host that does not answer, for the pause before another attempt, for a slot of another kind) lends its slot, and takes
+//! one again without waiting when it continues. So no two holders can wait for each other's slots, and a host in trouble
+//! cannot occupy the slots of others. The limit may be exceeded briefly by holders that continue at the same moment.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) trait Lend: Send + Sync {
     /// Gives the slot back while its holder waits.
     fn lend(&self);
 
-    /// Takes a slot again if one is free. The holder goes on in any case.
+    /// Takes a slot again if one is free. The holder continues in any case.
     fn reclaim(&self);
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn lending<T>(slot: &dyn Lend, work: impl Future<Output = T>) -
         return done;
     }
     slot.lend();
-    let _until_it_goes_on = Lent(slot);
+    let _until_it_continues = Lent(slot);
     work.await
 }
 

@@ -22,9 +22,11 @@ fn shown_host(origin: Option<&str>, url: &Url) -> String {
     origin.map_or(host.clone(), |origin| format!("{host}, the mirror of {origin}"))
 }
 
-/// The host that failed, by its port too, and how: it did not answer, or only with an error of its own.
+/// The host that failed, by its port too, and how: it did not answer, or only with an error of its own. A host that asks to
+/// wait is waited for, as long as `--max-wait` allows.
 fn failure(result: &Result<Response, Error>) -> Option<(String, Error)> {
     match result {
+        Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
         Ok(response) if retry::is_failing(response.status) => {
             let words = format!("it answered {}", response.status);
             let kind = ErrorKind::Status(response.status.as_u16());

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Every so many slots, one takes the smallest first.
+/// One slot in this many takes the smallest blob first.
 const SMALLEST_FIRST: usize = 4;
 
 /// Slots for uploads of blobs.
@@ -147,7 +147,7 @@ impl Lend for UploadSlot {
 
     fn reclaim(&self) {
         *locked(&self.held) = locked(&self.pool.state).free.pop();
-        self.pool.hosts.go_on(&self.host);
+        self.pool.hosts.resume(&self.host);
     }
 }
 

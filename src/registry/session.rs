@@ -122,7 +122,7 @@ impl Session {
                 Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
                 None => request.clone(),
             };
-            // others wait for whoever has the turn, and may hold slots of this host
+            // requests that wait for the turn may hold slots of this host
             let class = if turn.is_some() { SlotClass::SignIn } else { sent.class };
             let response = self.transport.send(&Request { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();

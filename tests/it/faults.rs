@@ -169,6 +169,14 @@ fn busy_hosts_are_waited_for() {
     let begun = Instant::now();
     assert!(done(&rig.pull("peace")));
     assert!(begun.elapsed() >= Duration::from_secs(1), "the wait was cut short");
+    // however often it says so: it is not given up as a host that only fails is
+    let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
+    let often =
+        [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, What::Busy(503, Later::Seconds(1))));
+    rig.arm(often.map(|fault| fault.times(8)));
+    let items = rig.pull("often");
+    assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
+    rig.limits.lost_after = lost_after;
     // longer than allowed: the item ends with the time to come back, and nobody asks again
     rig.limits.max_wait_secs = 30;
     rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Seconds(3600)))]);

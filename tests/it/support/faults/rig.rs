@@ -146,7 +146,7 @@ impl Rig {
         Rig::holding(content(scale), manifest)
     }
 
-    /// With so many images, each in a repository of its own and with two layers that no other has.
+    /// With `images` images, each in a repository of its own and with two layers that no other has.
     pub fn of_images(images: usize) -> Rig {
         let (mut content, mut manifest) = (Content::default(), "images:\n".to_owned());
         for at in 0..images {
