@@ -65,6 +65,13 @@ pub(crate) fn into(
             continue;
         };
         found = true;
+        if let (Some(ours), Some(theirs)) = (name(&one.document), name(&there[at]))
+            && ours != theirs
+        {
+            merged
+                .notes
+                .push(format!("{} goes into {theirs}, the only one of its kind in the file", one.shown()));
+        }
         let mut values = without_name(values, &there[at]);
         let is_secret = kind(&one.document) == Some("Secret");
         if is_secret {
@@ -184,7 +191,8 @@ mod tests {
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
         );
-        assert_eq!(merged.notes, ["C: the file has none, and it is not written"]);
+        let other = "A theirs goes into mine, the only one of its kind in the file";
+        assert_eq!(merged.notes, [other, "C: the file has none, and it is not written"]);
         assert!(merged.secret);
         // of files without kinds, the one of the same name
         let files = [RenderedFile::new("etc/a.yaml", "x: 1\n"), RenderedFile::new("etc/d/b.yaml", "y: 1\n")];

@@ -141,21 +141,34 @@ impl<'t> Edits<'t> {
         Ok(())
     }
 
-    /// Removes the member number `at` of a mapping in block notation that has several.
-    pub(super) fn remove_member(&mut self, members: &[Member], at: usize, flow: bool) {
-        let member = &members[at];
-        let range = match (members.get(at + 1), at.checked_sub(1).and_then(|before| members.get(before))) {
-            // the first one of an item of a list stands behind its dash, where the next one moves up to
-            (Some(next), _) => member.at.start..next.at.start,
-            (None, Some(before)) if flow => before.value.end()..member.value.end(),
-            (None, _) => {
-                let start = self.text[..member.at.start].rfind('\n').map_or(0, |newline| newline + 1);
-                let end = member.value.end();
-                let rest = self.text[end..].find('\n').map_or(self.text.len(), |rest| end + rest + 1);
-                start..if self.text[..end].ends_with('\n') { end } else { rest }
-            }
-        };
-        self.edits.push((range, String::new()));
+    /// Removes these members of a mapping that keeps others.
+    pub(super) fn remove_members(&mut self, members: &[Member], removed: &[usize], flow: bool) {
+        let next_kept = |at: usize| (at..members.len()).find(|other| !removed.contains(other));
+        let mut done = 0;
+        for &at in removed.iter().filter(|at| **at < members.len()) {
+            let member = &members[at];
+            let line = self.text[..member.at.start].rfind('\n').map_or(0, |newline| newline + 1);
+            let follows_dash = !self.text[line..member.at.start].trim().is_empty();
+            let range = match next_kept(at) {
+                _ if at < done => continue,
+                // behind a dash or in a line, the next one that stays moves up
+                Some(next) if flow || follows_dash => {
+                    done = next;
+                    member.at.start..members[next].at.start
+                }
+                None if flow => {
+                    done = members.len();
+                    let before = at.checked_sub(1).map(|before| members[before].value.end());
+                    before.unwrap_or(member.at.start)..members.last().map_or(0, |last| last.value.end())
+                }
+                _ => {
+                    let end = member.value.end();
+                    let rest = self.text[end..].find('\n').map_or(self.text.len(), |rest| end + rest + 1);
+                    line..if self.text[..end].ends_with('\n') { end } else { rest }
+                }
+            };
+            self.edits.push((range, String::new()));
+        }
     }
 
     /// The column of a byte.

@@ -156,6 +156,7 @@ impl Merger<'_> {
     /// Removes from `new` what a mapping cannot have beside one of `values`.
     fn without_others(&mut self, tree: &Tree, old: &Mapping, values: &Mapping, new: &mut Mapping) {
         let Kind::Mapping { flow, members } = &tree.kind else { return };
+        let mut removed = Vec::new();
         for (other, key) in EXCLUSIVE {
             let is_there = old.contains_key(other) && !values.contains_key(other);
             if !is_there || !values.contains_key(key) {
@@ -164,13 +165,15 @@ impl Merger<'_> {
             let path = [&self.path[..], &[other.to_owned()]].concat().join(".");
             match members.iter().position(|member| member.key == other) {
                 Some(at) if self.rules.replace => {
-                    self.edits.remove_member(members, at, *flow);
+                    removed.push(at);
                     new.shift_remove(other);
                     self.merged.paths.push(path);
                 }
                 _ => self.lost.push(format!("{path}: it cannot stand beside {key}, which is new")),
             }
         }
+        removed.sort_unstable();
+        self.edits.remove_members(members, &removed, *flow);
     }
 
     /// Whether the text at the path is in base64; `parent` is the mapping that it belongs to.

@@ -213,6 +213,18 @@ fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
             "files:\n- path: /a\n  contentFrom:\n    b: c\n",
         ),
         (
+            "files:\n- path: /a\n  encoding: base64\n  # ours\n  content: eA==\n- path: /b\n",
+            "{files: [{path: /a, owner: x, contentFrom: {b: c}}]}",
+            "files./a.encoding: it cannot stand beside contentFrom",
+            "files:\n- path: /a\n  # ours\n  owner: x\n  contentFrom:\n    b: c\n- path: /b\n",
+        ),
+        (
+            "files: [{content: x, encoding: base64, path: /a}, {path: /b, encoding: base64, content: y}]\n",
+            "{files: [{path: /a, contentFrom: z}, {path: /b, contentFrom: z}]}",
+            "files./b.content: it cannot stand beside contentFrom",
+            "files: [{path: /a, \"contentFrom\": \"z\"}, {path: /b, \"contentFrom\": \"z\"}]\n",
+        ),
+        (
             "env:\n- name: A\n  valueFrom:\n    x: 1\n",
             "{env: [{name: A, value: x}]}",
             "env.A.valueFrom",
