@@ -71,7 +71,8 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "pack --lock l -o v --volume-size 60000");
     reported(0, "pack --like v --only-volume 2");
     reported(0, "verify b");
-    reported(4, "verify nowhere");
+    reported(2, "verify nowhere");
+    reported(0, "doctor --role kkp-user");
     reported(0, "ls b");
     reported(0, "diff l b");
     reported(0, "report b --since l");

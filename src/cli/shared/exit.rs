@@ -1,5 +1,6 @@
 //! Exit codes, and how a result or a failure is printed.
 
+use crate::bucket::Location;
 use crate::bundle;
 use crate::cli::shared::shown::{Shown, is_page};
 use crate::cli::shared::{Global, OutputMode, github};
@@ -191,8 +192,12 @@ impl From<bundle::Error> for Failure {
         use bundle::Error;
         let message = error.to_string();
         match error {
-            Error::Open { .. }
-            | Error::Damaged { .. }
+            // an object was opened before, so this is about the way to it
+            Error::Open { path, .. } if path.to_str().is_some_and(Location::is_meant) => {
+                Failure::new(Exit::Failed, message).on(Side::Source)
+            }
+            Error::Open { .. } => Failure::usage(message),
+            Error::Damaged { .. }
             | Error::Missing { .. }
             | Error::Volumes { .. }
             | Error::Volume { .. }
@@ -299,7 +304,7 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         match error {
             ClientError::Setup(error) => error.into(),
-            ClientError::Trust(error) => Failure::usage(error.to_string()),
+            ClientError::Trust { .. } => Failure::usage(error.to_string()),
             ClientError::Archive(error) => Failure::usage(error.to_string()),
             ClientError::ObjectStore(error) if error.kind == ErrorKind::Local => {
                 Failure::usage(error.to_string())

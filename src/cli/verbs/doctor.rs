@@ -170,9 +170,12 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), Failu
     let (mut files, mut hosts) = (Vec::new(), Vec::new());
     for target in targets {
         let path = Path::new(target);
-        if path.extension().is_some_and(|end| end == "yaml" || end == "yml") && path.is_file() {
+        // no domain ends so: what is not there is a file that is missing
+        let is_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if is_file && !target.contains("://") {
             let wrong = |why: String| Failure::usage(format!("{target}: {why}"));
-            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::usage(format!("cannot read {target}: {error}")))?;
             let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
             files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
         } else {
@@ -195,7 +198,9 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, Failure> {
             let cluster =
                 [cluster.pod_cidr, cluster.service_cidr, cluster.domain, cluster.control_plane_endpoint];
             let cluster: Vec<String> = cluster.into_iter().flatten().collect();
+            // blanks around an entry are gone wherever landfall writes it
             let installation = proxy.no_proxy.installation.join(",");
+            let installation = installation.split(',').map(str::trim).collect::<Vec<_>>().join(",");
             let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
             messages.extend(lint_entries(&cluster.join(","), "proxy.noProxy.cluster of the site"));
             messages.extend(rendered(context, &messages)?);
