@@ -32,6 +32,12 @@ impl SourceText {
         Rc::new(SourceText { file, text: LineIndex::new(text), root })
     }
 
+    /// The same file with the places of the values in `left`, which has blanks where `self` has values that do not count.
+    pub(super) fn with_places_of(&self, left: &str) -> Rc<SourceText> {
+        let root = Node::parse(left).unwrap_or_default();
+        Rc::new(SourceText { file: self.file.clone(), text: LineIndex::new(self.text.to_string()), root })
+    }
+
     /// A file that is not YAML.
     pub fn plain(file: String, text: String) -> Rc<SourceText> {
         Rc::new(SourceText { file, text: LineIndex::new(text), root: Node::default() })

@@ -5,7 +5,7 @@ use super::items::Items;
 use super::lists::format_of;
 use super::schema::{Document, List, ListFormat};
 use super::{Wanted, check, merge};
-use crate::document::{self, Diagnostic, SourceSpan, SourceText, is_leftover, is_pipe, nearest};
+use crate::document::{self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, is_pipe, nearest};
 use crate::item::Checked;
 use crate::model::Platform;
 use serde::Deserialize;
@@ -206,11 +206,14 @@ fn read(
     edited: &Edited,
     faults: &mut Faults,
 ) -> Checked<Option<Read>> {
-    let head: Head = document::read(&text.file, &text.text)?;
-    if !is_manifest(&head, text, may_be_other)? {
+    let head: ReadAll<Head> = document::read_all(text);
+    let is_manifest = head.value.map(|head| is_manifest(&head, text, may_be_other)).transpose()?;
+    if is_manifest == Some(false) {
         return Ok(None);
     }
-    let document: Document = document::read(&text.file, &text.text)?;
+    let ReadAll { value, text, faults: of_document } = document::read_all::<Document>(text);
+    of_document.into_iter().for_each(|fault| faults.push(fault));
+    let (Some(document), text) = (value, &text) else { return Ok(None) };
     let base = path.parent().unwrap_or(Path::new(""));
     let lists: Vec<(ListFormat, Rc<SourceText>)> = document
         .lists
