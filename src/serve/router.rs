@@ -20,7 +20,8 @@ use axum::http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Below these stands every file as HOST/PATH: they are one table under three names.
+/// Below these stands every file as HOST/PATH: they are one table under three names. It is also at the root, so that the
+/// server's own URL can be `files` of a site.
 const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
@@ -198,7 +199,7 @@ async fn readiness(state: &Arc<State>) -> Result<(), String> {
     fresh(state.clone()).await.map(drop)
 }
 
-/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and packages below `/files/`.
+/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and packages below `/files/` and at the root.
 async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Response, ApiError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
@@ -225,7 +226,9 @@ async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Respons
         let digest = state.bundles.charts.find(chart)?;
         return blob_response(&state, digest, file_table::media_type(chart), &parts).await;
     }
-    let file = FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).ok_or_else(unknown)?;
+    let of_root = || path.strip_prefix('/').filter(|file| state.bundles.files.has(file));
+    let file = FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).or_else(of_root);
+    let file = file.ok_or_else(unknown)?;
     let digest = state.bundles.files.find(file, parts.uri.query())?;
     blob_response(&state, digest, file_table::media_type(file), &parts).await
 }

@@ -37,8 +37,13 @@ fn apt_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    let url = format!("url=http://{}/apt", server.address);
-    let render = ["render", "apt", "--bundle", "b", "--to", "172.20.0.2:5000", "--set", &url];
+    // the URL of the server itself is where its packages are
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r.test}}\nfiles: 'http://{}'\n",
+        server.address
+    );
+    place.write("site.yaml", site);
+    let render = ["render", "apt", "--bundle", "b", "--site", "site.yaml"];
     place.ok(&[&render[..], &["-o", "node"]].concat());
     let written = sources(place, "node/etc/apt/landfall.sources.d/landfall.sources");
     let get = |apt: &Apt, words: &[&str]| apt.get(place, words).output().unwrap();
@@ -98,7 +103,7 @@ fn dnf_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    let site = format!("apiVersion: landfall/v1\nkind: Site\nfiles: 'http://{}/yum'\n", server.address);
+    let site = format!("apiVersion: landfall/v1\nkind: Site\nfiles: 'http://{}'\n", server.address);
     place.write("site.yaml", site);
     place.ok(&["render", "yum", "--site", "site.yaml", "--to", "r.test", "-o", "node"]);
     let repositories = place.path("node/etc/yum.repos.d");

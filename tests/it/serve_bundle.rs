@@ -221,14 +221,20 @@ fn files_are_there_by_every_url_and_in_parts() {
         "dl.example%3A8443/v1/a%20b/kubelet",
         "mirror.example/kubelet.tgz",
     ] {
-        assert!(get(&server.address, &format!("/files/{path}")).body == kubelet, "{path}");
+        // the server's own URL is a base for files too
+        for base in ["/files/", "/"] {
+            assert!(get(&server.address, &format!("{base}{path}")).body == kubelet, "{base}{path}");
+        }
     }
     let archive = get(&server.address, "/files/mirror.example/kubelet.tgz");
     assert_eq!(archive.header("content-type"), Some("application/gzip"));
     let sidecar = get(&server.address, "/files/dl.example:8443/v1/a%20b/kubelet.sha256");
     assert_eq!((sidecar.body, sidecar.status), (b"sum".to_vec(), 200));
     for path in ["dl.example/v1/a%20b/kubelet", "dl.example:8443/v1/a%20b/", "dl.example:8443", ""] {
-        assert_eq!(get(&server.address, &format!("/files/{path}")).status, 404, "{path}");
+        // `/` itself is the page
+        for base in ["/files/", "/"].into_iter().filter(|base| *base != "/" || !path.is_empty()) {
+            assert_eq!(get(&server.address, &format!("{base}{path}")).status, 404, "{base}{path}");
+        }
     }
     let hostile = "/files/dl.example/x'%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
     assert_eq!(get(&server.address, hostile).body, b"hostile");

@@ -16,7 +16,7 @@ pub(super) struct Apt;
 const URL: Setting = Setting {
     key: "url",
     value_name: "URL",
-    help: "What answers /<host>/<path>, as http://mirror:5000/apt of `landfall serve` does [default: `files` of the site]",
+    help: "What answers /<host>/<path>, as http://mirror:5000 of `landfall serve` does [default: `files` of the site]",
     default: None,
     choices: &[],
 };
@@ -57,8 +57,8 @@ impl Platform for Apt {
         let url = request.settings.get(URL.key).or(request.file_server());
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
             RenderError::Site(
-                "nothing says where machines find the packages; add `files: http://HOST:PORT/files` to the site, or \
-                 --set url=http://HOST:PORT/apt"
+                "nothing says where machines find the packages; add `files: http://HOST:PORT` to the site, or \
+                 --set url=http://HOST:PORT"
                     .into(),
             )
         })?;

@@ -79,7 +79,7 @@ impl<'r> MachinePackages<'r> {
         };
         let Some(url) = self.files else {
             notes.push(format!(
-                "{who}: nothing says where machines find the packages of {}; add `files: http://HOST:PORT/files` to the site",
+                "{who}: nothing says where machines find the packages of {}; add `files: http://HOST:PORT` to the site",
                 set.name
             ));
             return Vec::new();

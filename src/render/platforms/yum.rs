@@ -23,7 +23,7 @@ const OTHERS: Setting = Setting {
 static SPEC: Spec = Spec {
     name: "yum",
     about: "Repositories of yum and dnf for the locked packages, with their keys",
-    details: "The packages come from the site's file server (`files`), which `landfall serve` is below /files or /yum. Signatures are \
+    details: "The packages come from the site's file server (`files`), which the URL of `landfall serve` can be. Signatures are \
               checked by the keys in the lock.",
     inputs: &[PACKAGES_KEY],
     settings: &[OTHERS],
