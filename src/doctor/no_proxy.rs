@@ -4,6 +4,7 @@
 
 use super::lint::GO;
 use super::{CheckStatus, LintMessage};
+use crate::http::dead_entry;
 use std::net::IpAddr;
 
 /// Messages about the comma-separated entries of the setting `source`.
@@ -93,63 +94,24 @@ enum Shape {
 
 impl Shape {
     fn of(entry: &str) -> Shape {
-        let dead = |why: &str, instead: Option<String>| Shape::Dead(why.into(), instead);
         if entry == "*" {
             return Shape::All;
         }
-        if entry.contains("://") {
-            let host = entry.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
-            return dead("ignore it: it is a URL, not a host", Some(host.into()));
+        if let Some(dead) = dead_entry(entry) {
+            return Shape::Dead(dead.why, dead.instead);
         }
-        if entry.contains(char::is_whitespace) || entry.contains([';', '|']) {
-            return dead("ignore it: entries are separated by commas", None);
-        }
-        if let Some((address, bits)) = entry.split_once('/') {
-            return match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
-                (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => {
-                    Shape::Range(address, bits)
-                }
-                (Ok(IpAddr::V4(address)), Err(_)) => {
-                    let instead = bits
-                        .parse::<std::net::Ipv4Addr>()
-                        .ok()
-                        .map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
-                    dead("ignore it: a range is written with the number of its bits", instead)
-                }
-                _ => dead("ignore it: it is no range of addresses", None),
-            };
+        if let Some((address, bits)) = entry.split_once('/')
+            && let (Ok(address), Ok(bits)) = (address.parse::<IpAddr>(), bits.parse::<u8>())
+        {
+            return Shape::Range(address, bits);
         }
         if let Ok(address) = entry.parse::<IpAddr>() {
             return Shape::Address(address);
-        }
-        if entry.ends_with(']') {
-            return dead(
-                "ignore it: an IPv6 address stands without brackets",
-                Some(entry.trim_matches(['[', ']']).into()),
-            );
         }
         let (host, port) = match entry.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (entry, None),
         };
-        if host.is_empty() || port.is_some_and(|port| port.is_empty() || port.parse::<u16>().is_err()) {
-            return dead("ignore it: a port is a number, after a host", None);
-        }
-        if host.contains('*') && !(host.starts_with("*.") && host.matches('*').count() == 1) {
-            return dead("ignore it: * stands alone, or as *. before a name", None);
-        }
-        if host.ends_with('.') {
-            let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
-            if digits.len() < 4 && digits.iter().all(|part| part.parse::<u8>().is_ok()) {
-                let zeros = vec!["0"; 4 - digits.len()];
-                let range = format!("{}/{}", [digits.clone(), zeros].concat().join("."), digits.len() * 8);
-                return dead("ignore it: the beginning of an address covers nothing", Some(range));
-            }
-            return dead(
-                "compare its last dot too, which names in URLs do not have",
-                Some(host.trim_end_matches('.').into()),
-            );
-        }
         match (port, host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()) {
             (Some(_), is_address) => Shape::Port(is_address),
             _ if host.starts_with("*.") => Shape::Star,
@@ -286,7 +248,7 @@ mod tests {
             ("[fd00::2]", Some("fd00::2")),
             ("corp.test.", Some("corp.test")),
             ("https://corp.test/x", Some("corp.test")),
-            ("10.0.0.1 172.20.0.2", None),
+            ("10.0.0.1 172.20.0.2", Some("10.0.0.1,172.20.0.2")),
             ("172.20.0.*", None),
             ("172.20.0.0/33", None),
             ("corp.test:https", None),

@@ -7,6 +7,7 @@ mod causes;
 mod certificate;
 mod clients;
 mod connect;
+mod dead_entry;
 mod error;
 mod exchange;
 mod explain;
@@ -39,6 +40,8 @@ mod whole_body;
 pub(crate) use activity::{Activity, ActivityLook};
 pub(crate) use body::{Body, ByteStream, Response};
 pub(crate) use certificate::Certificate;
+#[cfg(feature = "cli")]
+pub(crate) use dead_entry::dead_entry;
 pub(crate) use error::{ApiError, Error, ErrorKind, host_port, shown_url};
 pub(crate) use feed::{feeding, feeding_stream, inherit_feed};
 pub(crate) use host_limiter::SlotClass;

@@ -58,6 +58,19 @@ pub enum TlsError {
     },
 }
 
+impl TlsError {
+    /// The file that it is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            TlsError::Protocol(_) => None,
+            TlsError::NoCertificate(path) | TlsError::NoAuthority(path) => Some(path),
+            TlsError::ReadCertificates { path, .. }
+            | TlsError::ReadKey { path, .. }
+            | TlsError::Client { path, .. } => Some(path),
+        }
+    }
+}
+
 impl TlsProfile {
     /// Whether nothing is configured.
     pub fn is_default(&self) -> bool {

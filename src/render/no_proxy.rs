@@ -3,7 +3,9 @@
 //! The order: the cluster's domain, services, pods and API server; the installation's entries; what every node keeps for
 //! itself; the site's own registry and file server. No entry comes twice.
 
+use super::error::RenderError;
 use crate::config::Site;
+use crate::http::dead_entry;
 use crate::model::Target;
 use std::net::IpAddr;
 use url::Url;
@@ -17,6 +19,35 @@ pub(crate) struct NoProxy {
     installation: Vec<String>,
     /// Hosts of the site.
     own: Vec<String>,
+}
+
+/// Refuses entries of the site that no program follows: what is rendered is what `landfall doctor` accepts.
+///
+/// # Errors
+/// The first such entry, with its key and what to write instead.
+pub(super) fn check(site: &Site) -> Result<(), RenderError> {
+    let Some(proxy) = &site.proxy else { return Ok(()) };
+    let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+    let domain = cluster.domain.map(|domain| domain.trim_matches('.').to_owned());
+    let cluster = [
+        ("cluster.serviceCIDR", cluster.service_cidr),
+        ("cluster.podCIDR", cluster.pod_cidr),
+        ("cluster.domain", domain),
+        ("cluster.controlPlaneEndpoint", cluster.control_plane_endpoint.map(|one| host_of(&one).to_owned())),
+    ];
+    let installation = proxy.no_proxy.installation.iter().map(|entry| ("installation", entry.clone()));
+    let all = installation.chain(cluster.into_iter().filter_map(|(key, value)| Some((key, value?))));
+    for (key, value) in all {
+        for entry in words(&value) {
+            let Some(dead) = dead_entry(&entry) else { continue };
+            let instead = dead.instead.map(|instead| format!("; write {instead}")).unwrap_or_default();
+            return Err(RenderError::Site(format!(
+                "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other programs {}{instead}",
+                dead.why
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// How names inside the cluster are written.
@@ -106,9 +137,9 @@ impl NoProxy {
     }
 }
 
-/// The parts of a list that a site may have written into one entry.
+/// The parts of a list that a site may have written into one entry, separated by commas.
 fn words(entry: &str) -> Vec<String> {
-    entry.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    entry.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// The host of `host[:port]`, without the brackets of IPv6.
@@ -173,5 +204,31 @@ mod tests {
         let expected =
             ["a.test", "b.test", "[x", "172.20.0.2", "svc", "127.0.0.1", "localhost", "fd00::3", "fd00::2"];
         assert_eq!(no_proxy.entries(Dialect::Bare), expected);
+    }
+
+    #[test]
+    fn what_no_program_follows_is_refused_with_its_key() {
+        let refused = |no_proxy: &str| {
+            let text = format!("apiVersion: landfall/v1\nkind: Site\nproxy: {{noProxy: {no_proxy}}}\n");
+            let site = Site::parse(Path::new("s"), &text).unwrap();
+            check(&site).map_err(|error| error.to_string())
+        };
+        let told = refused("{installation: [ok.test, \"a b\"]}").unwrap_err();
+        assert!(
+            told.contains("'a b' in proxy.noProxy.installation of the site") && told.ends_with("write a,b"),
+            "{told}"
+        );
+        for (written, instead) in [
+            ("{installation: [\"[::1]\"]}", "write ::1"),
+            ("{installation: [\"http://a.test/\"]}", "write a.test"),
+            ("{installation: [\"172.20.\"]}", "write 172.20.0.0/16"),
+            ("{cluster: {podCIDR: 10.0.0.0/255.0.0.0}}", "write 10.0.0.0/8"),
+        ] {
+            let told = refused(written).unwrap_err();
+            assert!(told.ends_with(instead), "{told}");
+        }
+        let good = "{installation: [\"a.test, .b.test\", \"*.c.test\", \"[fd00::2]:80\"], cluster: {domain: .cluster.local, \
+                    podCIDR: \"10.0.0.0/8,fd00::/8\", controlPlaneEndpoint: \"1.2.3.4:6443\"}}";
+        assert_eq!(refused(good), Ok(()));
     }
 }

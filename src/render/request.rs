@@ -1,7 +1,7 @@
 //! What a platform makes configuration from.
 
 use super::error::RenderError;
-use super::no_proxy::NoProxy;
+use super::no_proxy::{self, NoProxy};
 use super::settings::Settings;
 use super::site_proxy::SiteProxy;
 use super::site_registry::SiteRegistry;
@@ -61,9 +61,11 @@ impl<'r> Request<'r> {
     /// The site's proxy, where it has one.
     ///
     /// # Errors
-    /// When its account or certificates cannot be read.
+    /// When its account or certificates cannot be read, or an entry of its NO_PROXY covers nothing.
     pub(crate) fn proxy(&self) -> Result<Option<SiteProxy>, RenderError> {
-        self.site.map_or(Ok(None), |site| SiteProxy::of(site, self.environment))
+        let Some(site) = self.site else { return Ok(None) };
+        no_proxy::check(site)?;
+        SiteProxy::of(site, self.environment)
     }
 
     /// The site's file server, without a slash at its end.

@@ -1,7 +1,7 @@
 //! `no-proxy`: what goes past the proxy, as one value.
 
 use crate::render::error::RenderError;
-use crate::render::no_proxy::Dialect;
+use crate::render::no_proxy::{self, Dialect};
 use crate::render::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::render::request::Request;
 use crate::render::settings::Setting;
@@ -41,6 +41,9 @@ impl Platform for NoProxyList {
             Some("portable") => Dialect::Portable,
             _ => Dialect::Bare,
         };
+        if let Some(site) = request.site {
+            no_proxy::check(site)?;
+        }
         let list = request.no_proxy().list(dialect);
         let members = vec![("text", json!(list))];
         Ok(Rendered { output: Output::Text(list + "\n"), members, ..Rendered::default() })
