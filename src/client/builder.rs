@@ -131,6 +131,9 @@ impl ClientBuilder {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile { ca: self.proxy_ca().into_iter().collect(), ..TlsProfile::default() };
         let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
-        Ok(profiles.try_for_each(|profile| profile.check())?)
+        profiles.try_for_each(|profile| profile.check()).map_err(|source| {
+            let key = source.path().and_then(|path| self.site.as_ref()?.key_of_trust(path));
+            ClientError::Trust { key, source }
+        })
     }
 }

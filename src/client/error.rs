@@ -14,8 +14,13 @@ pub enum ClientError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A certificate or key that the site names.
-    #[error(transparent)]
-    Trust(#[from] TlsError),
+    #[error("{}{source}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
+    Trust {
+        /// The key that names it, with the site file.
+        key: Option<String>,
+        /// Why it cannot be used.
+        source: TlsError,
+    },
     /// An archive whose content is to be taken.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod first;
+mod name_check;
 mod platforms;
 mod proxy;
 mod registry;

@@ -1,5 +1,6 @@
 //! The site document.
 
+use super::name_check;
 use super::platforms::{Cluster, Names};
 use super::proxy::Proxy;
 use super::registry::RegistrySite;
@@ -51,6 +52,10 @@ pub struct Site {
     #[serde(skip)]
     #[schemars(skip)]
     pub folder: PathBuf,
+    /// The site file, as the user named it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub file: PathBuf,
 }
 
 /// The version of landfall's documents.
@@ -92,9 +97,11 @@ impl Site {
     /// # Errors
     /// When the text is no site document.
     pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
-        let mut site: Site =
-            document::read(&file.display().to_string(), text.trim_start_matches('\u{feff}'))?;
+        let (name, text) = (file.display().to_string(), text.trim_start_matches('\u{feff}'));
+        let mut site: Site = document::read(&name, text)?;
+        name_check::check(&site.names, &name, text)?;
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+        site.file = file.into();
         Ok(site)
     }
 
@@ -116,6 +123,29 @@ impl Site {
         };
         let paths = registry.paths.iter().map(|(prefix, to)| (prefix.clone(), to.paths().to_vec())).collect();
         DestinationRules { keep_host: registry.keep_host, paths, consumers }
+    }
+
+    /// A key of this site for a message, as in `registry.ca of site.yaml`.
+    pub fn key(&self, key: &str) -> String {
+        match self.file.as_os_str().is_empty() {
+            true => format!("{key} of the site"),
+            false => format!("{key} of {}", self.file.display()),
+        }
+    }
+
+    /// The key of this site that names the certificate or key at `path`, for a message.
+    pub fn key_of_trust(&self, path: &Path) -> Option<String> {
+        let registry = self.registry.iter().flat_map(|registry| {
+            let paths = [&registry.ca, &registry.client_cert, &registry.client_key];
+            let keys = ["registry.ca", "registry.clientCert", "registry.clientKey"];
+            keys.map(str::to_owned).into_iter().zip(paths)
+        });
+        let upstreams = self.upstreams.iter();
+        let upstreams = upstreams.map(|(host, upstream)| (format!("upstreams.{host}.ca"), &upstream.ca));
+        let proxy = self.proxy.iter().map(|proxy| ("proxy.ca".to_owned(), &proxy.ca));
+        let mut all = registry.chain(upstreams).chain(proxy);
+        let is_it = |named: &Option<PathBuf>| named.as_ref().is_some_and(|named| self.resolve(named) == path);
+        all.find(|(_, named)| is_it(named)).map(|(key, _)| self.key(&key))
     }
 
     /// A path written in the site file, from where it counts.

@@ -1,16 +1,35 @@
 //! Certificates and keys that go into rendered files.
 
 use super::error::RenderError;
+use crate::config::Site;
 use std::path::Path;
 
-/// The certificates of the file at `path`, in PEM form, and nothing else that it holds: a key beside them stays there.
+/// The certificates of the file that `site` names at `path`, in PEM form, and nothing else that it holds: a key beside them
+/// stays there.
 ///
 /// # Errors
-/// When it cannot be read, or has none.
-pub(super) fn read_certificates(path: &Path) -> Result<String, RenderError> {
-    let text = read(path)?;
+/// When it cannot be read, or has none; the message names the key of the site.
+pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
+    let text = read_of(site, path)?;
     let found = certificates(&text);
-    if found.is_empty() { Err(RenderError::NoCertificate(path.into())) } else { Ok(found) }
+    match found.is_empty() {
+        true => Err(named(site, path, &RenderError::NoCertificate(site.resolve(path)))),
+        false => Ok(found),
+    }
+}
+
+/// The text of the file that `site` names at `path`.
+///
+/// # Errors
+/// When it cannot be read; the message names the key of the site.
+pub(super) fn read_of(site: &Site, path: &Path) -> Result<String, RenderError> {
+    read(&site.resolve(path)).map_err(|error| named(site, path, &error))
+}
+
+/// The error with the key of the site before it.
+fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
+    let key = site.key_of_trust(&site.resolve(path)).unwrap_or_else(|| site.key("a path"));
+    RenderError::Site(format!("{key}: {error}"))
 }
 
 /// The text of the file at `path`.

@@ -72,7 +72,7 @@ impl SiteProxy {
         let [http, https] = site_proxy_accounts(site, get)?;
         let address =
             |text: &Option<String>, account| text.as_deref().map(|text| ProxyAddress::new(text, account));
-        let ca = proxy.ca.as_ref().map(|path| read_certificates(&site.resolve(path))).transpose()?;
+        let ca = proxy.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
         Ok(Some(SiteProxy { http: address(&proxy.http, http), https: address(&proxy.https, https), ca }))
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::RenderError;
 use super::file::RenderedFile;
-use super::pem::{read, read_certificates};
+use super::pem::{read_certificates, read_of};
 use crate::config::{Destinations, Site};
 use crate::model::Target;
 use crate::registry::site_account;
@@ -67,11 +67,10 @@ impl<'s> SiteRegistry<'s> {
         if let Some((site, settings)) = settings {
             registry.plain_http |= settings.plain_http;
             registry.skip_verify = settings.skip_verify;
-            registry.ca =
-                settings.ca.as_ref().map(|path| read_certificates(&site.resolve(path))).transpose()?;
+            registry.ca = settings.ca.as_ref().map(|path| read_certificates(site, path)).transpose()?;
             registry.client = match (&settings.client_cert, &settings.client_key) {
                 (Some(certificate), Some(key)) => {
-                    Some((read_certificates(&site.resolve(certificate))?, read(&site.resolve(key))?))
+                    Some((read_certificates(site, certificate)?, read_of(site, key)?))
                 }
                 _ => None,
             };

@@ -4,7 +4,7 @@ use super::interrupt::Interrupts;
 use super::progress::progress;
 use super::shown::Shown;
 use crate::cli::shared::{Exit, Failure, Global, Outcome, OutputMode, input_file};
-use crate::client::{Client, ClientBuilder, ClientError};
+use crate::client::{Client, ClientBuilder};
 use crate::config::Site;
 use crate::model::Limits;
 use crate::model::{Mapping, Shard, Target, is_repository};
@@ -160,13 +160,7 @@ impl Context {
     fn built(&self, more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Failure> {
         let builder = ClientBuilder::default().site(self.site.clone()).plain_http(&self.global.plain_http);
         let client = more(builder.limits(self.limits).progress(self.progress.clone())).build();
-        client.map_err(|error| match error {
-            ClientError::Trust(error) => {
-                let site = self.global.site.clone().unwrap_or_default();
-                Failure::usage(format!("{}: {error}", site.display()))
-            }
-            other => other.into(),
-        })
+        client.map_err(Failure::from)
     }
 
     /// Whether the JSON document is asked for: what only it holds need not be made else.

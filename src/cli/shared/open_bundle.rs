@@ -107,14 +107,17 @@ pub(crate) fn signed_by(
     let site = || {
         let site = context.site.as_ref()?;
         let (file, at_least) = site.signers.as_ref()?.rule();
-        Some((site.resolve(file), at_least))
+        Some((site.resolve(file), at_least, site.key("signers") + ": "))
     };
-    let rule = signers.map(|file| (file.to_path_buf(), 1)).or_else(site);
-    let Some((file, at_least)) = rule else { return Ok(None) };
+    let rule = signers.map(|file| (file.to_path_buf(), 1, String::new())).or_else(site);
+    let Some((file, at_least, key)) = rule else { return Ok(None) };
     if bundle.signatures().is_empty() {
         return Err(bundle::Error::NotSigned { path: bundle.path().into() }.into());
     }
-    let allowed = AllowedSigners::load(&file)?;
+    let allowed = AllowedSigners::load(&file).map_err(|error| {
+        let failure = Failure::from(error);
+        Failure { message: key + &failure.message, ..failure }
+    })?;
     allowed.notes().iter().for_each(|note| context.progress.note(note));
     Ok(Some(bundle.signed_by(&allowed, at_least, jiff::Timestamp::now())?))
 }
