@@ -141,6 +141,10 @@ fn reason(named: &Contacted, source: &str) -> String {
     }
 }
 
+/// The role of the machine that runs landfall: a host of the lock that is an endpoint of some machines too is needed from
+/// both.
+const OWN_ROLE: &str = "landfall";
+
 struct List<'a> {
     hosts: BTreeMap<(String, u16), EgressHost>,
     sessions: &'a Sessions,
@@ -164,8 +168,10 @@ impl List<'_> {
         };
         let is_new = !self.hosts.contains_key(&(endpoint.host.clone(), endpoint.port));
         let row = self.row(&endpoint.host, endpoint.port, scheme, Known::Declared);
-        if is_new {
-            row.from.clone_from(&endpoint.from);
+        row.from.clone_from(&endpoint.from);
+        if !(is_new || row.from.is_empty()) {
+            row.from.push(OWN_ROLE.into());
+            row.from.sort_unstable();
         }
         endpoint.why.split("; ").for_each(|why| add_reason(row, why.to_owned()));
     }

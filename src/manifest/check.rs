@@ -126,6 +126,12 @@ macro_rules! entries {
 }
 kinds!(entries);
 
+/// An IPv6 address that is written as in a URL, without its brackets; any other text as it is.
+fn without_brackets(host: &str) -> &str {
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.filter(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok()).unwrap_or(host)
+}
+
 /// The entries of one file that are no items.
 struct Checker<'a>(EntryReader<'a>);
 
@@ -172,13 +178,14 @@ impl Checker<'_> {
             [Field::new(&entry.host, at.clone()), Field::new(&entry.why, self.0.here(node.get("why")))];
         let from = self.roles(&entry.from, node.get("from"))?;
         for binding in self.0.vars.bindings(&fields)? {
-            let host = binding.fill(&entry.host).to_ascii_lowercase();
+            let written = binding.fill(&entry.host).to_ascii_lowercase();
+            let host = without_brackets(&written).to_owned();
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
             let name = host.strip_prefix("*.").unwrap_or(&host);
             let is_name = !name.is_empty() && name.chars().all(good);
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
                 let help = Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
-                return Err(at.fault(format!("`{host}` is no host name and no address"), help));
+                return Err(at.fault(format!("`{written}` is no host name and no address"), help));
             }
             let value =
                 Endpoint { host, port: entry.port, why: binding.fill(&entry.why), from: from.clone() };

@@ -187,3 +187,27 @@ fn a_probe_goes_through_redirects_and_on_after_refusals() {
     let notes = report["egress"]["notes"].to_string();
     assert!(notes.contains("does not let it on") && !report.to_string().contains("hush"), "{report:#}");
 }
+
+/// A file host that is an endpoint of some machines keeps their roles, beside that of landfall itself.
+#[test]
+fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let (host, port) = up.files.address.split_once(':').unwrap();
+    let port: u16 = port.parse().unwrap();
+    let rows = |from: &str| {
+        let files = format!("files: [{{url: 'http://{host}:{port}/tool'}}]\n");
+        let endpoints = format!("endpoints: [{{host: '{host}', port: {port}, why: updates{from}}}]\n");
+        up.place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{files}{endpoints}"));
+        up.place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+        let report = up.place.json(0, &["egress", "--store", "store"]);
+        let rows = report["egress"]["hosts"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["host"] == host && row["port"] == port).unwrap()
+    };
+    let row = rows(", from: [user-cluster-node, kkp-user]");
+    assert_eq!(row["from"], serde_json::json!(["kkp-user", "landfall", "user-cluster-node"]), "{row:#}");
+    assert_eq!(row["why"].as_array().unwrap().len(), 2, "{row:#}");
+    assert_eq!(rows("").get("from"), None, "all machines may");
+}

@@ -160,3 +160,83 @@ fn all_faults_of_manifests_are_told_at_once() {
     let (exit, said) = run(&place, &["lock", "-f", "m.yaml"]);
     assert!(exit == Some(2) && said.contains("= help: write `[linux/amd64]`"), "{said}");
 }
+
+/// A certificate that is not there is named with its key and the site, by whoever reads it.
+#[test]
+fn a_missing_certificate_is_named_with_its_key_and_the_site() {
+    let place = Place::new();
+    place.write("l.lock", "version: 1\n");
+    let site = |text: &str| place.write("site.yaml", format!("apiVersion: landfall/v1\nkind: Site\n{text}"));
+    let push: &[&str] = &["push", "--lock", "l.lock", "--site", "site.yaml"];
+    let render: &[&str] = &["render", "containerd", "--lock", "l.lock", "--site", "site.yaml", "-o", "out"];
+    let registry = |keys: &str| format!("registry: {{address: r.test, {keys}}}\n");
+    for (text, key, verbs) in [
+        (registry("ca: certs/none.crt"), "registry.ca of site.yaml: ", &[push, render][..]),
+        (registry("clientCert: none.crt, clientKey: none.key"), "registry.client", &[push, render]),
+        (
+            registry("paths: {}") + "proxy: {http: \"http://p.test:1\", ca: none.crt}\n",
+            "proxy.ca of site.yaml: ",
+            &[push, render],
+        ),
+        (
+            registry("paths: {}") + "upstreams: {quay.io: {ca: none.crt}}\n",
+            "upstreams.quay.io.ca of site.yaml: ",
+            &[push],
+        ),
+    ] {
+        site(&text);
+        for args in verbs {
+            let (exit, told) = run(&place, args);
+            assert_eq!(exit, Some(2), "{told}");
+            assert!(told.contains(key) && told.contains("cannot read"), "{args:?}: {told}");
+            assert!(told.contains("none.") && told.contains("No such file"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn an_ipv6_address_of_an_endpoint_may_have_its_brackets() {
+    let place = Place::new();
+    let lock = |host: &str| {
+        let endpoint = format!("endpoints: [{{host: '{host}', port: 443, why: w}}]\n");
+        place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\n{endpoint}"));
+        run(&place, &["lock", "-f", "m.yaml", "--store", "s"])
+    };
+    let locked = ["::1", "[::1]", "[FD00::5]"].map(|host| {
+        let (exit, told) = lock(host);
+        assert_eq!(exit, Some(0), "{told}");
+        place.read("landfall.lock")
+    });
+    assert_eq!(locked[0], locked[1]);
+    assert!(locked[2].contains("fd00::5") && !locked[2].contains('['), "{}", locked[2]);
+    for host in ["[10.0.0.1]", "[x]", "[::1"] {
+        let (exit, told) = lock(host);
+        assert!(exit == Some(2) && told.contains("is no host name and no address"), "{told}");
+    }
+}
+
+/// A key that nobody knows is one fault among the others.
+#[test]
+fn an_unknown_key_of_a_manifest_hides_no_other_fault() {
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1\nkind: Manifest\nimagse: [a]\nimages:\n- Quay.io/A:1\n- {ref: \"quay.io/a/b:1\", digets: x}\n\
+         - quay.io/a/c\nfiles:\n- url: ftp://x/y\n  zzz: 1\nendpoints:\n- {host: a.test, port: nine, why: w}\n- {host: \"a b\", port: 9, why: w}\n",
+    );
+    let (exit, said) = run(&place, &["lock", "-f", "m.yaml", "--store", "s"]);
+    assert_eq!(exit, Some(2), "{said}");
+    for fault in [
+        "m.yaml:3:1: error: unknown key `imagse`",
+        "m.yaml:6:26: error: unknown key `digets`",
+        "m.yaml:10:3: error: unknown key `zzz`",
+        "m.yaml:12:24: error: this should be a whole number",
+        "m.yaml:5:3: error",
+        "m.yaml:7:3: error: `quay.io/a/c` names no version",
+        "m.yaml:9:8: error",
+        "m.yaml:13:10: error: `a b` is no host name",
+    ] {
+        assert!(said.contains(fault), "{fault}: {said}");
+    }
+    assert_eq!(said.matches(": error: ").count(), 8, "{said}");
+}
