@@ -66,3 +66,86 @@ fn what_is_asked_for_first_decides_for_what_follows() {
         assert_eq!(crate::support::apt::locked(&place.read("joined.lock")), chosen, "{files:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_installed_is_told_with_all_its_reasons() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let apt = machine(
+        &up,
+        &[
+            deb("python3", "3.11", "Multi-Arch: allowed\n"),
+            deb("mta-a", "1", "Provides: mailer\n"),
+            deb("mta-b", "1", "Provides: mailer\n"),
+            deb("script", "1", "Depends: tool:any\n"),
+            deb("tool", "1", ""),
+            deb("either", "1", "Depends: left | right\n"),
+            deb("left", "1", "Depends: gone-left\n"),
+            deb("right", "1", "Depends: tool (>= 9)\n"),
+            deb("new-style", "1", "Depends: library (>= 2)\n"),
+            deb("library", "1", ""),
+        ],
+        "",
+    );
+    up.build("pool/back", &[deb("library", "2", "")]);
+    up.suite("back", "NotAutomatic: yes\n");
+    let source =
+        |suite: &str| format!("{{url: '{}', suite: {suite}, components: [main], key: key.asc}}", up.url());
+    let sources = format!("base: none, sources: [{}, {}]", source("stable"), source("back"));
+    let refused = |install: &str| {
+        up.manifest(&format!("name: n, {sources}, install: [{install}]"));
+        up.lock(1, &["--lock", "refused.lock"])["items"][0]["reason"].as_str().unwrap().to_owned()
+    };
+    for (install, why) in [
+        ("mailer", "mailer is a virtual package, which mta-a, mta-b provide; ask for one of them"),
+        ("script", "script 1 needs tool:any, and the sources have tool 1"),
+        ("'tool:any'", "no source has tool with `Multi-Arch: allowed`; ask for tool"),
+        (
+            "either",
+            "either 1 needs left | right, which could be left or right; \
+             left 1 needs gone-left, which no source offers; \
+             right 1 needs tool (>= 9), and the sources have tool 1",
+        ),
+        (
+            "new-style",
+            "new-style 1 needs library (>= 2), and apt takes library 1, or none; \
+             library 2 would fit: ask for library=2 too",
+        ),
+    ] {
+        assert_eq!(refused(install), why);
+    }
+    // what is told to ask for helps, and `:any` is what apt takes for it
+    up.manifest(&format!("name: n, {sources}, install: [new-style, library=2]"));
+    up.lock(0, &[]);
+    assert_eq!(up.locked(), ["library 2", "new-style 1"]);
+    up.wants("stable", "'python3:any'", ", base: none");
+    up.lock(0, &["--lock", "any.lock"]);
+    let chosen = crate::support::apt::locked(&place.read("any.lock"));
+    assert_eq!(
+        (chosen, apt.simulate(place, false, &["python3:any"])),
+        (vec!["python3 3.11".into()], Ok(vec!["python3 3.11".into()]))
+    );
+    apt.simulate(place, false, &["mailer"]).unwrap_err();
+}
+
+#[test]
+fn a_flat_repository_is_named_as_apts_sources_name_it() {
+    let Some(up) = AptUpstream::new() else { return };
+    up.build("flat", &[deb("app", "1", "")]);
+    up.flat("flat", "");
+    let wants = |url: &str, suite: &str| {
+        up.manifest(&format!(
+            "url: '{}{url}', suite: '{suite}', key: key.asc, install: [app], base: none",
+            up.url()
+        ));
+    };
+    for (url, suite) in [("/flat", "./"), ("/flat", "/"), ("", "./flat/"), ("", "flat/")] {
+        wants(url, suite);
+        up.lock(0, &["--refresh"]);
+        assert_eq!(up.locked(), ["app 1"], "{suite}");
+        assert!(!up.place.read("landfall.lock").contains("./"), "{suite}");
+    }
+    wants("/flat", ".");
+    let told = up.lock(2, &[]).to_string();
+    assert!(told.contains("`.` is no suite") && told.contains("`/` for the URL itself"), "{told}");
+}

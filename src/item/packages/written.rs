@@ -283,9 +283,12 @@ fn places<'e>(entry: &'e AptEntry, node: &'e Node, reader: &EntryReader<'_>) -> 
 
 fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
     let is_flat = text.ends_with('/');
-    let path = text.trim_matches('/');
+    // apt's sources have a flat repository at its URL as `./` or `/`
+    let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
     if !(crate::packages::is_plain_path(path) || is_flat && path.is_empty()) {
-        return Err(at.fault(format!("`{text}` is no suite"), None));
+        let help = "write a name, as in bookworm; or the path of a flat repository with a slash at its end, `/` \
+                    for the URL itself";
+        return Err(at.fault(format!("`{text}` is no suite"), Some(help.into())));
     }
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     match (is_flat, components.is_empty()) {

@@ -65,9 +65,16 @@ fn choose_here(
     }
     asked.iter().for_each(|package| marking.ask(*package));
     asked.iter().for_each(|package| marking.complete(*package));
-    marking.remove_for_protected();
     if let Some(bad) = marking.broken().first() {
-        return Err(why(universe, &marking, &asked, *bad));
+        // what marking found out is told, whatever is tried then
+        let why = why(universe, &marking, &asked, *bad);
+        if !marking.can_resolve() {
+            return Err(why);
+        }
+        marking.resolve();
+        if !marking.broken().is_empty() {
+            return Err(why);
+        }
     }
     let versions = marking.needed();
     let expected = versions.iter().flat_map(|version| marking.expected(*version));

@@ -1,7 +1,7 @@
 //! What has to go, or to be upgraded, so that a package can be installed.
 
 use super::marking::{Marking, Mode, Which};
-use super::offer::{Package, Relation, RelationKind, Version};
+use super::offer::{Package, Relation, Version};
 use super::reason::Reason;
 
 impl<'u, 't> Marking<'u, 't> {
@@ -67,25 +67,6 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Removes what is installed and must not be beside something that has to be there. Marking does so too, unless a newer
-    /// version is offered: then that is left to apt's problem resolver.
-    pub(super) fn remove_for_protected(&mut self) {
-        for package in 0..self.states.len() {
-            let Some(version) = self.states[package].install.filter(|_| self.states[package].is_protected)
-            else {
-                continue;
-            };
-            let conflicts = self.groups(version).filter(|group| group[0].kind == RelationKind::Conflicts);
-            let others: Vec<Version> =
-                conflicts.flat_map(|group| self.matching(group, version, Which::Install)).collect();
-            for other in others {
-                if self.state_of(other).current == Some(other) {
-                    self.delete(self.universe.offer_of(other).package, 0);
-                }
-            }
-        }
-    }
-
     pub(super) fn remove(
         &mut self,
         package: Package,
@@ -127,9 +108,11 @@ impl<'u, 't> Marking<'u, 't> {
             }
             let own = self.architecture(parent);
             let mut relations = self.universe.relations_of(parent).iter();
+            // apt looks at those that name the package, and not at those that another name of it serves
             let depends = relations.any(|relation| {
                 self.counts(relation)
                     && !relation.is_negative()
+                    && self.target(relation, own) == Some(package)
                     && self.universe.fulfils(relation, own, current)
                     && !self.universe.fulfils(relation, own, candidate)
             });

@@ -77,7 +77,7 @@ pub(super) const KINDS: [Option<RelationKind>; 8] = [
     Some(RelationKind::Conflicts),
     Some(RelationKind::Breaks),
     Some(RelationKind::Recommends),
-    None,
+    Some(RelationKind::Suggests),
     None,
     None,
 ];

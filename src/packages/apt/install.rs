@@ -4,7 +4,7 @@
 
 use super::marking::{Marking, Mode, Which};
 use super::offer::{MultiArch, Package, Relation, Version};
-use super::reason::Reason;
+use super::reason::{Reason, written};
 
 impl<'u, 't> Marking<'u, 't> {
     /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no candidate any more.
@@ -33,7 +33,7 @@ impl<'u, 't> Marking<'u, 't> {
                 && !can(Which::Candidate)
         });
         let Some(unmet) = unmet else { return true };
-        self.reasons.set(package, Reason::unmet(candidate, unmet));
+        self.reasons.set(package, Reason::unmet(self.universe, candidate, unmet));
         if !state.is_protected {
             let state = self.state(package);
             state.candidate = state.current;
@@ -211,7 +211,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
         if is_critical {
             let tried = solutions.iter().map(|version| self.universe.offer_of(*version).package).collect();
-            self.reasons.set(package, Reason::Needs(parent, group[0].name, tried));
+            let needed = written(self.universe, group);
+            self.reasons.set(package, Reason::Needs(parent, needed, tried));
         }
         !is_critical
     }

@@ -1,6 +1,6 @@
 //! The state of every package while apt's choice is made: what is installed, what could be, and what will be.
 
-use super::offer::{Package, Relation, RelationKind, Version};
+use super::offer::{Package, Relation, RelationKind, Version, Wanted};
 use super::reason::Reasons;
 use super::universe::Universe;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ impl Relation<'_> {
     }
 
     pub(super) fn is_critical(&self) -> bool {
-        self.kind != RelationKind::Recommends
+        !matches!(self.kind, RelationKind::Recommends | RelationKind::Suggests)
     }
 }
 
@@ -146,8 +146,8 @@ impl<'u, 't> Marking<'u, 't> {
             if state.current != Some(version) {
                 needed.push(version);
             }
-            let is_needed = |group: &&[Relation<'t>]| !group[0].is_negative() && self.counts(&group[0]);
-            for group in self.groups(version).filter(is_needed) {
+            // what is recommended or suggested is not removed again, whether it would be taken for that or not
+            for group in self.groups(version).filter(|group| !group[0].is_negative()) {
                 for other in self.matching(group, version, Which::Install) {
                     let other = self.universe.offer_of(other).package;
                     if seen.insert(other) {
@@ -159,6 +159,23 @@ impl<'u, 't> Marking<'u, 't> {
         needed.sort_unstable();
         needed.dedup();
         needed
+    }
+
+    /// The packages that are there in the end, with their versions.
+    pub(super) fn there(&self) -> impl Iterator<Item = (Package, Version)> {
+        let all = self.states.iter().enumerate();
+        all.filter_map(|(package, state)| Some((package as Package, state.install?)))
+    }
+
+    /// The package that a relation of a package of the architecture `own` names, where some source has it.
+    pub(super) fn target(&self, relation: &Relation<'_>, own: u8) -> Option<Package> {
+        let arch = match relation.arch {
+            Wanted::This(arch) => arch,
+            Wanted::Own | Wanted::Any => own,
+        };
+        let known = |package: &Package| &self.universe.packages[*package as usize];
+        let mut packages = self.universe.packages_of(relation.name).iter().copied();
+        packages.find(|package| known(package).arch == arch && !known(package).versions.is_empty())
     }
 
     pub(super) fn state(&mut self, package: Package) -> &mut State {
@@ -180,7 +197,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     pub(super) fn counts(&self, relation: &Relation<'_>) -> bool {
-        relation.is_critical() || self.settings.recommends
+        relation.is_critical() || (self.settings.recommends && relation.kind == RelationKind::Recommends)
     }
 
     pub(super) fn is_expected(&self, group: &[Relation<'_>]) -> bool {
@@ -192,10 +209,7 @@ impl<'u, 't> Marking<'u, 't> {
         if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
             return false;
         }
-        let is_vital = || {
-            let offer = state.current.map(|version| self.universe.offer_of(version));
-            mode == Mode::Delete && offer.is_some_and(|offer| offer.is_essential || offer.is_important)
-        };
+        let is_vital = || mode == Mode::Delete && self.universe.is_vital(package);
         is_user || state.mode == mode || !(state.is_protected || is_vital())
     }
 

@@ -17,6 +17,8 @@ mod relation;
 mod release;
 mod release_names;
 mod request;
+mod resolver;
+mod scores;
 mod solutions;
 mod targets;
 mod trimmed;

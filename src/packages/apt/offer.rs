@@ -27,6 +27,7 @@ pub(crate) enum RelationKind {
     Conflicts,
     Breaks,
     Recommends,
+    Suggests,
 }
 
 /// Which architecture a relation means.
@@ -60,7 +61,7 @@ pub(crate) struct Offer<'t> {
     /// `all`, or the name of the package's architecture.
     pub(crate) arch: &'t str,
     pub(crate) multi_arch: MultiArch,
-    /// From 1, required, to 5; 0 where it has none.
+    /// From 1, required, to 5, extra, which is also that of a package without one.
     pub(crate) priority: u8,
     pub(crate) is_essential: bool,
     /// `Protected`, or `Important` as it was called before.

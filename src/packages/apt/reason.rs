@@ -5,13 +5,16 @@ use super::relation::Op;
 use super::universe::Universe;
 use std::collections::HashMap;
 
+/// How many reasons are told at the most.
+const MOST: usize = 12;
+
 /// Why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// This relation of the version is fulfilled by nothing: its alternatives.
-    Unmet(Version, Vec<Wish>),
-    /// It needs this name, and these packages could be it.
-    Needs(Version, Name, Vec<Package>),
+    /// This relation of the version is fulfilled by nothing that apt would take.
+    Unmet(Version, UnmetRelation),
+    /// It needs this, and these packages could be it.
+    Needs(Version, String, Vec<Package>),
     /// It must not be beside this version.
     Conflicts(Version, Version),
     /// This version of another architecture is there.
@@ -20,17 +23,30 @@ pub(super) enum Reason {
     Holds(Package),
 }
 
-/// A relation as it is written.
+/// A relation that nothing fulfils.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
-    name: Name,
+pub(super) struct UnmetRelation {
     text: String,
+    names: Vec<Name>,
+    /// The versions that would fulfil it, though apt takes others of their packages.
+    fitting: Vec<Version>,
 }
 
 impl Reason {
-    pub(super) fn unmet(version: Version, group: &[Relation<'_>]) -> Reason {
-        let wish = |relation: &Relation<'_>| Wish { name: relation.name, text: bounds(relation) };
-        Reason::Unmet(version, group.iter().map(wish).collect())
+    pub(super) fn unmet(universe: &Universe<'_>, version: Version, group: &[Relation<'_>]) -> Reason {
+        let own = universe.packages[universe.offer_of(version).package as usize].arch;
+        let versions = |name: Name| {
+            let packages = universe.packages_of(name).iter();
+            packages.flat_map(|package| universe.packages[*package as usize].versions.iter().copied())
+        };
+        let fitting = group.iter().flat_map(|relation| {
+            let provided = universe.providers_of(relation.name).map(|provide| provide.by);
+            let all = versions(relation.name).chain(provided);
+            all.filter(|version| universe.fulfils(relation, own, *version)).collect::<Vec<_>>()
+        });
+        let names = group.iter().map(|relation| relation.name).collect();
+        let unmet = UnmetRelation { text: written(universe, group), names, fitting: fitting.collect() };
+        Reason::Unmet(version, unmet)
     }
 }
 
@@ -65,18 +81,17 @@ impl Reasons {
         self.0.entry(package).or_insert(reason);
     }
 
-    /// The chain of reasons from `package` on, a sentence each.
+    /// The chain of reasons from `package` on, a sentence each. Of alternatives each has its own.
     pub(super) fn chain(&self, universe: &Universe<'_>, package: Package) -> Vec<String> {
-        let (mut lines, mut seen, mut at) = (Vec::new(), Vec::new(), package);
-        while let Some(reason) = self.0.get(&at).filter(|_| !seen.contains(&at)) {
+        let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
+        while let Some(at) = next.pop() {
+            let Some(reason) = self.0.get(&at).filter(|_| !seen.contains(&at) && lines.len() < MOST) else {
+                continue;
+            };
             seen.push(at);
-            let (line, next) = told(universe, at, reason);
+            let (line, more) = told(universe, at, reason);
             lines.push(line);
-            let known = next.iter().find(|next| self.0.contains_key(*next));
-            match known {
-                Some(next) => at = *next,
-                None => break,
-            }
+            next.extend(more.into_iter().rev());
         }
         lines
     }
@@ -94,34 +109,40 @@ pub(super) fn broken(universe: &Universe<'_>, version: Version, group: &[Relatio
 fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, Vec<Package>) {
     let name_of = |package: Package| universe.text(universe.packages[package as usize].name);
     match reason {
-        Reason::Unmet(version, wishes) => {
-            let wanted: Vec<String> =
-                wishes.iter().map(|wish| format!("{}{}", universe.text(wish.name), wish.text)).collect();
+        Reason::Unmet(version, UnmetRelation { text, names, fitting }) => {
             let all: Vec<Package> =
-                wishes.iter().flat_map(|wish| universe.packages_of(wish.name).iter().copied()).collect();
+                names.iter().flat_map(|name| universe.packages_of(*name).iter().copied()).collect();
             let versions: Vec<String> = all
                 .iter()
                 .flat_map(|package| &universe.packages[*package as usize].versions)
                 .map(|version| shown(universe, *version))
                 .collect();
-            let there = match versions.is_empty() {
-                true => "which no source offers".into(),
-                false => format!("and the sources have {}", versions.join(", ")),
+            let there = match (versions.is_empty(), fitting.first()) {
+                (_, Some(fits)) => {
+                    let offer = universe.offer_of(*fits);
+                    let name = name_of(offer.package);
+                    let taken = universe.candidate(offer.package).filter(|taken| taken != fits);
+                    let taken = taken.map_or("another version".into(), |taken| shown(universe, taken));
+                    format!(
+                        "and apt takes {taken}, or none; {} would fit: ask for {name}={} too",
+                        shown(universe, *fits),
+                        offer.version
+                    )
+                }
+                (true, None) => "which no source offers".into(),
+                (false, None) => format!("and the sources have {}", versions.join(", ")),
             };
-            (format!("{} needs {}, {there}", shown(universe, *version), wanted.join(" | ")), all)
+            (format!("{} needs {text}, {there}", shown(universe, *version)), all)
         }
         Reason::Needs(version, wanted, tried) => {
             let mut names: Vec<&str> = tried.iter().map(|package| name_of(*package)).collect();
             names.dedup();
             let tried_ones = match names[..] {
-                [only] if only == universe.text(*wanted) => String::new(),
+                [only] if wanted.split([' ', ':']).next() == Some(only) => String::new(),
                 [] => ", of which no version fits".into(),
                 _ => format!(", which could be {}", names.join(" or ")),
             };
-            (
-                format!("{} needs {}{tried_ones}", shown(universe, *version), universe.text(*wanted)),
-                tried.clone(),
-            )
+            (format!("{} needs {wanted}{tried_ones}", shown(universe, *version)), tried.clone())
         }
         Reason::Conflicts(version, other) => (
             format!("{} must not be beside {}", shown(universe, *version), shown(universe, *other)),

@@ -5,6 +5,9 @@ use super::universe::Universe;
 use super::version::fits;
 use std::ops::Range;
 
+/// How many providers of a virtual package are listed.
+const PROVIDERS: usize = 10;
+
 /// A package that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request<'r> {
@@ -64,11 +67,17 @@ impl Request<'_> {
     /// What it means among `universe`; `suites` says by which names each source is known.
     pub(super) fn find(&self, universe: &Universe<'_>, suites: &[Vec<String>]) -> Result<Meant, String> {
         let name = self.name;
-        let package = universe.find(name, self.arch);
         let versions = |package: Package| &universe.packages[package as usize].versions;
-        let package =
-            package.filter(|package| !versions(*package).is_empty()).or_else(|| self.provider(universe));
-        let package = package.ok_or_else(|| format!("no source has {name}"))?;
+        // `any` is no architecture: apt takes the package that allows it
+        let arch = self.arch.filter(|arch| *arch != "any");
+        let package = universe.find(name, arch).filter(|package| !versions(*package).is_empty());
+        let package = match package {
+            Some(package) if arch == self.arch || universe.allows_any(package) => package,
+            Some(_) => {
+                return Err(format!("no source has {name} with `Multi-Arch: allowed`; ask for {name}"));
+            }
+            None => self.provider(universe)?,
+        };
         let meant = |version, is_of_suite| Ok(Meant { package, version, is_of_suite });
         let text = |version: Version| universe.offer_of(version).version;
         let has: Vec<&str> = versions(package).iter().map(|version| text(*version)).collect();
@@ -104,13 +113,26 @@ impl Request<'_> {
     }
 
     /// The one package that provides the name, where nothing has it. apt takes no choice among several.
-    fn provider(&self, universe: &Universe<'_>) -> Option<Package> {
-        let mut all = universe.providers_named(self.name);
+    fn provider(&self, universe: &Universe<'_>) -> Result<Package, String> {
+        let name = self.name;
+        let mut all = universe.providers_named(name);
         all.sort_unstable();
         all.dedup();
         match all[..] {
-            [only] => Some(only),
-            _ => None,
+            [only] => Ok(only),
+            [] => Err(format!("no source has {name}")),
+            _ => {
+                let mut names: Vec<&str> = all
+                    .iter()
+                    .map(|package| universe.text(universe.packages[*package as usize].name))
+                    .collect();
+                names.sort_unstable();
+                names.dedup();
+                let few = names.iter().take(PROVIDERS).copied().collect::<Vec<_>>().join(", ");
+                let more = names.len().saturating_sub(PROVIDERS);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                Err(format!("{name} is a virtual package, which {few}{more} provide; ask for one of them"))
+            }
         }
     }
 }

@@ -107,8 +107,12 @@ impl<'t> Marking<'_, 't> {
             .then_with(|| first(has_sibling(a), has_sibling(b)))
             .then_with(|| first(state_a.current.is_some(), state_b.current.is_some()))
             .then_with(|| first(known_a.name == relation.name, known_b.name == relation.name))
-            .then_with(|| first(of_a.is_essential, of_b.is_essential))
-            .then_with(|| first(of_a.is_important, of_b.is_important))
+            .then_with(|| {
+                first(self.universe.is_essential(of_a.package), self.universe.is_essential(of_b.package))
+            })
+            .then_with(|| {
+                first(self.universe.is_important(of_a.package), self.universe.is_important(of_b.package))
+            })
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))
             .then_with(|| number(of_b.package).cmp(&number(of_a.package)))

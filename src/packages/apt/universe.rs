@@ -144,7 +144,6 @@ impl<'t> Universe<'t> {
                 _ => MultiArch::No,
             },
             priority: match fields.priority {
-                "" => 0,
                 "required" => 1,
                 "important" => 2,
                 "standard" => 3,
@@ -201,6 +200,29 @@ impl<'t> Universe<'t> {
             arch.is_none_or(|arch| self.architectures.get(has as usize).is_some_and(|known| known == arch))
         };
         all.iter().filter(wanted).min_by_key(|package| self.packages[**package as usize].arch).copied()
+    }
+
+    /// Whether some version of a package says that it is essential or protected: apt has it of the package then.
+    pub(crate) fn is_vital(&self, package: Package) -> bool {
+        self.is_essential(package) || self.is_important(package)
+    }
+
+    /// Whether some version of a package is essential.
+    pub(crate) fn is_essential(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].is_essential)
+    }
+
+    /// Whether some version of a package is protected.
+    pub(crate) fn is_important(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].is_important)
+    }
+
+    /// Whether a version of a package may serve packages of any architecture that ask for it so.
+    pub(crate) fn allows_any(&self, package: Package) -> bool {
+        let mut versions = self.packages[package as usize].versions.iter();
+        versions.any(|version| self.versions[*version as usize].multi_arch == MultiArch::Allowed)
     }
 
     /// A version.

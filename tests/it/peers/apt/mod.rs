@@ -3,6 +3,7 @@
 mod base;
 mod choice;
 mod install;
+mod random;
 
 use crate::support::apt::PROGRAMS;
 use crate::support::{need, run, skip, test_name};

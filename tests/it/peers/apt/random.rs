@@ -1,0 +1,321 @@
+//! landfall's choice beside that of the machine's own apt over repositories that follow from a seed: versions in several
+//! suites, alternatives, virtual packages, conflicts, and machines that have some of it.
+//!
+//! All cases stand in one repository, the names of each with a prefix of its own, so that they do not touch each other.
+
+use crate::support::apt::{Apt, AptUpstream};
+use crate::support::dice::Dice;
+use crate::support::package_sets::{PackageSets, sorted};
+use crate::support::{Place, rounds, run};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The suites: a release, its updates, and backports that apt takes only when asked for.
+const SUITES: [(&str, &str); 3] = [("old", ""), ("new", ""), ("back", "NotAutomatic: yes\n")];
+const PRIORITIES: [&str; 6] = ["required", "important", "standard", "optional", "optional", "extra"];
+
+/// A version of a package.
+#[derive(Clone, Default)]
+struct MadePackage {
+    name: String,
+    version: usize,
+    suite: usize,
+    provides: Option<(String, Option<usize>)>,
+    /// Groups of alternatives that must be there, as they are written.
+    needs: Vec<Vec<Target>>,
+    conflicts: Vec<Target>,
+    text: String,
+}
+
+/// A name with the bound of its version.
+#[derive(Clone)]
+struct Target {
+    name: String,
+    bound: Option<(&'static str, usize)>,
+}
+
+impl Target {
+    fn written(&self) -> String {
+        match self.bound {
+            None => self.name.clone(),
+            Some((op, version)) => format!("{} ({op} {version})", self.name),
+        }
+    }
+
+    fn allows(&self, version: usize) -> bool {
+        self.bound.is_none_or(|(op, wanted)| match op {
+            "<<" => version < wanted,
+            "<=" => version <= wanted,
+            "=" => version == wanted,
+            _ => version >= wanted,
+        })
+    }
+
+    fn fits(&self, package: &MadePackage) -> bool {
+        let is_provided = || {
+            package.provides.as_ref().is_some_and(|(name, version)| {
+                *name == self.name
+                    && (self.bound.is_none() || version.is_some_and(|version| self.allows(version)))
+            })
+        };
+        package.name == self.name && self.allows(package.version) || is_provided()
+    }
+}
+
+/// One made repository, a machine, and what is asked for.
+struct MadeCase {
+    packages: Vec<MadePackage>,
+    installed: Vec<MadePackage>,
+    asked: Vec<String>,
+    recommends: bool,
+}
+
+fn chance(dice: &mut Dice, percent: usize) -> bool {
+    dice.roll(100) < percent
+}
+
+fn target(dice: &mut Dice, prefix: &str, own: usize, count: usize) -> Target {
+    if chance(dice, 1) {
+        return Target { name: format!("{prefix}-gone"), bound: None };
+    }
+    let name = match chance(dice, 18) {
+        true => format!("{prefix}-v{}", dice.roll(3)),
+        // mostly what comes later, so that few go round in circles
+        false if chance(dice, 85) && own + 1 < count => {
+            format!("{prefix}-p{}", own + 1 + dice.roll(count - own - 1))
+        }
+        false => format!("{prefix}-p{}", dice.roll(count)),
+    };
+    // most bounds are met by something
+    let bound = dice.pick(&[(">=", 1), (">=", 1), (">=", 2), ("<<", 2), ("<<", 3), ("<=", 2), ("=", 1)]);
+    let bound = chance(dice, 14).then_some(bound);
+    Target { name, bound }
+}
+
+fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize) -> MadePackage {
+    let (name, version) = (format!("{prefix}-p{own}"), suite + 1);
+    let mut text = format!("Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody\n");
+    writeln!(text, "Priority: {}", dice.pick(&PRIORITIES)).unwrap();
+    if chance(dice, 3) {
+        text += "Essential: yes\n";
+    }
+    if chance(dice, 10) {
+        writeln!(text, "Multi-Arch: {}", dice.pick(&["foreign", "allowed", "same"])).unwrap();
+    }
+    if chance(dice, 20) {
+        writeln!(text, "Source: {prefix}-s{}", dice.roll(3)).unwrap();
+    }
+    let mut made = MadePackage { name, version, suite, ..MadePackage::default() };
+    for (field, most, percent) in
+        [("Pre-Depends", 1, 8), ("Depends", 3, 60), ("Recommends", 2, 30), ("Suggests", 1, 15)]
+    {
+        if !chance(dice, percent) {
+            continue;
+        }
+        let count_of_groups = 1 + dice.roll(most);
+        let mut groups = Vec::new();
+        for _ in 0..count_of_groups {
+            let alternatives = dice.pick(&[1, 1, 1, 2, 2, 3]);
+            let group: Vec<Target> = (0..alternatives).map(|_| target(dice, prefix, own, count)).collect();
+            groups.push(group);
+        }
+        let written =
+            groups.iter().map(|group| group.iter().map(Target::written).collect::<Vec<_>>().join(" | "));
+        writeln!(text, "{field}: {}", written.collect::<Vec<_>>().join(", ")).unwrap();
+        if field.ends_with("Depends") {
+            made.needs.extend(groups);
+        }
+    }
+    if chance(dice, 25) {
+        let version = chance(dice, 30).then(|| 1 + dice.roll(2));
+        let provided = format!("{prefix}-v{}", dice.roll(3));
+        let bound = version.map_or(String::new(), |version| format!(" (= {version})"));
+        writeln!(text, "Provides: {provided}{bound}").unwrap();
+        // as servers of mail do it: one of them at a time
+        if chance(dice, 25) {
+            writeln!(text, "Conflicts: {provided}\nReplaces: {provided}").unwrap();
+            made.conflicts.push(Target { name: provided.clone(), bound: None });
+        }
+        made.provides = Some((provided, version));
+    }
+    if made.conflicts.is_empty() && chance(dice, 8) {
+        let against = Target { bound: None, ..target(dice, prefix, own, count) };
+        writeln!(text, "Conflicts: {}", against.written()).unwrap();
+        made.conflicts.push(against);
+    }
+    if chance(dice, 10) {
+        let other = target(dice, prefix, own, count);
+        let against = Target { bound: Some(("<<", 2)), ..other };
+        writeln!(text, "Breaks: {0}\nReplaces: {0}", against.written()).unwrap();
+        made.conflicts.push(against);
+    }
+    made.text = text;
+    made
+}
+
+/// A set of `packages` that can be beside each other, each with all that it needs.
+fn installed(dice: &mut Dice, packages: &[MadePackage]) -> Vec<MadePackage> {
+    let mut all: Vec<&MadePackage> = Vec::new();
+    let mut left: Vec<&MadePackage> = packages.iter().filter(|one| one.suite == 0).collect();
+    for _ in 0..4 {
+        left.retain(|one| {
+            let has =
+                |group: &Vec<Target>| group.iter().any(|target| all.iter().any(|other| target.fits(other)));
+            let excludes = |a: &MadePackage, b: &MadePackage| {
+                a.name != b.name && a.conflicts.iter().any(|target| target.fits(b))
+            };
+            let is_free = !all.iter().any(|other| excludes(one, other) || excludes(other, one));
+            let is_taken = one.needs.iter().all(has) && is_free && chance(dice, 55);
+            if is_taken {
+                all.push(one);
+            }
+            !is_taken
+        });
+    }
+    all.into_iter().cloned().collect()
+}
+
+fn made_case(seed: u64, number: usize) -> MadeCase {
+    let mut dice = Dice(seed.wrapping_mul(0x1_0000).wrapping_add(number as u64));
+    let (prefix, count) = (format!("c{number}"), 8 + dice.roll(20));
+    let mut packages = Vec::new();
+    for own in 0..count {
+        for (suite, percent) in [(0, 97), (1, 40), (2, 10)] {
+            if chance(&mut dice, percent) {
+                packages.push(package(&mut dice, &prefix, own, count, suite));
+            }
+        }
+    }
+    let installed = if number.is_multiple_of(3) { Vec::new() } else { installed(&mut dice, &packages) };
+    let mut asked: Vec<String> = Vec::new();
+    for _ in 0..=dice.roll(3) {
+        let one = dice.pick(&packages);
+        if asked.iter().any(|text| text.split(['=', '/']).next() == Some(&one.name)) {
+            continue;
+        }
+        asked.push(match dice.roll(10) {
+            0 => format!("{}={}", one.name, one.version),
+            1 => format!("{}/{}", one.name, SUITES[one.suite].0),
+            _ => one.name,
+        });
+    }
+    MadeCase { packages, installed, asked, recommends: chance(&mut dice, 50) }
+}
+
+/// What apt does in a case.
+struct AptsChoice {
+    /// Names and versions of what it installs, or what it says where it refuses.
+    installs: Result<Vec<String>, String>,
+    /// Whether something was broken after the marking, so that its problem resolver had work.
+    is_resolved: bool,
+    /// Whether it chose, and then found no order in which dpkg could install that: circles of `Pre-Depends`.
+    has_no_order: bool,
+}
+
+fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
+    let recommends = if case.recommends { "--install-recommends" } else { "--no-install-recommends" };
+    let mut get = apt.get(place, &["install", "--simulate", recommends]);
+    let output = get.args(["-o", "Debug::pkgProblemResolver=1"]).args(&case.asked).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    let count = err.split_once("Starting pkgProblemResolver with broken count: ");
+    let is_resolved = count.is_some_and(|(_, rest)| !rest.starts_with("0\n"));
+    if !output.status.success() {
+        let has_no_order = err.contains("E: Internal error");
+        return AptsChoice { installs: Err(err), is_resolved, has_no_order };
+    }
+    // Inst NAME [OLD] (VERSION SOURCE [ARCH])
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("Inst "));
+    let installs = lines.map(|line| {
+        let name = line.split(' ').next().unwrap();
+        format!("{name} {}", line.split_once('(').unwrap().1.split(' ').next().unwrap())
+    });
+    AptsChoice { installs: Ok(sorted(installs)), is_resolved, has_no_order: false }
+}
+
+/// The seed of this run; `scripts/test` names one.
+fn seed() -> u64 {
+    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_120)
+}
+
+#[test]
+fn the_choice_is_apts_over_made_repositories() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    let cases: Vec<MadeCase> = (0..rounds(60)).map(|number| made_case(seed(), number)).collect();
+    let (mut sources, mut entries) = (String::new(), Vec::new());
+    for (suite, (name, more)) in SUITES.iter().enumerate() {
+        let packages = cases.iter().flat_map(|case| &case.packages).filter(|one| one.suite == suite);
+        let text: String = packages
+            .map(|one| {
+                let MadePackage { name, version, text, .. } = one;
+                let sum = crate::support::images::sha256(text.as_bytes()).replace("sha256:", "");
+                format!("{text}Filename: pool/{name}_{version}.deb\nSize: 1\nSHA256: {sum}\n\n")
+            })
+            .collect();
+        place.write(&format!("up/r/dists/{name}/main/binary-amd64/Packages"), text);
+        let head = format!("Suite: {name}\nComponents: main\nArchitectures: amd64\n{more}");
+        up.release(&format!("dists/{name}"), &head);
+        sources += &format!("deb [signed-by={}] {} {name} main\n", place.path("key.asc").display(), up.url());
+        entries.push(format!("{{url: '{}', suite: {name}, components: [main], key: key.asc}}", up.url()));
+    }
+    let installed = cases.iter().flat_map(|case| &case.installed);
+    let status: String =
+        installed.map(|one| format!("{}Status: install ok installed\n\n", one.text)).collect();
+    place.write("status", &status);
+    let apt = Apt::new(place, "apt", &sources, &status);
+    run(&mut apt.get(place, &["update"]));
+    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
+    for (number, case) in cases.iter().enumerate() {
+        writeln!(
+            manifest,
+            "- apt: {{name: c{number}, base: {{status: status}}, architectures: [amd64], recommends: {}, \
+             install: ['{}'], sources: [{}]}}",
+            case.recommends,
+            case.asked.join("', '"),
+            entries.join(", ")
+        )
+        .unwrap();
+    }
+    place.write("m.yaml", manifest);
+    let theirs: Vec<AptsChoice> = cases.iter().map(|case| apts_choice(&apt, place, case)).collect();
+    let sets = PackageSets::lock_what_can_be(place);
+
+    let (mut told, mut equal, mut all) = (String::new(), [0; 3], [0; 3]);
+    let compared = cases.iter().zip(&theirs).enumerate().filter(|(_, (_, theirs))| !theirs.has_no_order);
+    for (number, (case, theirs)) in compared {
+        let ours = sets.chosen(&format!("apt:c{number}"), |[name, version, _]| format!("{name} {version}"));
+        let kind = match &theirs.installs {
+            Err(_) => 2,
+            Ok(_) => usize::from(theirs.is_resolved),
+        };
+        all[kind] += 1;
+        let is_equal = match (&ours, &theirs.installs) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            (Err(_), Err(_)) => true,
+            _ => false,
+        };
+        if is_equal {
+            equal[kind] += 1;
+            continue;
+        }
+        let kind = ["marked", "resolved", "refused"][kind];
+        writeln!(told, "c{number} ({kind}, recommends {}): {:?}", case.recommends, case.asked).unwrap();
+        match (&ours, &theirs.installs) {
+            (Ok(ours), Ok(theirs)) => {
+                let [a, b]: [BTreeSet<&String>; 2] = [theirs.iter().collect(), ours.iter().collect()];
+                writeln!(told, "  apt alone {:?}, landfall alone {:?}", &a - &b, &b - &a).unwrap();
+            }
+            (Err(why), _) => writeln!(told, "  landfall refuses: {why}").unwrap(),
+            (Ok(ours), Err(_)) => writeln!(told, "  apt refuses; landfall takes {ours:?}").unwrap(),
+        }
+    }
+    println!(
+        "equal to apt: {} of {} that it marks, {} of {} that its problem resolver settles, {} of {} that it refuses",
+        equal[0], all[0], equal[1], all[1], equal[2], all[2]
+    );
+    assert!((all[0] + all[1]) * 3 > cases.len() && all[1] > 0, "the cases are one-sided: {all:?}");
+    let share = |equal: usize, all: usize, percent: usize| equal * 100 >= all * percent;
+    assert!(share(equal[0], all[0], 99), "{told}");
+    assert!(share(equal[0] + equal[1], all[0] + all[1], 97), "{told}");
+}
