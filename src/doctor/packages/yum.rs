@@ -18,10 +18,10 @@ pub(super) fn rehearse(
     let architectures = Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
     let mut sources =
         set.sources.iter().map(|source| Source::read(source, carried)).collect::<Result<Vec<_>, _>>()?;
-    let mut files = BTreeSet::new();
+    let mut has_files = false;
     loop {
         let metadata: Vec<Metadata> = sources.iter().map(|source| source.metadata.clone()).collect();
-        let mut offered = Offered::read(&metadata, &architectures, &files)?;
+        let mut offered = Offered::read(&metadata, &architectures, &set.install)?;
         read_base(rpms, &mut offered.pool).map_err(RehearsalError::Rpms)?;
         offered.pool.index();
         let question = Question {
@@ -33,8 +33,8 @@ pub(super) fn rehearse(
         };
         let outcome = choose(question);
         let unlisted = outcome.as_ref().map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);
-        if files.is_empty() && !unlisted.is_empty() {
-            files.clone_from(unlisted);
+        if !has_files && !unlisted.is_empty() {
+            has_files = true;
             sources.iter_mut().try_for_each(|source| source.read_files(carried))?;
             continue;
         }

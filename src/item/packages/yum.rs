@@ -19,14 +19,13 @@ pub(super) async fn resolve(
     old: Option<&PackageSet>,
 ) -> Result<(PackageSet, Vec<String>), Cause> {
     let mut repositories = repositories(resolver, wish, old).await?;
-    let no_files = BTreeSet::new();
-    let (mut outcome, unlisted) = decided(wish, &repositories, no_files).await?;
+    let (mut outcome, unlisted) = decided(wish, &repositories).await?;
     if !unlisted.is_empty() {
         for repository in &mut repositories {
             let fetched = repository.fetch_files(resolver).await;
             fetched.map_err(|cause| cause.of(&repository.source.url))?;
         }
-        (outcome, _) = decided(wish, &repositories, unlisted).await?;
+        (outcome, _) = decided(wish, &repositories).await?;
     }
     outcome
 }
@@ -50,7 +49,7 @@ pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Resul
     let metadata: Vec<Metadata> = found.into_iter().map(|repository| repository.metadata).collect();
     let native = wish.architectures.first().cloned().unwrap_or_default();
     let reading = tokio::task::spawn_blocking(move || {
-        let mut offered = Offered::read(&metadata, &Architectures::of(&native), &BTreeSet::new())?;
+        let mut offered = Offered::read(&metadata, &Architectures::of(&native), &[])?;
         offered.pool.index();
         Ok(offered.pool)
     });
@@ -63,12 +62,11 @@ type Outcome = Result<(PackageSet, Vec<String>), Cause>;
 async fn decided(
     wish: &WantedPackages,
     repositories: &[Repository],
-    files: BTreeSet<String>,
 ) -> Result<(Outcome, BTreeSet<String>), Cause> {
     let (wish, repositories) = (wish.clone(), repositories.to_vec());
     let deciding = tokio::task::spawn_blocking(move || {
         let mut unlisted = BTreeSet::new();
-        let outcome = lock(&wish, &repositories, &files, &mut unlisted);
+        let outcome = lock(&wish, &repositories, &mut unlisted);
         (outcome, unlisted)
     });
     deciding.await.map_err(|error| Cause::local(error.to_string()))
@@ -82,12 +80,7 @@ struct Chosen {
 }
 
 /// The set for `wish`, and what people are told of it. Files that no list has are added to `unlisted`.
-fn lock(
-    wish: &WantedPackages,
-    repositories: &[Repository],
-    files: &BTreeSet<String>,
-    unlisted: &mut BTreeSet<String>,
-) -> Outcome {
+fn lock(wish: &WantedPackages, repositories: &[Repository], unlisted: &mut BTreeSet<String>) -> Outcome {
     let install: Vec<String> = wish.install.clone();
     let architectures = Architectures::of(&wish.architectures[0]);
     let nothing = [Base::None];
@@ -96,7 +89,7 @@ fn lock(
     let mut expected = BTreeSet::new();
     let metadata: Vec<Metadata> = repositories.iter().map(|repository| repository.metadata.clone()).collect();
     for (number, base) in bases.iter().enumerate() {
-        let mut offered = Offered::read(&metadata, &architectures, files)?;
+        let mut offered = Offered::read(&metadata, &architectures, &install)?;
         if let Base::Rpms(text) = base {
             read_base(text, &mut offered.pool)?;
         }

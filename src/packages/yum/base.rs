@@ -86,6 +86,9 @@ fn plain(line: &str, pool: &mut Pool) -> Option<()> {
         None => begin(&mut new, pool, name, &format!("{version}-{release}"), arch),
     }
     pool.take(&mut new, None);
+    if let Some(same) = same {
+        pool.copy_listed_files(same);
+    }
     Some(())
 }
 

@@ -2,9 +2,9 @@
 
 use super::architecture::Architectures;
 use super::error::YumError;
-use super::filelists::read_filelists;
+use super::filelists::{read_filelists, related_paths};
 use super::labels::{PackageLabels, read_labels};
-use super::modules::Modules;
+use super::modules::{HiddenPackage, Modules};
 use super::pool::Pool;
 use super::primary::read_primary;
 use super::repomd::Index;
@@ -46,8 +46,8 @@ pub(crate) struct Metadata {
 pub(crate) struct Offered {
     /// The packages.
     pub(crate) pool: Pool,
-    /// The streams of those that are hidden, by name.
-    hidden: BTreeMap<String, String>,
+    /// Packages of streams that no machine sees by default.
+    hidden: Vec<HiddenPackage>,
 }
 
 /// Which index cannot be read, and why.
@@ -108,14 +108,15 @@ impl PackedIndex {
 }
 
 impl Offered {
-    /// What `sources` offer to a machine of `architectures`. Of the lists of all files, `files` are looked for.
+    /// What `sources` offer to a machine of `architectures`. The lists of all files are read for the paths that relations
+    /// name, and those among `install`, what is asked for.
     ///
     /// # Errors
     /// When an index is damaged or malformed.
     pub(crate) fn read(
         sources: &[Metadata],
         architectures: &Architectures,
-        files: &BTreeSet<String>,
+        install: &[String],
     ) -> Result<Offered, MetadataError> {
         let mut pool = Pool::new();
         let mut modules = Modules::default();
@@ -132,10 +133,15 @@ impl Offered {
             }
         }
         let hidden = modules.hide(&mut pool);
+        let mut paths = BTreeSet::new();
+        if sources.iter().any(|source| source.files.is_some()) {
+            paths = related_paths(&pool);
+            paths.extend(install.iter().filter(|word| word.starts_with('/')).cloned());
+        }
         for (number, source) in sources.iter().enumerate() {
             if let Some(index) = &source.files {
                 let read = |reader: &mut dyn Read| {
-                    read_filelists(BufReader::new(reader), number as u16, files, &mut pool)
+                    read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
                 };
                 index.unpacked(read).map_err(|error| source.failed(index, error))?;
             }
@@ -145,16 +151,27 @@ impl Offered {
 
     /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would have what is missing.
     pub(crate) fn told(&self, refusal: &Refusal) -> String {
-        let mut reasons = refusal.reasons.join("; ");
-        for (name, streams) in &self.hidden {
-            if reasons.contains(&format!("'{name}'")) || reasons.contains(&format!("requires {name}")) {
-                reasons += &format!(
-                    "; {name} is of the module {streams}, which no machine sees unless it enables that stream, and \
-                     landfall does not"
-                );
-            }
+        let mut sentences = refusal.reasons.clone();
+        for wanted in &refusal.missing {
+            let meant: Vec<&HiddenPackage> =
+                self.hidden.iter().filter(|package| package.is_meant(wanted)).collect();
+            let Some(first) = meant.first() else { continue };
+            let others: BTreeSet<&str> = meant
+                .iter()
+                .map(|package| &*package.streams)
+                .filter(|other| *other != first.streams)
+                .collect();
+            let others = match others.is_empty() {
+                true => String::new(),
+                false => format!(" (others are in {})", others.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            sentences.push(format!(
+                "{wanted} is offered by {} of the module stream {}{others}, which is not the default of its module, and \
+                 landfall enables no other streams",
+                first.nevra, first.streams
+            ));
         }
-        reasons
+        sentences.join("; ")
     }
 }
 

@@ -5,7 +5,9 @@
 //! stream, and a package that only a hidden stream has is refused with the stream's name.
 
 use super::error::YumError;
-use super::pool::{PackageId, Pool};
+use super::pool::{Kind, PackageId, Pool};
+use super::relation::{Relation, Sense};
+use super::solve::is_named;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -79,14 +81,14 @@ impl Modules {
         Ok(())
     }
 
-    /// Hides the packages of `pool` that dnf hides. Which stream each hidden package belongs to, by its name.
-    pub(crate) fn hide(&self, pool: &mut Pool) -> BTreeMap<String, String> {
+    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream, with the streams.
+    pub(crate) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
         let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for (stream, packages) in &self.streams {
             packages.iter().for_each(|package| streams_of.entry(package).or_default().push(stream));
         }
         let is_enabled = |stream: &&&str| self.defaults.contains(**stream);
-        let (mut hidden, mut told): (Vec<PackageId>, BTreeMap<String, String>) = Default::default();
+        let (mut hidden, mut told): (Vec<PackageId>, Vec<HiddenPackage>) = Default::default();
         let mut enabled_names: BTreeSet<String> = BTreeSet::new();
         let mut plain: Vec<PackageId> = Vec::new();
         for id in pool.ids().filter(|id| pool.package(*id).source.is_some()) {
@@ -97,13 +99,51 @@ impl Modules {
                 }
                 Some(streams) => {
                     hidden.push(id);
-                    told.insert(pool.name(id).to_owned(), streams.join(" or "));
+                    told.push(HiddenPackage::new(pool, id, streams.join(" or ")));
                 }
             }
         }
         hidden.extend(plain.into_iter().filter(|id| enabled_names.contains(pool.name(*id))));
         pool.hide(&hidden);
         told
+    }
+}
+
+/// A package of a stream that is not enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HiddenPackage {
+    /// `name-evr.arch`.
+    pub(crate) nevra: String,
+    /// Its streams, as `module:stream`.
+    pub(crate) streams: String,
+    /// What it provides: name, sense and version of each.
+    provides: Vec<(String, Sense, String)>,
+    /// Its name, version and architecture, for the forms in which people ask for it.
+    identity: [String; 3],
+}
+
+impl HiddenPackage {
+    fn new(pool: &Pool, id: PackageId, streams: String) -> HiddenPackage {
+        let provides = [Kind::Provides, Kind::Files].into_iter().flat_map(|kind| pool.relations(id, kind));
+        let provides = provides.map(|one| (one.name.to_owned(), one.sense, one.evr.to_owned()));
+        HiddenPackage {
+            nevra: pool.nevra(id),
+            streams,
+            provides: provides.collect(),
+            identity: [pool.name(id), pool.evr(id), pool.arch(id)].map(str::to_owned),
+        }
+    }
+
+    /// Whether `wanted`, a relation or a word that people ask for packages by, means it.
+    pub(crate) fn is_meant(&self, wanted: &str) -> bool {
+        let [name, evr, arch] = &self.identity;
+        let relation = Relation::parse(wanted);
+        is_named(wanted, name, evr, arch)
+            || relation.is_some_and(|relation| {
+                self.provides.iter().any(|(name, sense, evr)| {
+                    name == relation.name && sense.meets(evr, relation.sense, relation.evr)
+                })
+            })
     }
 }
 
@@ -155,7 +195,10 @@ data: {module: nginx, stream: 1.20}
         pool.index();
         let seen: Vec<&str> = pool.ids().map(|id| pool.evr(id)).collect();
         assert_eq!(seen, ["1:1.20-1", "1-1"]);
-        assert_eq!(told["nginx-mod"], "nginx:1.22");
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|one| (one.nevra.as_str(), one.streams.as_str())).collect();
+        let hidden = ["nginx-1:1.22-1.x86_64", "nginx-mod-1:1.22-1.x86_64"].map(|name| (name, "nginx:1.22"));
+        assert_eq!(told, hidden);
         assert_eq!(pool.named("nginx").len(), 1);
     }
 

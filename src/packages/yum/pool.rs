@@ -172,6 +172,14 @@ impl Pool {
         }
     }
 
+    /// Gives the last package the files that a list of files names for `package`.
+    pub(super) fn copy_listed_files(&mut self, package: PackageId) {
+        let last = PackageId(self.packages.len() as u32 - 1);
+        let files = self.more_files.iter().filter(|(_, has_it)| *has_it == package);
+        let files: Vec<(Text, PackageId)> = files.map(|(path, _)| (*path, last)).collect();
+        self.more_files.extend(files);
+    }
+
     /// Notes that `package` has the file `path`, as a list of files says.
     pub(super) fn add_file(&mut self, package: PackageId, path: &str) {
         let path = self.strings.add(path);

@@ -37,6 +37,14 @@ impl<'a> Rich<'a> {
         rest.trim().is_empty().then_some(rich)
     }
 
+    /// The dependency that `relation` is: rich, or `relation` itself. `None` where it is malformed.
+    pub(crate) fn parse_relation(relation: &Relation<'a>) -> Option<Rich<'a>> {
+        match Rich::is_rich(relation.name) {
+            true => Rich::parse(relation.name),
+            false => Some(Rich::One(*relation)),
+        }
+    }
+
     /// Shows each relation in it to `visit`.
     pub(crate) fn each_relation(&self, visit: &mut dyn FnMut(&Relation<'a>)) {
         match self {

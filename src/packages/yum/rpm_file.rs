@@ -17,6 +17,8 @@ const HEADER_START: usize = 16;
 /// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has any number of them as base64.
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
 const OPENPGP: u32 = 278;
+/// In the header of signatures: a signature of header and payload together, by RSA and by DSA, as RPM before 4.14 made it.
+const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
 /// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is SHA-256, and 10 SHA-512.
 const PAYLOAD_DIGEST: u32 = 5092;
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
@@ -33,8 +35,15 @@ pub(crate) enum RpmFileError {
     #[error("it is no RPM package, or a damaged one")]
     NoPackage,
     /// Nobody signed it.
-    #[error("it is not signed")]
+    #[error(
+        "it is not signed at all; ask its vendor for signed packages, or sign it with rpmsign and name your key as `key`"
+    )]
     NotSigned,
+    /// It has no signature of its header, only one of the older form over header and payload.
+    #[error(
+        "its header is not signed; its only signature is of the older form over header and payload, which is not accepted"
+    )]
+    OldSignature,
     /// The signature does not cover its content.
     #[error(
         "its signed header has no digest of its content by SHA-256 or better; the package is too old to be checked"
@@ -67,7 +76,8 @@ pub(crate) fn verify_package(
         use base64::Engine as _;
         base64::engine::general_purpose::STANDARD.decode(text).ok()
     }));
-    let mut outcome = Err(RpmFileError::NotSigned);
+    let has_old = OLD_SIGNATURES.iter().any(|tag| signatures.binary(*tag).is_some());
+    let mut outcome = Err(if has_old { RpmFileError::OldSignature } else { RpmFileError::NotSigned });
     for signature in found {
         match keys.verify_detached(&signature, header.bytes.as_slice()) {
             Ok(name) => {

@@ -1,7 +1,8 @@
 //! Repositories of RPM packages made from a short notation, as metadata alone: nothing in them can be installed.
 //!
 //! A line is a package: `name version[-release] [arch]: provides x = 1; requires y; file /bin/z`. What is left out of
-//! a version is release 1, of an architecture `noarch`.
+//! a version is release 1, of an architecture `noarch`. A `file` stands in the primary index and in the list of all files, and
+//! a `listed` file in the list alone, as `createrepo_c` does with files outside `/etc` and folders of programs.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
@@ -114,16 +115,45 @@ pub fn primary(packages: &str) -> String {
     text + "</metadata>\n"
 }
 
+/// The list of all files of `packages`.
+fn filelists(packages: &str) -> String {
+    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+                    <filelists xmlns=\"http://linux.duke.edu/metadata/filelists\">\n"
+        .to_owned();
+    for Line { name, epoch, version, release, arch, relations } in lines(packages) {
+        let digest = sha256(format!("{name}-{version}-{release}.{arch}.rpm").as_bytes());
+        let _ = write!(
+            text,
+            "<package pkgid=\"{digest}\" name=\"{name}\" arch=\"{arch}\"><version epoch=\"{epoch}\" ver=\"{version}\" \
+             rel=\"{release}\"/>"
+        );
+        for (_, file) in relations.iter().filter(|(word, _)| matches!(*word, "file" | "listed")) {
+            let _ = write!(text, "<file>{file}</file>");
+        }
+        text.push_str("</package>\n");
+    }
+    text + "</filelists>\n"
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    gzip.finish().unwrap()
+}
+
 /// Writes the metadata of `packages` below `folder`.
 pub fn write(folder: &Path, packages: &str) {
-    write_primary(folder, &primary(packages));
+    let (primary, files) = (primary(packages), filelists(packages));
+    let indexes = [
+        ("primary", "primary.xml.gz", gzip(&primary), primary.as_str()),
+        ("filelists", "filelists.xml.gz", gzip(&files), files.as_str()),
+    ];
+    write_indexes(folder, &indexes);
 }
 
 /// Writes the metadata of a repository with this primary index below `folder`.
 pub fn write_primary(folder: &Path, text: &str) {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(text.as_bytes()).unwrap();
-    write_indexes(folder, &[("primary", "primary.xml.gz", gzip.finish().unwrap(), text)]);
+    write_indexes(folder, &[("primary", "primary.xml.gz", gzip(text), text)]);
 }
 
 /// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of them.

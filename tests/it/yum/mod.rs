@@ -2,6 +2,7 @@
 
 mod hostile;
 mod mirrors;
+mod random;
 
 use crate::support::apt::locked;
 use crate::support::charts::{Signer, told};

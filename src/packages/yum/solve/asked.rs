@@ -1,5 +1,6 @@
 //! What people ask for, as packages: the forms of names that `dnf install` takes.
 
+use super::reasons::offers;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::{Relation, Sense};
 
@@ -117,8 +118,39 @@ fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
+/// Why nothing is meant by `word`: the versions that there are, if a name in it is one of a package or of something provided;
+/// otherwise the name that people may have meant.
+pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
+    let name = match Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
+        Some(relation) => Some(relation.name.to_owned()),
+        None => name_before_version(pool, word),
+    };
+    let offers = name.map_or_else(Vec::new, |name| offers(pool, &name));
+    if !offers.is_empty() {
+        return format!("no source offers '{word}'; the sources have only {}", offers.join(", "));
+    }
+    match nearest(pool, word) {
+        Some(name) => format!("no source offers '{word}'; there is '{name}'"),
+        None => format!("no source offers '{word}'"),
+    }
+}
+
+/// The longest name of a package with which `word` begins, with a version or an architecture behind it.
+fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
+    let is_before = |name: &&str| {
+        let rest = word.strip_prefix(*name).and_then(|rest| rest.strip_prefix(['-', '.']));
+        rest.is_some_and(|rest| !rest.is_empty())
+    };
+    let names = pool.ids().map(|id| pool.name(id)).filter(is_before);
+    let is_version = |name: &&str| {
+        let rest = &word[name.len()..];
+        rest.starts_with('.') || rest[1..].starts_with(|first: char| first.is_ascii_digit() || first == '*')
+    };
+    names.filter(is_version).max_by_key(|name| name.len()).map(str::to_owned)
+}
+
 /// The name of a package that people may have meant by `word`.
-pub(super) fn nearest(pool: &Pool, word: &str) -> Option<String> {
+fn nearest(pool: &Pool, word: &str) -> Option<String> {
     let names = pool.ids().map(|id| pool.name(id)).filter(|name| name.len().abs_diff(word.len()) < 3);
     let scored = names.map(|name| (strsim::damerau_levenshtein(name, word), name));
     scored.filter(|(score, _)| *score <= 2).min().map(|(_, name)| name.to_owned())

@@ -1,15 +1,16 @@
 //! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all that is needed is there.
 
-use super::asked::{asked, nearest};
+use super::asked::{asked, not_offered};
 use super::formula::{Literal, installed, package};
+use super::kept::{kept, replacement};
 use super::policy::{Policy, open};
 use super::reasons;
 use super::rules::{Rule, Rules, Why};
 use super::sat::{Contradiction, Sat};
-use crate::packages::yum::architecture::{Architectures, NOARCH};
+use crate::packages::yum::architecture::Architectures;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
-use crate::packages::yum::relation::{Relation, Sense};
-use std::collections::{BTreeSet, HashMap};
+use crate::packages::yum::relation::Relation;
+use std::collections::BTreeSet;
 
 /// What is asked of the packages of a pool.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,8 @@ pub(crate) struct Choice {
 pub(crate) struct Refusal {
     /// The chain of reasons, a sentence each.
     pub(crate) reasons: Vec<String>,
+    /// What no package has that is seen: relations, and words that were asked for.
+    pub(crate) missing: BTreeSet<String>,
     /// As in [`Choice`].
     pub(crate) unlisted: BTreeSet<String>,
 }
@@ -55,21 +58,20 @@ pub(crate) struct Refusal {
 pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let Question { pool, architectures, install, weak, assume } = question;
     let mut jobs = Vec::new();
-    let mut missing = Vec::new();
+    let (mut reasons, mut missing) = (Vec::new(), BTreeSet::new());
     for word in install {
         let found = asked(pool, word);
         if found.is_empty() {
-            missing.push(match nearest(pool, word) {
-                Some(name) => format!("no source offers '{word}'; there is '{name}'"),
-                None => format!("no source offers '{word}'"),
-            });
+            reasons.push(not_offered(pool, word));
+            missing.insert(word.clone());
         }
         jobs.extend(found.into_iter().map(|candidates| (word.clone(), candidates)));
     }
-    if !missing.is_empty() {
-        return Err(Refusal { reasons: missing, unlisted: BTreeSet::new() });
-    }
     let mut rules = Rules::new(pool, architectures, assume);
+    install.iter().for_each(|word| rules.note_file(&Relation::any(word)));
+    if !missing.is_empty() {
+        return Err(Refusal { reasons, missing, unlisted: rules.unlisted });
+    }
     let kept = kept(&rules);
     let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
     let of_base = kept.iter().flat_map(|rule| &rule.literals).map(|literal| package(*literal));
@@ -93,7 +95,8 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let unlisted = chooser.rules.unlisted.clone();
     if let Err(contradiction) = outcome.and_then(|()| chooser.run()) {
         let core = chooser.sat.core(contradiction);
-        return Err(Refusal { reasons: reasons::told(&chooser.rules, &core), unlisted });
+        let (reasons, missing) = reasons::told(&chooser.rules, &core);
+        return Err(Refusal { reasons, missing, unlisted });
     }
     let mut packages: Vec<PackageId> =
         pool.ids().filter(|id| chooser.sat.value(installed(*id)) > 0).collect();
@@ -106,43 +109,6 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     Ok(Choice { packages, expected, replaced, unlisted })
 }
 
-/// Which of `packages` takes the place of `gone`: another version of it, or what says that it replaces it.
-fn replacement(pool: &Pool, gone: PackageId, packages: &[PackageId]) -> Option<PackageId> {
-    let has_its_name = |id: &&PackageId| pool.name(**id) == pool.name(gone);
-    let replaces = |id: &&PackageId| {
-        let mut replaced = pool.relations(**id, Kind::Obsoletes);
-        replaced.any(|relation| pool.by_name(relation).contains(&gone))
-    };
-    packages.iter().find(has_its_name).or_else(|| packages.iter().find(replaces)).copied()
-}
-
-/// For each package of the base: it stays, or something newer takes its place, or something that replaces it.
-fn kept(rules: &Rules<'_>) -> Vec<Rule> {
-    let pool = rules.pool;
-    let mut replacing: HashMap<&str, Vec<(PackageId, Relation<'_>)>> = HashMap::new();
-    for id in pool.ids() {
-        for relation in pool.relations(id, Kind::Obsoletes) {
-            replacing.entry(relation.name).or_default().push((id, relation));
-        }
-    }
-    let rule = |id: PackageId| {
-        let is_newer = |other: &PackageId| {
-            let arch = [pool.arch(id), pool.arch(*other)];
-            let is_same_arch = arch[0] == arch[1] || arch.contains(&NOARCH);
-            *other != id && is_same_arch && pool.compare(*other, id).is_gt() && !rules.stands_beside(id)
-        };
-        let newer = pool.by_name(Relation::any(pool.name(id))).into_iter().filter(is_newer);
-        let replaces = |(other, relation): &(PackageId, Relation<'_>)| {
-            let is_meant = Sense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
-            (is_meant && *other != id).then_some(*other)
-        };
-        let replacements = replacing.get(pool.name(id)).into_iter().flatten().filter_map(replaces);
-        let all = std::iter::once(id).chain(newer).chain(replacements);
-        Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
-    };
-    pool.ids().filter(|id| rules.is_base(*id)).map(rule).collect()
-}
-
 /// Reaches the packages that may come because of what is reached, and so on.
 fn reach_supplements(rules: &mut Rules<'_>) {
     loop {
@@ -150,6 +116,7 @@ fn reach_supplements(rules: &mut Rules<'_>) {
         for id in rules.pool.ids().filter(|id| !rules.reached[id.0 as usize]).collect::<Vec<_>>() {
             let relations: Vec<Relation<'_>> = rules.pool.relations(id, Kind::Supplements).collect();
             let may_come = relations.iter().any(|relation| {
+                rules.note_file(relation);
                 let wanted = rules.formula(relation).map_or_else(Vec::new, |formula| formula.packages());
                 wanted.iter().any(|id| rules.reached[id.0 as usize])
             });
@@ -174,9 +141,9 @@ struct Branch {
     others: Vec<PackageId>,
 }
 
-struct Chooser<'p> {
-    sat: Sat,
-    rules: Rules<'p>,
+pub(super) struct Chooser<'p> {
+    pub(super) sat: Sat,
+    pub(super) rules: Rules<'p>,
     jobs: std::ops::Range<usize>,
     /// For each package, where its rules begin; they end where those of the package before begin.
     first_rule: Vec<(u32, u32)>,
@@ -237,7 +204,7 @@ impl<'p> Chooser<'p> {
         (self.cursor, self.postponed, self.is_late) = (0, None, false);
     }
 
-    fn policy(&mut self) -> Policy<'_, 'p> {
+    pub(super) fn policy(&mut self) -> Policy<'_, 'p> {
         Policy::new(&mut self.rules, self.sat.trail())
     }
 
@@ -247,8 +214,13 @@ impl<'p> Chooser<'p> {
     }
 
     /// Installs the best of `candidates`. Whether no decision had to be taken back.
-    fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
+    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
         self.policy().choose(&mut candidates);
+        self.install_first(candidates)
+    }
+
+    /// Installs the first of `candidates`, the others of which may be taken later. Whether no decision had to be taken back.
+    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, Contradiction> {
         let level = self.sat.level();
         if candidates.len() > 1 {
             self.branches.push(Branch {
@@ -260,7 +232,7 @@ impl<'p> Chooser<'p> {
         self.decide(installed(candidates[0]))
     }
 
-    fn decide(&mut self, literal: Literal) -> Result<bool, Contradiction> {
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, Contradiction> {
         let level = self.sat.level();
         self.sat.decide(literal)?;
         let now = self.sat.level();
@@ -278,7 +250,17 @@ impl<'p> Chooser<'p> {
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
             candidates.retain(|id| self.rules.is_base(*id));
         }
-        self.install(candidates).map(|_| true)
+        self.policy().choose(&mut candidates);
+        // what the machine has is not decided yet, and counts for preferences already
+        let undecided =
+            self.rules.pool.ids().filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0);
+        let undecided: Vec<PackageId> = undecided.collect();
+        if candidates.len() > 1 && !undecided.is_empty() {
+            let mut policy = self.policy();
+            policy.assume(&undecided);
+            policy.prefer_wished(&mut candidates);
+        }
+        self.install_first(candidates).map(|_| true)
     }
 
     /// Keeps a package of the base, or finds another for it.
@@ -330,80 +312,6 @@ impl<'p> Chooser<'p> {
         let (rule, candidates) = unmet.swap_remove(0);
         self.cursor = rule + 1;
         self.install(candidates).map(|_| true)
-    }
-
-    /// Installs what is recommended and what supplements. Whether there was anything to decide.
-    fn decide_weak(&mut self) -> Result<bool, Contradiction> {
-        let is_open = |sat: &Sat, id: &PackageId| sat.value(installed(*id)) == 0;
-        let order: Vec<PackageId> = self
-            .sat
-            .trail()
-            .iter()
-            .filter(|literal| **literal > 0)
-            .map(|literal| package(*literal))
-            .collect();
-        let mut by_number = order.clone();
-        by_number.sort_unstable();
-        let mut recommended: Vec<PackageId> = Vec::new();
-        by_number.retain(|id| !self.rules.is_base(*id));
-        for id in by_number {
-            for candidates in self.recommended(id) {
-                recommended.extend(candidates);
-            }
-        }
-        let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
-        let mut supplementing: Vec<PackageId> =
-            pool.ids().filter(|id| reached[id.0 as usize] && is_open(&self.sat, id)).collect();
-        let mut policy = self.policy();
-        supplementing.retain(|id| {
-            policy.is_beside(*id, Kind::Supplements)
-                // where it is asked for by the base alone, the base has done without it
-                && !pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| policy.has(other))
-        });
-        recommended.retain(|id| is_open(&self.sat, id));
-        let mut all: Vec<PackageId> = Vec::new();
-        for id in recommended.iter().chain(&supplementing) {
-            if !all.contains(id) {
-                all.push(*id);
-            }
-        }
-        if all.len() <= 1 {
-            let Some(only) = all.first() else { return Ok(false) };
-            return self.decide(installed(*only)).map(|_| true);
-        }
-        self.policy().prune_to_best(&mut all);
-        supplementing.retain(|id| all.contains(id));
-        for id in supplementing {
-            if is_open(&self.sat, &id) && !self.decide(installed(id))? {
-                return Ok(true);
-            }
-        }
-        for id in order.into_iter().filter(|id| !self.rules.is_base(*id)).collect::<Vec<_>>() {
-            let count = self.rules.pool.relations(id, Kind::Recommends).count();
-            for number in 0..count {
-                let mut candidates = self.recommended(id).swap_remove(number);
-                candidates.retain(|id| all.contains(id));
-                if !candidates.is_empty() && !self.install(candidates)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// For each package that `id` recommends, the open candidates; none where one is installed.
-    fn recommended(&mut self, id: PackageId) -> Vec<Vec<PackageId>> {
-        let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, Kind::Recommends).collect();
-        let mut policy = Policy::new(&mut self.rules, self.sat.trail());
-        let all: Vec<Vec<PackageId>> =
-            relations.into_iter().map(|relation| policy.candidates_of(relation)).collect();
-        let left =
-            |candidates: Vec<PackageId>| match candidates.iter().any(|id| self.sat.value(installed(*id)) > 0)
-            {
-                true => Vec::new(),
-                false => candidates.into_iter().filter(|id| self.sat.value(installed(*id)) == 0).collect(),
-            };
-        all.into_iter().map(left).collect()
     }
 
     /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at once instead. Whether there

@@ -62,14 +62,22 @@ impl Formula {
             (Formula::Not(inner), _) => inner.clauses(!wanted),
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
-                Some(all?.concat()).filter(|clauses| clauses.len() <= CLAUSES)
+                let clauses = all?.concat();
+                match never_holds(&clauses) {
+                    true => Some(vec![Vec::new()]),
+                    false => Some(clauses).filter(|clauses| clauses.len() <= CLAUSES),
+                }
             }
             (Formula::Or(all), true) | (Formula::And(all), false) => {
-                let mut product = vec![Vec::new()];
+                let mut product: Option<Vec<Vec<Literal>>> = None;
                 for one in all {
-                    product = distributed(&product, &one.clauses(wanted)?)?;
+                    let clauses = one.clauses(wanted)?;
+                    // a part that cannot hold adds nothing to the others, not even its packages
+                    if !never_holds(&clauses) {
+                        product = Some(distributed(&product.unwrap_or_else(|| vec![Vec::new()]), &clauses)?);
+                    }
                 }
-                Some(product)
+                Some(product.unwrap_or_else(|| vec![Vec::new()]))
             }
         }
     }
@@ -81,6 +89,21 @@ impl Formula {
             Formula::Not(inner) => !inner.holds(is_installed),
             Formula::And(all) => all.iter().all(|one| one.holds(is_installed)),
             Formula::Or(all) => all.iter().any(|one| one.holds(is_installed)),
+        }
+    }
+
+    /// As [`holds`](Formula::holds), by the strengths of packages: 0 if a package is not installed, more if it is. The
+    /// result is the greatest strength that made it hold, at least 1; 0 if it does not hold.
+    pub(super) fn strength(&self, strength_of: &dyn Fn(PackageId) -> u8) -> u8 {
+        let of = |one: &Formula| one.strength(strength_of);
+        match self {
+            Formula::Any(all) => all.iter().map(|id| strength_of(*id)).max().unwrap_or(0),
+            Formula::Not(inner) => u8::from(of(inner) == 0),
+            Formula::And(all) => {
+                let strengths = all.iter().map(of).collect::<Vec<_>>();
+                if strengths.contains(&0) { 0 } else { strengths.into_iter().max().unwrap_or(1) }
+            }
+            Formula::Or(all) => all.iter().map(of).max().unwrap_or(0),
         }
     }
 
@@ -97,6 +120,11 @@ impl Formula {
     pub(super) fn has_packages(&self) -> bool {
         !self.packages().is_empty()
     }
+}
+
+/// Whether one of `clauses` is empty, so that they never hold together.
+fn never_holds(clauses: &[Vec<Literal>]) -> bool {
+    clauses.iter().any(Vec::is_empty)
 }
 
 /// Clauses that hold where those of `a` do or those of `b` do.
@@ -169,6 +197,9 @@ mod tests {
                 Formula::And(vec![any(&[3]), any(&[1])]),
             ]),
             Formula::Or(vec![any(&[0]), not(any(&[0]))]),
+            Formula::Or(vec![any(&[0]), Formula::And(vec![any(&[]), any(&[1])])]),
+            Formula::And(vec![any(&[0]), any(&[])]),
+            not(Formula::Or(vec![any(&[0]), not(any(&[]))])),
         ];
         for formula in formulas {
             for installed_set in 0_u32..16 {

@@ -3,12 +3,14 @@
 mod asked;
 mod choose;
 mod formula;
+mod kept;
 mod policy;
 mod reasons;
 mod rules;
 mod sat;
 #[cfg(test)]
 mod tests;
+mod weak;
 
 pub(crate) use asked::is_named;
 pub(crate) use choose::{Choice, Question, Refusal, choose};

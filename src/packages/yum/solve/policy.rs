@@ -2,7 +2,8 @@
 //!
 //! Its `policy.c` has the same steps by the same names.
 
-use super::formula::{Literal, installed, package};
+use super::formula::{Formula, Literal, installed, package};
+use super::kept::obsoletes;
 use super::rules::Rules;
 use crate::packages::yum::pool::{Kind, PackageId};
 use crate::packages::yum::relation::{Relation, Sense};
@@ -53,7 +54,9 @@ impl<'r, 'p> Policy<'r, 'p> {
         if candidates.len() < 2 {
             return;
         }
-        candidates.sort_by_key(|id| (pool.name(*id), rank(id), pool.package(*id).source.is_some(), *id));
+        // a package for every machine is as good as one for the best architecture
+        let worth = |id: &PackageId| rank(id).or(best);
+        candidates.sort_by_key(|id| (pool.name(*id), worth(id), pool.package(*id).source.is_some(), *id));
         let mut newest: Vec<PackageId> = Vec::new();
         for id in candidates.iter() {
             match newest.last_mut().filter(|last| pool.name(**last) == pool.name(*id)) {
@@ -62,23 +65,48 @@ impl<'r, 'p> Policy<'r, 'p> {
                 None => newest.push(*id),
             }
         }
-        candidates.clone_from(&newest);
-        let replaces = |one: PackageId, other: PackageId| {
-            one != other
-                && pool.relations(one, Kind::Obsoletes).any(|relation| {
-                    relation.name == pool.name(other)
-                        && Sense::SAME.meets(pool.evr(other), relation.sense, relation.evr)
-                })
-        };
-        // two that replace each other stay
-        candidates.retain(|id| !newest.iter().any(|one| replaces(*one, *id) && !replaces(*id, *one)));
+        *candidates = newest;
+        self.prune_replaced(candidates);
+    }
+
+    /// Leaves out candidates that another one replaces, directly or through others. Those that replace each other stay.
+    fn prune_replaced(&self, candidates: &mut Vec<PackageId>) {
+        let pool = self.rules.pool;
+        if !candidates.iter().any(|id| pool.relations(*id, Kind::Obsoletes).next().is_some()) {
+            return;
+        }
+        let all = candidates.clone();
+        let reaches: Vec<Vec<bool>> = (0..all.len())
+            .map(|from| {
+                let mut reached = vec![false; all.len()];
+                let mut queue = vec![from];
+                while let Some(at) = queue.pop() {
+                    for other in 0..all.len() {
+                        if other != at && !reached[other] && obsoletes(pool, all[at], all[other]) {
+                            reached[other] = true;
+                            queue.push(other);
+                        }
+                    }
+                }
+                reached
+            })
+            .collect();
+        let is_replaced = |at: usize| (0..all.len()).any(|from| reaches[from][at] && !reaches[at][from]);
+        let mut at = 0..all.len();
+        candidates.retain(|_| at.next().is_some_and(|at| !is_replaced(at)));
     }
 
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
+        let is_base = |this: &Self, id: &PackageId| this.rules.is_base(*id);
+        if candidates.iter().filter(|id| !is_base(self, id)).count() < 2 {
+            return;
+        }
         let recommended = self.wished(Kind::Recommends);
         let is_weak: Vec<bool> = candidates
             .iter()
-            .map(|id| recommended.contains(id) || self.is_beside(*id, Kind::Supplements))
+            .map(|id| {
+                !is_base(self, id) && (recommended.contains(id) || self.is_beside(*id, Kind::Supplements))
+            })
             .collect();
         if is_weak.contains(&true) {
             let mut is_weak = is_weak.into_iter();
@@ -88,7 +116,25 @@ impl<'r, 'p> Policy<'r, 'p> {
 
     fn reorder(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        // old versions go back
+        self.dislike_old_versions(candidates);
+        self.sort_by_common_provides(candidates);
+        let has_base = |id: &PackageId| {
+            pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| self.rules.is_base(other))
+        };
+        candidates.sort_by_key(|id| Reverse(has_base(id)));
+        self.prefer_suggested(candidates);
+    }
+
+    /// Orders packages that all supplement what is installed.
+    pub(super) fn order_supplementing(&mut self, candidates: &mut Vec<PackageId>) {
+        self.dislike_old_versions(candidates);
+        self.sort_by_common_provides(candidates);
+        self.prefer_suggested(candidates);
+    }
+
+    /// Brings those to the back that are offered in a newer version.
+    fn dislike_old_versions(&self, candidates: &mut [PackageId]) {
+        let pool = self.rules.pool;
         candidates.sort_by_key(|id| {
             let same = pool.by_name(Relation::any(pool.name(*id)));
             let is_newer = |other: PackageId| {
@@ -96,11 +142,10 @@ impl<'r, 'p> Policy<'r, 'p> {
             };
             pool.package(*id).source.is_some() && same.into_iter().any(is_newer)
         });
-        self.sort_by_common_provides(candidates);
-        let has_base = |id: &PackageId| {
-            pool.by_name(Relation::any(pool.name(*id))).into_iter().any(|other| self.rules.is_base(other))
-        };
-        candidates.sort_by_key(|id| Reverse(has_base(id)));
+    }
+
+    /// Brings those to the front that are suggested, or enhance what is installed; packages of the base too.
+    fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
         let suggested = self.wished(Kind::Suggests);
         let is_suggested: BTreeSet<PackageId> = candidates
             .iter()
@@ -110,6 +155,26 @@ impl<'r, 'p> Policy<'r, 'p> {
             })
             .collect();
         candidates.sort_by_key(|id| !is_suggested.contains(id));
+    }
+
+    /// Takes `packages` for installed, too.
+    pub(super) fn assume(&mut self, packages: &[PackageId]) {
+        packages.iter().for_each(|id| self.is_installed[id.0 as usize] = true);
+        self.order.extend(packages);
+    }
+
+    /// Brings those to the front that are recommended, and among equals those that are suggested.
+    pub(super) fn prefer_wished(&mut self, candidates: &mut [PackageId]) {
+        self.prefer_suggested(candidates);
+        let recommended = self.wished(Kind::Recommends);
+        let is_recommended: BTreeSet<PackageId> = candidates
+            .iter()
+            .copied()
+            .filter(|id| {
+                self.rules.is_base(*id) || recommended.contains(id) || self.is_beside(*id, Kind::Supplements)
+            })
+            .collect();
+        candidates.sort_by_key(|id| !is_recommended.contains(id));
     }
 
     /// Brings those to the back that provide something in an older version than another candidate.
@@ -180,6 +245,24 @@ impl<'r, 'p> Policy<'r, 'p> {
                 self.rules.formula(&relation).is_some_and(|formula| formula.holds(&is_installed))
             }
             false => self.rules.providers(relation).iter().any(|id| self.is_installed[id.0 as usize]),
+        })
+    }
+
+    /// Whether `id` supplements something that is new on the machine. What supplements the base alone, the base has done
+    /// without.
+    pub(super) fn newly_supplements(&mut self, id: PackageId) -> bool {
+        let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, Kind::Supplements).collect();
+        relations.into_iter().any(|relation| {
+            let formula = match Rich::is_rich(relation.name) {
+                true => self.rules.formula(&relation),
+                false => Some(Formula::Any(self.rules.providers(relation).to_vec())),
+            };
+            let strength_of = |id: PackageId| match self.is_installed[id.0 as usize] {
+                true if self.rules.is_base(id) => 1,
+                true => 2,
+                false => 0,
+            };
+            formula.is_some_and(|formula| formula.strength(&strength_of) == 2)
         })
     }
 

@@ -3,12 +3,14 @@
 use super::formula::{Literal, package};
 use super::rules::{Rule, Rules, Why};
 use super::sat::{ClauseId, Sat};
-use crate::packages::yum::pool::{Kind, PackageId};
+use crate::packages::yum::pool::{Kind, PackageId, Pool};
+use crate::packages::yum::relation::Relation;
 use crate::packages::yum::rich::Rich;
 use std::collections::BTreeSet;
 
-/// The rules of `core`, which cannot all hold, as sentences. Rules without which the others cannot hold either are left out.
-pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId]) -> Vec<String> {
+/// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody offers. Rules without which the
+/// others cannot hold either are left out.
+pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId]) -> (Vec<String>, BTreeSet<String>) {
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
     let mut at = needed.len();
     while let Some(before) = at.checked_sub(1) {
@@ -19,7 +21,16 @@ pub(super) fn told(rules: &Rules<'_>, core: &[ClauseId]) -> Vec<String> {
             needed = without;
         }
     }
-    sentences(rules, needed)
+    let missing = needed.iter().filter_map(|rule| missing_relation(rules, rule)).collect();
+    (sentences(rules, needed), missing)
+}
+
+/// The relation that `rule` requires, where nobody offers it.
+fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
+    let Why::Dependency(id, Kind::Requires, number) = &rule.why else { return None };
+    let has_providers = rule.literals.iter().any(|literal| *literal > 0);
+    let relation = rules.pool.relations(*id, Kind::Requires).nth(*number as usize)?;
+    (!has_providers && !Rich::is_rich(relation.name)).then(|| relation.to_string())
 }
 
 fn can_hold(rules: &Rules<'_>, some: &[&Rule]) -> bool {
@@ -56,6 +67,31 @@ fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
 /// More candidates than this are counted, not named.
 const NAMED: usize = 4;
 
+/// Who offers `name` in some version: a package of this name by itself, another one with what it provides.
+pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
+    let mut all = pool.named(name);
+    // the newest first
+    all.sort_by(|a, b| pool.name(*a).cmp(pool.name(*b)).then_with(|| pool.compare(*b, *a)));
+    let offer = |id: PackageId| {
+        let nevra = pool.nevra(id);
+        if pool.name(id) == name {
+            return nevra;
+        }
+        let provided = pool.relations(id, Kind::Provides).find(|one| one.name == name);
+        provided.map_or_else(|| nevra.clone(), |provided| format!("{provided} of {nevra}"))
+    };
+    let mut offers: Vec<String> = all.iter().take(NAMED).map(|id| offer(*id)).collect();
+    if all.len() > NAMED {
+        offers.push(format!("{} more", all.len() - NAMED));
+    }
+    offers
+}
+
+/// Whether none of `packages` has `name` as its own.
+fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
+    !Rich::is_rich(name) && packages.iter().all(|id| pool.name(*id) != name)
+}
+
 fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
     let pool = rules.pool;
     let name = |id: PackageId| match rules.is_base(id) {
@@ -72,7 +108,12 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
     let others: Vec<PackageId> =
         rule.literals.iter().filter(|literal| **literal > 0).map(|literal| package(*literal)).collect();
     match &rule.why {
-        Why::Asked(word) => format!("'{word}' is asked for, which is {}", list(&others)),
+        Why::Asked(word) => {
+            let name = Relation::parse(word).map_or(word.as_str(), |relation| relation.name);
+            let is_provided = !pool.named(name).is_empty() && is_virtual(pool, name, &others);
+            let is = if is_provided { "provided by" } else { "" };
+            format!("'{word}' is asked for, which is {}", [is, &list(&others)].join(" ").trim_start())
+        }
         Why::Kept(id) => format!("{} stays", name(*id)),
         Why::SameName(one, other) => {
             format!("{} and {} cannot stand beside each other", name(*one.min(other)), name(*one.max(other)))
@@ -91,11 +132,16 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                     format!("{who} requires {text}, which cannot be met")
                 }
                 _ if others.is_empty() => {
-                    let named = pool.named(relation.map_or("", |relation| relation.name));
-                    match named.is_empty() {
+                    let offers = relation.map_or_else(Vec::new, |relation| offers(pool, relation.name));
+                    match offers.is_empty() {
                         true => format!("{who} requires {text}, which no source offers"),
-                        false => format!("{who} requires {text}; the sources have only {}", list(&named)),
+                        false => {
+                            format!("{who} requires {text}; the sources have only {}", offers.join(", "))
+                        }
                     }
+                }
+                _ if relation.is_some_and(|relation| is_virtual(pool, relation.name, &others)) => {
+                    format!("{who} requires {text}, which is provided by {}", list(&others))
                 }
                 _ => format!("{who} requires {text}, which is {}", list(&others)),
             }

@@ -5,6 +5,7 @@
 
 use super::formula::{Formula, Literal, installed};
 use crate::packages::yum::architecture::Architectures;
+use crate::packages::yum::filelists::is_in_primary;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;
 use crate::packages::yum::rich::Rich;
@@ -84,8 +85,9 @@ impl<'p> Rules<'p> {
             if std::mem::replace(&mut self.reached[id.0 as usize], true) {
                 continue;
             }
+            self.note_files(id);
             self.requires(id, &mut queue);
-            self.excludes(id);
+            self.excludes(id, &mut queue);
             queue.extend(self.lock_step(id));
             if weak {
                 for (_, relation) in self.dependencies(id, Kind::Recommends) {
@@ -96,6 +98,36 @@ impl<'p> Rules<'p> {
                 }
             }
         }
+    }
+
+    /// Notes the files that relations of a reached package name and that only a list of all files can have.
+    fn note_files(&mut self, id: PackageId) {
+        let pool = self.pool;
+        const KINDS: [Kind; 6] = [
+            Kind::Requires,
+            Kind::Conflicts,
+            Kind::Recommends,
+            Kind::Suggests,
+            Kind::Supplements,
+            Kind::Enhances,
+        ];
+        for relation in KINDS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
+            self.note_file(&relation);
+        }
+    }
+
+    /// Notes the files in `relation` that only a list of all files can have.
+    pub(super) fn note_file(&mut self, relation: &Relation<'_>) {
+        if !relation.name.contains('/') {
+            return;
+        }
+        let Some(rich) = Rich::parse_relation(relation) else { return };
+        rich.each_relation(&mut |one| {
+            let is_path = one.name.starts_with('/') && !self.unlisted.contains(one.name);
+            if is_path && (!is_in_primary(one.name) || self.pool.named(one.name).is_empty()) {
+                self.unlisted.insert(one.name.to_owned());
+            }
+        });
     }
 
     /// The relations of a package, numbered.
@@ -150,11 +182,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which nobody provides, is taken to be on the machine; a file that is in no list yet is noted.
-    fn is_elsewhere(&mut self, relation: Relation<'_>) -> bool {
-        if relation.name.starts_with('/') {
-            self.unlisted.insert(relation.name.to_owned());
-        }
+    /// Whether `relation`, which nobody provides, is taken to be on the machine.
+    fn is_elsewhere(&self, relation: Relation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
 
@@ -163,11 +192,6 @@ impl<'p> Rules<'p> {
             self.rules.push(Rule { literals: vec![-installed(id)], why });
             return;
         };
-        rich.each_relation(&mut |one| {
-            if one.name.starts_with('/') && self.pool.named(one.name).is_empty() {
-                self.unlisted.insert(one.name.to_owned());
-            }
-        });
         let formula = Formula::of(self.pool, &rich);
         let is_base = self.is_base(id);
         // a dependency with too many combinations is one that cannot hold: the reason names it
@@ -192,7 +216,10 @@ impl<'p> Rules<'p> {
         }
     }
 
-    fn excludes(&mut self, id: PackageId) {
+    fn excludes(&mut self, id: PackageId, queue: &mut Vec<PackageId>) {
+        // what stands beside each other in a base already does no harm
+        let is_base = self.is_base(id);
+        let does_no_harm = |this: &Rules<'_>, other: PackageId| is_base && this.is_base(other);
         for (number, relation) in self.dependencies(id, Kind::Conflicts) {
             let why = || Why::Dependency(id, Kind::Conflicts, number);
             let clauses = match Rich::is_rich(relation.name) {
@@ -201,15 +228,25 @@ impl<'p> Rules<'p> {
                 }
                 false => self.providers(relation).iter().map(|other| vec![-installed(*other)]).collect(),
             };
-            // RPM lets a package conflict with what it provides itself
-            let others = clauses.into_iter().filter(|clause| *clause != [-installed(id)]);
-            let rules =
-                others.map(|clause| Rule { literals: [vec![-installed(id)], clause].concat(), why: why() });
-            let rules: Vec<Rule> = rules.collect();
-            self.rules.extend(rules);
+            for clause in clauses {
+                // RPM lets a package conflict with what it provides itself
+                let is_own = clause == [-installed(id)];
+                let is_in_base = matches!(clause[..], [only] if only < 0
+                    && does_no_harm(self, super::formula::package(only)));
+                if is_own || is_in_base {
+                    continue;
+                }
+                // a rich conflict can hold because of what is not installed: then that is needed
+                let needed = clause.iter().filter(|literal| **literal > 0);
+                queue.extend(needed.map(|literal| super::formula::package(*literal)));
+                self.rules.push(Rule { literals: [vec![-installed(id)], clause].concat(), why: why() });
+            }
         }
         for (number, relation) in self.dependencies(id, Kind::Obsoletes) {
-            for other in self.pool.by_name(relation).into_iter().filter(|other| *other != id) {
+            for other in self.pool.by_name(relation) {
+                if other == id || does_no_harm(self, other) {
+                    continue;
+                }
                 let why = Why::Dependency(id, Kind::Obsoletes, number);
                 self.rules.push(Rule { literals: vec![-installed(id), -installed(other)], why });
             }
@@ -218,7 +255,11 @@ impl<'p> Rules<'p> {
         for other in self.pool.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
             // whoever came first has said it
-            if collide && !self.reached[other.0 as usize] && !self.stands_beside(id) {
+            if collide
+                && !self.reached[other.0 as usize]
+                && !self.stands_beside(id)
+                && !does_no_harm(self, other)
+            {
                 let why = Why::SameName(id, other);
                 self.rules.push(Rule { literals: vec![-installed(id), -installed(other)], why });
             }

@@ -84,7 +84,8 @@ fn rich_dependencies() {
     assert_eq!(chosen(sources, &["a"]), ["a-1-1"]);
     assert_eq!(chosen(sources, &["a", "c"]), ["a-1-1", "b-1-1", "c-1-1"]);
     assert_eq!(chosen(sources, &["d"]), ["d-1-1", "e-1-1"]);
-    assert_eq!(chosen(sources, &["f"]), ["f-1-1", "g-1-1"]);
+    // libsolv reads it as (b or not c) and (g or c), and takes c as the first by name
+    assert_eq!(chosen(sources, &["f"]), ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]);
     assert_eq!(chosen(sources, &["i"]), ["b-1-1", "c-1-1", "i-1-1"]);
     assert_eq!(chosen(sources, &["j"]), ["b-1-1", "j-1-1"]);
     assert_eq!(chosen(sources, &["k"]), ["h-1-1", "k-1-1"]);
@@ -214,4 +215,46 @@ fn a_refusal_is_a_chain_of_reasons() {
         ask("a: requires no\n", "", &["a"], true, false).reasons()[1],
         "a-1-1.noarch requires no, which no source offers"
     );
+}
+
+#[test]
+fn a_recommendation_of_several_is_taken_as_far_as_it_can_be() {
+    let sources = "a: recommends (b and c)\n b\n c\n d: recommends (b and gone)\n e: recommends (b if c)\n
+        f: recommends (b if c else g)\n g\n h: supplements (b if i)\n i\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1", "h-1-1"]);
+    assert_eq!(chosen(sources, &["d"]), ["d-1-1"]);
+    assert_eq!(chosen(sources, &["e"]), ["e-1-1"]);
+    assert_eq!(chosen(sources, &["e", "c"]), ["b-1-1", "c-1-1", "e-1-1", "h-1-1"]);
+    // libsolv reads it as (b or not c) and (g or c), and takes c as the first by name
+    assert_eq!(chosen(sources, &["f"]), ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]);
+}
+
+#[test]
+fn a_base_is_downgraded_where_it_must_be() {
+    let sources = "a: requires b < 2\n b 1\n b 3\n c: requires d\n d 1: conflicts b >= 2\n";
+    for (asked, expected) in [("a", ["a-1-1", "b-1-1"].as_slice()), ("c", &["b-1-1", "c-1-1", "d-1-1"])] {
+        let answer = ask(sources, "b 2\n", &[asked], true, false);
+        assert_eq!(answer.names(), expected);
+        let replaced = &answer.outcome.as_ref().unwrap().replaced;
+        let [(old, Some(new))] = replaced[..] else { panic!("{replaced:?}") };
+        assert_eq!((answer.pool.evr(old), answer.pool.evr(new)), ("2-1", "1-1"));
+    }
+}
+
+#[test]
+fn what_conflicts_in_a_base_is_left_alone() {
+    let base = "b 1: conflicts c\n c 1: obsoletes b\n";
+    assert_eq!(ask("a: requires b\n", base, &["a"], true, false).names(), ["a-1-1"]);
+}
+
+#[test]
+fn what_supplements_the_base_alone_does_not_come() {
+    let sources = "a\n c: supplements b\n d: supplements (a and b)\n e: supplements (b or a)\n";
+    assert_eq!(ask(sources, "b\n", &["a"], true, false).names(), ["a-1-1", "d-1-1", "e-1-1"]);
+}
+
+#[test]
+fn a_conflict_can_need_a_package() {
+    let sources = "a: conflicts (gone if b)\n b: requires c\n c\n";
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1"]);
 }
