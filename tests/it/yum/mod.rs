@@ -298,7 +298,8 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
 fn streams_of_modules_are_seen_as_dnf_sees_them() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
-    let packages = "app 1: requires lib\napp 2\napp 3\nlib 1\nlib 9\nonly 2\nplain";
+    let packages = "app 1: requires lib\napp 2\napp 3\nlib 1\nlib 9\nonly 2: provides perl(Only) = 2\nplain\n\
+                    user: requires perl(Only) >= 1\nother: requires only-more";
     let stream = |stream: &str, artifacts: &str| {
         format!(
             "---\ndocument: modulemd\nversion: 2\ndata:\n  name: app\n  stream: \"{stream}\"\n  version: 1\n  context: c{stream}\n  \
@@ -343,10 +344,24 @@ fn streams_of_modules_are_seen_as_dnf_sees_them() {
     assert_eq!(planned(&output.stdout), theirs, "{output:?}");
     let modules = format!("out/{}/r/repodata/modules.yaml.zst", up.server.address);
     assert_eq!(place.read_bytes(&modules), place.read_bytes("up/r/repodata/modules.yaml.zst"));
-    for (word, reason) in [("only", "only is of the module app:2"), ("'@app:2'", "the stream of a module")] {
+    let by_stream =
+        "is offered by only-2-1.noarch of the module stream app:2, which is not the default of its module";
+    for (word, reason) in [
+        ("only", format!("only {by_stream}")),
+        ("only-2", format!("only-2 {by_stream}")),
+        ("user", format!("perl(Only) >= 1 {by_stream}")),
+        ("app-2", "app-2 is offered by app-2-1.noarch of the module stream app:2".into()),
+        ("'@app:2'", "the stream of a module".into()),
+    ] {
         up.wants(&format!("install: [{word}], base: none"));
         let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(!output.status.success() && said.contains(reason), "{word}: {said}");
+        assert!(!output.status.success() && said.contains(&reason), "{word}: {said}");
     }
+    // a name that only begins like that of a hidden package says nothing of streams
+    up.wants("install: [other], base: none");
+    let output = place.landfall().args(["lock", "-f", "m.yaml", "--lock", "no.lock"]).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(said.contains("requires only-more, which no source offers"), "{said}");
+    assert!(!said.contains("module stream"), "{said}");
 }

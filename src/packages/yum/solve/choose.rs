@@ -1,6 +1,7 @@
 //! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all that is needed is there.
 
 use super::asked::{asked, not_offered};
+use super::choice::ChoiceRules;
 use super::formula::{Literal, installed, package};
 use super::kept::{kept, replacement};
 use super::policy::{Policy, open};
@@ -89,15 +90,34 @@ pub(crate) fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     };
     rules.rules.extend(jobs.into_iter().map(job));
     let jobs = dependencies..rules.rules.len();
+    let mut choice_rules = ChoiceRules::new(&rules, &rules.rules[..dependencies], &kept);
     rules.rules.extend(kept);
-    let (sat, outcome) = Sat::new(pool.len(), rules.rules.iter().map(|rule| rule.literals.as_slice()));
-    let mut chooser = Chooser::new(sat, rules, jobs, dependencies, weak);
+    let strong = rules.rules.len();
+    let chooser = loop {
+        rules.rules.truncate(strong);
+        rules.rules.extend(choice_rules.enabled());
+        let (sat, outcome) = Sat::new(pool.len(), rules.rules.iter().map(|rule| rule.literals.as_slice()));
+        let mut chooser = Chooser::new(sat, rules, jobs.clone(), dependencies, strong, weak);
+        match outcome.and_then(|()| chooser.run()) {
+            Ok(()) => {
+                let is_installed = |id| chooser.sat.value(installed(id)) > 0;
+                if !choice_rules.drop_unneeded(is_installed) {
+                    break chooser;
+                }
+            }
+            Err(contradiction) => {
+                let core = chooser.sat.core(contradiction);
+                let last = core.iter().max().and_then(|last| (*last as usize).checked_sub(strong));
+                let Some(last) = last else {
+                    let (reasons, missing) = reasons::told(&chooser.rules, &core);
+                    return Err(Refusal { reasons, missing, unlisted: chooser.rules.unlisted });
+                };
+                choice_rules.drop_enabled(last);
+            }
+        }
+        rules = chooser.rules;
+    };
     let unlisted = chooser.rules.unlisted.clone();
-    if let Err(contradiction) = outcome.and_then(|()| chooser.run()) {
-        let core = chooser.sat.core(contradiction);
-        let (reasons, missing) = reasons::told(&chooser.rules, &core);
-        return Err(Refusal { reasons, missing, unlisted });
-    }
     let mut packages: Vec<PackageId> =
         pool.ids().filter(|id| chooser.sat.value(installed(*id)) > 0).collect();
     packages.retain(|id| !chooser.rules.is_base(*id));
@@ -145,6 +165,8 @@ pub(super) struct Chooser<'p> {
     pub(super) sat: Sat,
     pub(super) rules: Rules<'p>,
     jobs: std::ops::Range<usize>,
+    /// Where the rules of the base end, and the choice rules begin.
+    strong: usize,
     /// For each package, where its rules begin; they end where those of the package before begin.
     first_rule: Vec<(u32, u32)>,
     weak: bool,
@@ -162,6 +184,7 @@ impl<'p> Chooser<'p> {
         rules: Rules<'p>,
         jobs: std::ops::Range<usize>,
         dependencies: usize,
+        strong: usize,
         weak: bool,
     ) -> Chooser<'p> {
         let mut first_rule = vec![(0, 0); rules.pool.len()];
@@ -176,6 +199,7 @@ impl<'p> Chooser<'p> {
             sat,
             rules,
             jobs,
+            strong,
             first_rule,
             weak,
             branches: Vec::new(),
@@ -265,7 +289,7 @@ impl<'p> Chooser<'p> {
 
     /// Keeps a package of the base, or finds another for it.
     fn keep(&mut self) -> Result<bool, Contradiction> {
-        let kept = self.jobs.end..self.rules.rules.len();
+        let kept = self.jobs.end..self.strong;
         for rule in kept {
             let own = self.rules.rules[rule].literals[0];
             match self.sat.value(own) {
@@ -288,6 +312,7 @@ impl<'p> Chooser<'p> {
             trail.map(|literal| self.first_rule[package(*literal).0 as usize]).collect();
         ranges.sort_unstable();
         let rules = ranges.into_iter().flat_map(|(start, end)| start as usize..end as usize);
+        let rules = rules.chain(self.strong..self.rules.rules.len());
         let mut unmet: Vec<(usize, Vec<PackageId>)> =
             rules.filter_map(|rule| Some((rule, self.open(rule)?))).collect();
         if unmet.is_empty() {

@@ -21,6 +21,14 @@ pub(super) fn obsoletes(pool: &Pool, one: PackageId, other: PackageId) -> bool {
     })
 }
 
+/// Whether `other` may take the place of `id`, by their architectures.
+pub(super) fn may_follow(rules: &Rules<'_>, id: PackageId, other: PackageId) -> bool {
+    let [own, others] = [id, other].map(|id| rules.pool.arch(id));
+    let rank = |arch| rules.architectures.rank(arch);
+    let is_same_arch = own == others || [own, others].contains(&NOARCH) || rank(own) == rank(others);
+    other != id && is_same_arch && Architectures::collide(own, others)
+}
+
 /// For each package of the base: it stays, or another version takes its place, newer or older, or a package that replaces it.
 /// Packages that replace it without providing its name count only if no package does both.
 pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
@@ -32,12 +40,7 @@ pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
         }
     }
     let rule = |id: PackageId| {
-        let may_follow = |other: &PackageId| {
-            let [own, others] = [pool.arch(id), pool.arch(*other)];
-            let rank = |arch| rules.architectures.rank(arch);
-            let is_same_arch = own == others || [own, others].contains(&NOARCH) || rank(own) == rank(others);
-            *other != id && is_same_arch && Architectures::collide(own, others)
-        };
+        let may_follow = |other: &PackageId| may_follow(rules, id, *other);
         let mut followers: Vec<PackageId> = Vec::new();
         let mut has_replacement = false;
         for other in pool.named(pool.name(id)).into_iter().filter(may_follow) {

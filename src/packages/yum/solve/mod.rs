@@ -1,6 +1,7 @@
 //! The choice of packages by dnf's rules: [`choose`] answers a [`Question`] with a [`Choice`], or with a chain of reasons.
 
 mod asked;
+mod choice;
 mod choose;
 mod formula;
 mod kept;

@@ -84,8 +84,7 @@ fn rich_dependencies() {
     assert_eq!(chosen(sources, &["a"]), ["a-1-1"]);
     assert_eq!(chosen(sources, &["a", "c"]), ["a-1-1", "b-1-1", "c-1-1"]);
     assert_eq!(chosen(sources, &["d"]), ["d-1-1", "e-1-1"]);
-    // libsolv reads it as (b or not c) and (g or c), and takes c as the first by name
-    assert_eq!(chosen(sources, &["f"]), ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]);
+    assert_eq!(chosen(sources, &["f"]), ["f-1-1", "g-1-1"]);
     assert_eq!(chosen(sources, &["i"]), ["b-1-1", "c-1-1", "i-1-1"]);
     assert_eq!(chosen(sources, &["j"]), ["b-1-1", "j-1-1"]);
     assert_eq!(chosen(sources, &["k"]), ["h-1-1", "k-1-1"]);
@@ -257,4 +256,54 @@ fn what_supplements_the_base_alone_does_not_come() {
 fn a_conflict_can_need_a_package() {
     let sources = "a: conflicts (gone if b)\n b: requires c\n c\n";
     assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1"]);
+}
+
+#[test]
+fn another_version_of_what_is_there_is_preferred_to_something_new() {
+    let sources = "a: requires cap\n b 1: provides cap\n b 3: provides cap\n aa: provides cap\n";
+    assert_eq!(ask(sources, "b 2\n", &["a"], true, false).names(), ["a-1-1", "b-3-1"]);
+    assert_eq!(ask(sources, "", &["a"], true, false).names(), ["a-1-1", "aa-1-1"]);
+    // unless it cannot be
+    let sources = "a: requires cap\n b 3: provides cap; requires gone\n aa: provides cap\n";
+    assert_eq!(ask(sources, "b 2\n", &["a"], true, false).names(), ["a-1-1", "aa-1-1"]);
+}
+
+#[test]
+fn a_version_that_is_not_offered_is_told_with_those_that_are() {
+    let sources = "app 1\n app 2\n app-data 7\n b: provides cap = 3\n c: requires cap >= 5\n";
+    let reasons = |word: &str| ask(sources, "", &[word], true, false).reasons();
+    for (word, offered) in [
+        ("app-3", "app-2-1.noarch, app-1-1.noarch"),
+        ("app-2-9.noarch", "app-2-1.noarch, app-1-1.noarch"),
+        ("app.x86_64", "app-2-1.noarch, app-1-1.noarch"),
+        ("app >= 5", "app-2-1.noarch, app-1-1.noarch"),
+        ("app-data-9", "app-data-7-1.noarch"),
+        ("cap >= 5", "cap = 3 of b-1-1.noarch"),
+    ] {
+        assert_eq!(reasons(word), [format!("no source offers '{word}'; the sources have only {offered}")]);
+    }
+    assert_eq!(reasons("app-dada"), ["no source offers 'app-dada'; there is 'app-data'"]);
+    let needed = "c-1-1.noarch requires cap >= 5; the sources have only cap = 3 of b-1-1.noarch";
+    assert_eq!(reasons("c")[1], needed);
+}
+
+#[test]
+fn all_reasons_of_alternatives_and_the_providers_of_a_name_are_told() {
+    let sources = "a: requires (b or c)\n b: requires gone\n c: conflicts d\n d\n e: requires cap\n
+        f: provides cap; requires gone\n g: provides cap; conflicts d\n";
+    assert_eq!(
+        ask(sources, "", &["a", "d"], true, false).reasons(),
+        [
+            "'a' is asked for, which is a-1-1.noarch",
+            "a-1-1.noarch requires (b or c), which is b-1-1.noarch, c-1-1.noarch",
+            "b-1-1.noarch requires gone, which no source offers",
+            "'d' is asked for, which is d-1-1.noarch",
+            "c-1-1.noarch conflicts with d, which is d-1-1.noarch",
+        ]
+    );
+    let reasons = ask(sources, "", &["e", "d"], true, false).reasons();
+    assert_eq!(reasons[1], "e-1-1.noarch requires cap, which is provided by f-1-1.noarch, g-1-1.noarch");
+    assert_eq!(reasons.len(), 5, "{reasons:#?}");
+    let reasons = ask(sources, "", &["cap", "d"], true, false).reasons();
+    assert_eq!(reasons[0], "'cap' is asked for, which is provided by f-1-1.noarch, g-1-1.noarch");
 }
