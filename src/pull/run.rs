@@ -50,7 +50,9 @@ pub(crate) async fn pull(
         }
         progress.tell(&room.to_string());
     }
-    progress.begin("pull", outcome.open.len() as u64, bytes);
+    // what is there already is not to be done
+    progress.begin("pull", outcome.open.iter().filter(|open| **open > 0).count() as u64, bytes);
+    progress.parts(tasks.len() as u64);
     // two queues, each in its order: the biggest blob begins first, and manifests do not wait for blobs
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
@@ -103,12 +105,35 @@ struct Task {
     is_manifest: bool,
     /// The first host that has it.
     host: Arc<str>,
+    /// The first entry that wants it.
+    entry: usize,
 }
 
 impl content::Task for Task {
     fn host(&self) -> &Arc<str> {
         &self.host
     }
+}
+
+impl Task {
+    /// Whether nothing but its size decides when it begins.
+    fn is_by_size(&self) -> bool {
+        self.rank == u64::MAX - self.size
+    }
+}
+
+/// Sorts by rank, and entry by entry where the size decides: the entry with the biggest blob comes first, with all that it
+/// wants. So entries are complete while others are fetched, and not all of them with the smallest blobs at the end.
+fn sort(tasks: &mut [Task]) {
+    let mut biggest: HashMap<usize, u64> = HashMap::new();
+    for task in tasks.iter().filter(|task| task.is_by_size()) {
+        let rank = biggest.entry(task.entry).or_insert(task.rank);
+        *rank = task.rank.min(*rank);
+    }
+    tasks.sort_by_key(|task| match task.is_by_size() {
+        true => (biggest[&task.entry], task.entry, task.rank),
+        false => (task.rank, 0, task.rank),
+    });
 }
 
 /// What is to be fetched, and what it is for.
@@ -147,14 +172,15 @@ impl Pending {
                 if !outcome.parts.contains_key(digest) {
                     let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
                     let host = hosts.entry(part.host()).or_insert_with_key(|host| (*host).into()).clone();
-                    tasks.push(Task { digest: digest.clone(), size: *size, rank, is_manifest, host });
+                    let digest = digest.clone();
+                    tasks.push(Task { digest, size: *size, rank, is_manifest, host, entry: at });
                     bytes += size;
                 }
                 outcome.parts.entry(digest.clone()).or_default().wanted.push((at, index));
                 outcome.open[at] += 1;
             }
         }
-        tasks.sort_by_key(|task| task.rank);
+        sort(&mut tasks);
         outcome.owns = owns;
         Ok(Pending { tasks, outcome, bytes })
     }
@@ -217,6 +243,7 @@ impl Outcome {
         {
             self.full.get_or_insert_with(|| error.to_string());
         }
+        progress.parts_done(1);
         let fetch = self.parts.entry(digest).or_default();
         fetch.result = Some(result);
         for (at, _) in std::mem::take(&mut fetch.wanted) {
@@ -289,4 +316,35 @@ fn told(entry: &Entry, part: &Part, error: &TransferError) -> String {
         false => "",
     };
     format!("{url}: {why}{help}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_fetched_whole_before_the_next_one_begins() {
+        let task = |entry, size, rank: Option<u64>| Task {
+            digest: Digest::sha256(&[entry as u8, size as u8]),
+            size,
+            rank: rank.unwrap_or(u64::MAX - size),
+            is_manifest: false,
+            host: "r.test".into(),
+            entry,
+        };
+        let mut tasks = [
+            task(0, 50, None),
+            task(0, 1, None),
+            task(1, 90, None),
+            task(1, 2, None),
+            task(2, 70, None),
+            task(2, 3, None),
+            // a store that wants them in an order of its own
+            task(0, 4, Some(8)),
+            task(2, 5, Some(7)),
+        ];
+        sort(&mut tasks);
+        let order: Vec<(usize, u64)> = tasks.iter().map(|task| (task.entry, task.size)).collect();
+        assert_eq!(order, [(2, 5), (0, 4), (1, 90), (1, 2), (2, 70), (2, 3), (0, 50), (0, 1)]);
+    }
 }

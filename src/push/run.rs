@@ -75,6 +75,8 @@ pub(crate) async fn push(
         return Ok(run.finish(mapping, &uploader));
     }
     progress.begin("push", todo.len() as u64, bytes);
+    let parts = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
+    progress.parts(todo.iter().map(|&at| parts(at)).sum());
     // few at a time, so that what is there is whole when it ends early; more than transfers, as some wait for a blob that
     // another brings
     let order = biggest_first(lock, &deliveries, todo).into_iter().map(|at| {
@@ -98,6 +100,7 @@ pub(crate) async fn push(
                 });
             }
             Step::Done((at, result)) => {
+                progress.parts_done(parts(at));
                 progress.item(&lock.entry(deliveries[at].entry).name);
                 run.results[at] = Some(result.map(|digest| (Status::Done, digest)));
                 run.note_moved(at, &standings[at]);

@@ -8,6 +8,10 @@ pub trait Progress: Send + Sync {
     fn bytes(&self, count: u64);
     /// So many more bytes are to be done than [`Progress::begin`] said: something is moved again.
     fn more(&self, _bytes: u64) {}
+    /// The phase has so many parts (blobs, manifests): each costs a request, however small it is.
+    fn parts(&self, _count: u64) {}
+    /// So many more parts are done.
+    fn parts_done(&self, _count: u64) {}
     /// One more item is done; `name` is its name.
     fn item(&self, name: &str);
     /// A line about what is to come, of no more weight than the progress itself.

@@ -11,6 +11,7 @@ use super::volume_writer::VolumeWriter;
 use crate::bundle::error::Error;
 use crate::bundle::format::contents::PackOptions;
 use crate::bundle::format::files::MAX_VOLUMES;
+use crate::bundle::format::names::FRONT_LEN;
 use crate::bundle::format::volume_size::VolumeSize;
 use crate::bundle::pipeline;
 use crate::bundle::plan::pack_plan::PackPlan;
@@ -18,6 +19,7 @@ use crate::content::BlobRead;
 use crate::model::{Digest, Limits};
 use crate::report::Progress;
 use crate::sign::Signer;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -169,14 +171,22 @@ pub(super) fn write_all(
 ) -> Result<Digest, Error> {
     let level = index.contents.options.level;
     let entries = Entries { plan, blobs, level, depth: pipeline::DEPTH, path, progress };
+    let mut counted = BTreeSet::new();
     entries.append(0..plan.entries.len(), out, |place, offset, frames| {
         index.record(place, offset, &frames);
+        let (item, next) = (&*plan.entries[place].item, plan.entries.get(place + 1));
+        // blobs stand in the order of the items that need them first
+        if place >= FRONT_LEN && next.is_none_or(|next| next.item != item) && counted.insert(item) {
+            progress.item(item);
+        }
         Ok(())
     })?;
     let digest = index.finish(out, path, |index| {
         signer.map(|signer| sign_index(signer, index, path)).into_iter().collect()
     })?;
-    plan.items.iter().for_each(|item| progress.item(&item.name));
+    // all that these have is in others, too
+    let rest = plan.items.iter().filter(|item| !counted.contains(&*item.name));
+    rest.for_each(|item| progress.item(&item.name));
     Ok(digest)
 }
 

@@ -226,6 +226,14 @@ impl Progress for Watched {
         self.inner.more(bytes);
     }
 
+    fn parts(&self, count: u64) {
+        self.inner.parts(count);
+    }
+
+    fn parts_done(&self, count: u64) {
+        self.inner.parts_done(count);
+    }
+
     fn item(&self, name: &str) {
         self.inner.item(name);
     }

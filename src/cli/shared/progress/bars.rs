@@ -73,6 +73,14 @@ impl Progress for Bars {
         self.update(|meter| meter.more(bytes), |drawn, ()| drawn.inc_length(bytes));
     }
 
+    fn parts(&self, count: u64) {
+        self.update(|meter| meter.parts.1 += count, |_, ()| ());
+    }
+
+    fn parts_done(&self, count: u64) {
+        self.update(|meter| meter.add_parts(count, Instant::now()), |_, ()| ());
+    }
+
     fn item(&self, name: &str) {
         let count = |meter: &mut Meter| {
             meter.items.0 += 1;

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(30);
 /// How long a phase must have run before its rate says anything.
 const FIRST: Duration = Duration::from_secs(3);
+/// What a request costs beside its bytes, as bytes that take as long: what a connection moves in one round trip. With it,
+/// thousands of small manifests count in the time that is left.
+const PART: u64 = 64 << 10;
 /// How long nothing may come before that is what people are told.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -18,28 +21,55 @@ pub(super) struct Meter {
     pub(super) items: (u64, u64),
     /// Bytes done, and all; 0 where that is unknown.
     bytes: (u64, u64),
+    /// Parts done, and all.
+    pub(super) parts: (u64, u64),
     began: Instant,
     last: Instant,
-    /// Bytes done at moments of the window, a second apart.
-    samples: VecDeque<(Instant, u64)>,
+    /// What was done at moments of the window, a second apart.
+    samples: VecDeque<Sample>,
+}
+
+/// What was done at a moment.
+struct Sample {
+    at: Instant,
+    bytes: u64,
+    /// Bytes, and [`PART`] for each part.
+    work: u64,
 }
 
 impl Meter {
     pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> Meter {
-        let (items, bytes) = ((0, items), (0, bytes));
-        Meter { what: what.into(), items, bytes, began: now, last: now, samples: [(now, 0)].into() }
+        let (items, bytes, samples) =
+            ((0, items), (0, bytes), [Sample { at: now, bytes: 0, work: 0 }].into());
+        Meter { what: what.into(), items, bytes, parts: (0, 0), began: now, last: now, samples }
     }
 
     pub(super) fn add(&mut self, bytes: u64, now: Instant) {
         self.bytes.0 += bytes;
+        self.sample(now);
+    }
+
+    /// So many more parts are done.
+    pub(super) fn add_parts(&mut self, parts: u64, now: Instant) {
+        self.parts.0 += parts;
+        self.sample(now);
+    }
+
+    fn sample(&mut self, now: Instant) {
         self.last = now;
-        let is_due = |(at, _): &(Instant, u64)| now.duration_since(*at) >= Duration::from_secs(1);
+        let is_due = |sample: &Sample| now.duration_since(sample.at) >= Duration::from_secs(1);
         if self.samples.back().is_none_or(is_due) {
-            self.samples.push_back((now, self.bytes.0));
+            let (bytes, work) = (self.bytes.0, self.work().0);
+            self.samples.push_back(Sample { at: now, bytes, work });
         }
-        while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+        while self.samples.get(1).is_some_and(|sample| now.duration_since(sample.at) >= WINDOW) {
             self.samples.pop_front();
         }
+    }
+
+    /// Bytes and parts, done and all.
+    fn work(&self) -> (u64, u64) {
+        (self.bytes.0 + self.parts.0 * PART, self.bytes.1 + self.parts.1 * PART)
     }
 
     /// So many bytes more are to be done.
@@ -80,28 +110,32 @@ impl Meter {
 
     /// The rate and the time left, or how long nothing came.
     fn pace(&self, now: Instant) -> Vec<String> {
-        let (done, all) = self.bytes;
-        let silent = now.duration_since(self.last);
-        if all > 0 && done >= all {
+        let (work, silent) = (self.work(), now.duration_since(self.last));
+        if self.bytes.1 > 0 && work.0 >= work.1 {
             return Vec::new();
         }
         if silent >= SILENCE {
             return vec![format!("nothing for {}", short(silent))];
         }
-        let Some(rate) = self.rate(now) else { return Vec::new() };
-        let mut pace = vec![format!("{}/s", human_size(rate as u64))];
-        if all > done {
-            let left = ((all - done) as f64 / rate).min(1e9);
+        let Some((bytes, rate)) = self.rates(now) else { return Vec::new() };
+        let mut pace = Vec::new();
+        if bytes >= 1.0 {
+            pace.push(format!("{}/s", human_size(bytes as u64)));
+        }
+        if self.bytes.1 > 0 && rate >= 1.0 {
+            let left = ((work.1 - work.0) as f64 / rate).min(1e9);
             pace.push(format!("{} left", short(Duration::from_secs_f64(left))));
         }
         pace
     }
 
-    /// Bytes a second, once that says anything.
-    fn rate(&self, now: Instant) -> Option<f64> {
-        let (since, before) = *self.samples.front()?;
-        let rate = (self.bytes.0 - before) as f64 / now.duration_since(since).as_secs_f64().max(0.001);
-        (now.duration_since(self.began) >= FIRST && rate >= 1.0).then_some(rate)
+    /// Bytes and work a second, once they say anything.
+    fn rates(&self, now: Instant) -> Option<(f64, f64)> {
+        let since = self.samples.front()?;
+        let seconds = now.duration_since(since.at).as_secs_f64().max(0.001);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let rates = (rate(self.bytes.0, since.bytes), rate(self.work().0, since.work));
+        (now.duration_since(self.began) >= FIRST).then_some(rates)
     }
 }
 
@@ -145,6 +179,24 @@ mod tests {
         meter.more(500 * MB);
         meter.add(1065 * MB, at(121));
         assert_eq!(shown(&meter, at(121)), "1.5 GB/1.5 GB");
+    }
+
+    #[test]
+    fn manifests_count_in_the_time_that_is_left() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let mut meter = Meter::new("pull", 3, 10 * MB, began);
+        meter.parts.1 = 1001;
+        // the bytes are nearly all there, and 900 manifests of some hundred bytes are not
+        meter.add(10 * MB - 1000, at(4));
+        for second in 5..=14 {
+            meter.add_parts(10, at(second));
+        }
+        assert_eq!(shown(&meter, at(14)), "10.0 MB/10.0 MB 714 kB/s 50s left");
+        meter.add(1000, at(15));
+        assert!(shown(&meter, at(20)).ends_with(" left"), "{}", shown(&meter, at(20)));
+        meter.add_parts(901, at(21));
+        assert_eq!(shown(&meter, at(21)), "10.0 MB/10.0 MB");
     }
 
     #[test]

@@ -55,6 +55,14 @@ impl Progress for Plain {
         self.update(|meter, _| meter.more(bytes));
     }
 
+    fn parts(&self, count: u64) {
+        self.update(|meter, _| meter.parts.1 += count);
+    }
+
+    fn parts_done(&self, count: u64) {
+        self.update(|meter, now| meter.add_parts(count, now));
+    }
+
     fn item(&self, _name: &str) {
         self.update(|meter, _| meter.items.0 += 1);
     }
