@@ -97,6 +97,7 @@ fn a_note_goes_all_the_way() {
         name: "b".into(),
         digest: None,
         missing: vec![],
+        signatures: Vec::new(),
         lock,
         blobs: Arc::new(bundle),
         since: None,

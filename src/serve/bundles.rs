@@ -28,6 +28,8 @@ pub(super) struct BundleListing {
     pub(super) name: String,
     pub(super) digest: Option<Digest>,
     pub(super) missing: Vec<String>,
+    /// The keys of its signatures.
+    pub(super) signatures: Vec<String>,
     pub(super) items: Vec<ItemListing>,
     /// What is new in it, where that is known.
     pub(super) since: Option<Since>,
@@ -180,6 +182,7 @@ impl Bundles {
             name: bundle.name.clone(),
             digest: bundle.digest.clone(),
             missing: bundle.missing.clone(),
+            signatures: bundle.signatures.clone(),
             items,
             since: bundle.since.clone(),
         });
@@ -257,6 +260,7 @@ mod tests {
             name: "b.tar.zst".into(),
             digest: None,
             missing: vec![],
+            signatures: vec![],
             lock,
             blobs: Arc::new(Memory::default()),
             since: None,

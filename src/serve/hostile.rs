@@ -21,6 +21,7 @@ fn served(bundle: &Bundle, content: Vec<Arc<dyn BlobRead>>) -> Served {
         name: "B".into(),
         digest: None,
         missing: Vec::new(),
+        signatures: Vec::new(),
         lock: bundle.lock().unwrap(),
         blobs: blobs.clone(),
     };

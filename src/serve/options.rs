@@ -22,6 +22,8 @@ pub(crate) struct ServedBundle {
     pub digest: Option<Digest>,
     /// What a partial bundle lacks, by kind and name.
     pub missing: Vec<String>,
+    /// The keys of its signatures, which nobody has checked here.
+    pub signatures: Vec<String>,
     /// What it holds.
     pub lock: Lock,
     /// What it says to hold, its bases included.

@@ -25,6 +25,15 @@ impl fmt::Display for SignedBy {
 }
 
 impl Bundle {
+    /// The keys of its signatures, which nobody has checked.
+    pub(crate) fn signature_keys(&self) -> Vec<String> {
+        let key = |text: &String| match Signature::parse(text.as_bytes()) {
+            Ok(signature) => signature.key().to_string(),
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        self.signatures().iter().map(key).collect()
+    }
+
     /// All of `allowed` who signed the bundle, each key once, at the time `now`. Signatures of others count for nothing.
     ///
     /// # Errors

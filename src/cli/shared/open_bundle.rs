@@ -186,7 +186,7 @@ pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[SignedBy]>)
     json!({
         "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
         "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(),
-        "signed": !bundle.signatures().is_empty(),
+        "signed": !bundle.signatures().is_empty(), "signatures": bundle.signature_keys(),
         "signer": signers.as_ref().and_then(|all| all.first()), "signers": signers,
         "series": serial.as_ref().map(|serial| &serial.series),
         "serial": serial.as_ref().map(|serial| serial.number),

@@ -66,6 +66,7 @@ pub(crate) fn published(shelf: &Shelf, demands: &Demands<'_>) -> Result<Found, F
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
         digest: Some(fingerprint.clone()),
         missing: Vec::new(),
+        signatures: Vec::new(),
         lock,
         blobs: blobs.clone(),
         since: None,

@@ -171,6 +171,7 @@ fn told(report: &Report) -> Vec<(String, String)> {
         ("lock fingerprint", of_bundle("lock").or_else(|| text(extra.get("lock")))),
         ("series", of_bundle("series")),
         ("signed by", of_signer(bundle)),
+        ("signature", signatures(bundle)),
         ("delivered to", text(extra.get("to"))),
         ("left out", count_in(bundle, "omitted", "blob")),
         ("needs", bases(bundle)),
@@ -201,6 +202,17 @@ fn of_signer(bundle: Option<&serde_json::Value>) -> Option<String> {
     let signers = bundle?.get("signers")?.as_array()?;
     let words: Vec<&str> = signers.iter().filter_map(|signer| signer["key"].as_str()).collect();
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The keys of signatures that were not checked; of a bundle without any, that it has none.
+fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
+    let bundle = bundle.filter(|bundle| of_signer(Some(bundle)).is_none())?;
+    let keys: Vec<&str> =
+        bundle.get("signatures")?.as_array()?.iter().filter_map(|key| key.as_str()).collect();
+    Some(match &keys[..] {
+        [] => "none".into(),
+        keys => format!("{} (not checked: landfall verify --allowed-signers FILE does)", keys.join(", ")),
+    })
 }
 
 /// Progress with an eye on its phases.

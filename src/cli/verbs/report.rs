@@ -8,7 +8,7 @@ use crate::cli::shared::shown::Shown;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::lockfile::losses;
 use crate::model::today;
-use crate::report::{Report, RunStatus};
+use crate::report::{Report, RunStatus, count_of};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -47,7 +47,14 @@ impl ReportVerb {
         }
         let status = if bundle.partial().is_empty() { RunStatus::Done } else { RunStatus::Partial };
         let page = shown.page("report", status, None, &report);
-        let line = format!("{}: {} items", carried.path().display(), report.items.len());
+        let signed = match &bundle.signature_keys()[..] {
+            [] => "not signed".to_owned(),
+            keys => {
+                format!("signature {} (not checked: verify --allowed-signers FILE does)", keys.join(", "))
+            }
+        };
+        let line =
+            format!("{}: {}, {signed}", carried.path().display(), count_of(report.items.len(), "item"));
         let text = write_result(page, self.out.as_deref(), &[line], context)?;
         Ok(Outcome::new(report, text, Exit::Done))
     }

@@ -330,6 +330,7 @@ fn served(bundle: &Bundle, given: &[Bundle], content: &[Arc<dyn BlobRead>]) -> R
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         digest: Some(bundle.digest().clone()),
         missing: open_bundle::lacks(bundle),
+        signatures: bundle.signature_keys(),
         lock,
         blobs,
     })

@@ -4,13 +4,16 @@ use super::data::{Page, Sharing};
 use super::picture::picture;
 use super::sections::{Section, hosts, items, licences, lists, losses, packages, shared, timings};
 use crate::model::{Digest, human_size, unhex};
-use crate::report::escape_html;
+use crate::report::{count_of, escape_html};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+
+/// The fewest rows of a page with a search.
+const SEARCHED: usize = 20;
 
 /// The page as HTML. The same page gives the same bytes.
 pub(crate) fn render(page: &Page) -> String {
@@ -56,6 +59,10 @@ pub(crate) fn render(page: &Page) -> String {
         let _ = write!(out, "<a href=\"#part-{at}\">{}</a>{rows} ", escape_html(&section.heading));
     }
     out += "</nav>\n";
+    if sections.iter().map(|section| section.rows).sum::<usize>() >= SEARCHED {
+        // the script shows it
+        out += "<label class=\"find\" hidden>Search <input id=\"find\" type=\"search\" autocomplete=\"off\"> <span id=\"found\" class=\"soft\"></span></label>\n";
+    }
     for (at, section) in sections.iter().enumerate() {
         let _ = write!(out, "<h2 id=\"part-{at}\">{}</h2>\n{}", escape_html(&section.heading), section.body);
     }
@@ -109,7 +116,10 @@ fn sums(page: &Page, sharing: &Sharing<'_>) -> String {
         }
     }
     if totals.requests > 0 {
-        sums.push((human_size(totals.bytes_transferred), format!("moved in {} requests", totals.requests)));
+        sums.push((
+            human_size(totals.bytes_transferred),
+            format!("moved in {}", count_of(totals.requests as usize, "request")),
+        ));
     }
     sums.extend(page.seconds.map(|seconds| (format!("{seconds:.1} s"), "in all".into())));
     let mut out = "<ul class=\"sums\">\n".to_owned();

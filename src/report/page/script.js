@@ -1,5 +1,33 @@
 "use strict";
 (() => {
+  const find = document.getElementById("find");
+  if (!find) return;
+  const rows = [...document.querySelectorAll("tbody tr")];
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const found = document.getElementById("found");
+  const filter = () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    rows.forEach((row, at) => {
+      const fits = words.every((word) => texts[at].includes(word));
+      row.hidden = !fits;
+      count += fits;
+    });
+    found.textContent = words.length ? `${count} of ${rows.length} rows` : "";
+  };
+  const begin = () => {
+    const hash = location.hash.match(/^#find=(.*)$/);
+    if (hash) {
+      find.value = decodeURIComponent(hash[1]);
+      filter();
+    }
+  };
+  find.closest("label").hidden = false;
+  find.addEventListener("input", filter);
+  window.addEventListener("hashchange", begin);
+  begin();
+})();
+(() => {
   const map = document.getElementById("map");
   if (!map) return;
   const all = map.getAttribute("viewBox");

@@ -12,14 +12,16 @@ use std::fmt::Write as _;
 enum Cell {
     /// Words.
     Text(String),
-    /// A name or digest.
+    /// A name.
     Code(String),
+    /// A digest, which stays on one line.
+    Hash(String),
     /// A number or size.
     Number(String),
     /// A status.
     Status(Status),
 }
-use Cell::{Code, Number, Text};
+use Cell::{Code, Hash, Number, Text};
 
 /// A part of the page, with its heading.
 pub(super) struct Section {
@@ -31,14 +33,28 @@ pub(super) struct Section {
     pub(super) body: String,
 }
 
-/// A table. Columns that begin with `#` hold numbers.
+impl Cell {
+    fn is_empty(&self) -> bool {
+        match self {
+            Text(text) | Code(text) | Hash(text) | Number(text) => text.is_empty(),
+            Cell::Status(_) => false,
+        }
+    }
+}
+
+/// The fewest characters of a text that gets a column of some width.
+const LONG_TEXT: usize = 40;
+
+/// A table. Columns that begin with `#` hold numbers; those without anything in them are left out, so that names have room.
 fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
+    let has = |at: usize| rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()));
+    let shown: Vec<bool> = (0..columns.len()).map(has).collect();
     let mut section = Section { heading: heading.to_owned(), rows: rows.len(), body: String::new() };
     if rows.is_empty() {
         return section;
     }
     let mut out = "<div class=\"scroll\"><table><thead><tr>".to_owned();
-    for column in columns {
+    for (column, _) in columns.iter().zip(&shown).filter(|(_, shown)| **shown) {
         let _ = match column.strip_prefix('#') {
             Some(column) => write!(out, "<th class=\"num\">{}</th>", escape_html(column)),
             None => write!(out, "<th>{}</th>", escape_html(column)),
@@ -47,8 +63,12 @@ fn table(heading: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Section {
     out += "</tr></thead><tbody>\n";
     for row in rows {
         out += "<tr>";
-        for cell in row {
+        for (cell, _) in row.into_iter().zip(&shown).filter(|(_, shown)| **shown) {
             let _ = match cell {
+                Hash(text) => write!(out, "<td class=\"hash\">{}</td>", escape_html(&text)),
+                Text(text) if text.chars().count() >= LONG_TEXT => {
+                    write!(out, "<td class=\"long\">{}</td>", escape_html(&text))
+                }
                 Text(text) => write!(out, "<td>{}</td>", escape_html(&text)),
                 Code(text) => write!(out, "<td class=\"code\">{}</td>", escape_html(&text)),
                 Number(text) => write!(out, "<td class=\"num\">{}</td>", escape_html(&text)),
@@ -96,7 +116,7 @@ pub(super) fn items(page: &Page, sharing: &Sharing<'_>) -> Section {
         let licences = carried.and_then(|one| one.licences.clone()).unwrap_or_default();
         vec![
             Code(item.name.clone()),
-            Code(item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default()),
+            Hash(item.digest.as_ref().map(|digest| digest.short(12)).unwrap_or_default()),
             Number(item.bytes.map(human_size).unwrap_or_default()),
             Number(own),
             Text(platforms),
@@ -142,7 +162,7 @@ pub(super) fn shared(carried: &[Carried], sharing: &Sharing<'_>) -> Section {
         };
         let saved = size.saturating_mul(users.len() as u64 - 1);
         vec![
-            Code(digest.short(12)),
+            Hash(digest.short(12)),
             Number(human_size(*size)),
             Number(users.len().to_string()),
             Number(human_size(saved)),
@@ -295,7 +315,7 @@ fn cell(value: &Value, is_size: bool) -> Cell {
         Value::Null => Text(String::new()),
         Value::Number(number) if is_size => Number(number.as_u64().map(human_size).unwrap_or_default()),
         Value::String(text) => match text.strip_prefix("sha256:") {
-            Some(hex) => Code(hex.chars().take(12).collect()),
+            Some(hex) => Hash(hex.chars().take(12).collect()),
             None if text.contains([' ', '\n']) => Text(text.clone()),
             None => Code(text.clone()),
         },

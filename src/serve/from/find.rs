@@ -48,6 +48,7 @@ pub(crate) async fn find(sessions: &Sessions, mapping: &Mapping) -> Result<Vec<S
         },
         digest: Some(known.descriptor.digest.clone()),
         missing: Vec::new(),
+        signatures: Vec::new(),
         lock,
         since: None,
         blobs: blobs.clone(),

@@ -98,6 +98,14 @@ fn has(item: &ItemListing, bundle: &str, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(word.as_str()))
 }
 
+/// The keys that signed a bundle.
+fn signed(bundle: &BundleListing) -> String {
+    match &bundle.signatures[..] {
+        [] => String::new(),
+        keys => format!("<br><span class=\"dim\">signature {}</span>", escape_html(&keys.join(", "))),
+    }
+}
+
 /// The bundles, and what the partial ones lack.
 fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
     if bundles.is_empty() && pushed == 0 {
@@ -113,7 +121,11 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
         let digest = bundle.digest.as_ref().map(ToString::to_string).unwrap_or_default();
         let name = escape_html(&bundle.name);
         let holds = if holds.is_empty() { "nothing".into() } else { holds.join(", ") };
-        let _ = writeln!(out, "<tr><td>{name}</td><td>{holds}</td><td><code>{digest}</code></td></tr>");
+        let _ = writeln!(
+            out,
+            "<tr><td>{name}</td><td>{holds}</td><td><code>{digest}</code>{}</td></tr>",
+            signed(bundle)
+        );
     }
     if pushed > 0 {
         let _ = writeln!(out, "<tr><td>pushed here</td><td>{}</td><td></td></tr>", count_of(pushed, "tag"));
@@ -181,7 +193,14 @@ mod tests {
     }
 
     fn listing(name: &str, items: Vec<ItemListing>) -> BundleListing {
-        BundleListing { name: name.into(), digest: None, missing: vec![], items, since: None }
+        BundleListing {
+            name: name.into(),
+            digest: None,
+            missing: vec![],
+            signatures: vec![],
+            items,
+            since: None,
+        }
     }
 
     #[test]
