@@ -149,11 +149,11 @@ impl Checker<'_> {
                 self.add("name", CheckStatus::Ok, says, json!({"addresses": list}));
             }
             Err(why) if via.is_some() => {
-                let says = format!("{host}{stands_in} is not known here ({why}); the proxy may know it");
+                let says = format!("{host}{stands_in}: {why}; the proxy may know it");
                 self.add("name", CheckStatus::Note, says, json!({"addresses": []}));
             }
             Err(why) => {
-                let says = format!("{host}{stands_in} is not known here: {why}");
+                let says = format!("{host}{stands_in}: {why}");
                 self.add("name", CheckStatus::No, says, json!({"addresses": []}));
             }
         }

@@ -1,6 +1,7 @@
 //! Connections that landfall opens by hand, to look at them: directly to a host, or by CONNECT through a proxy
 //! (RFC 9110, 9.3.6).
 
+use super::causes::known;
 use super::proxy::ProxyUrl;
 use super::tls::{TlsError, TlsProfile};
 use base64::Engine as _;
@@ -34,7 +35,7 @@ pub enum ConnectError {
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The system or TLS failed.
-    #[error("{0}")]
+    #[error("{}", known(.0).unwrap_or_else(|| .0.to_string()))]
     Io(#[source] io::Error),
     /// The proxy closed the connection before the end of its answer.
     #[error("it hung up without an answer ({0})")]

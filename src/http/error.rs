@@ -134,7 +134,7 @@ impl Error {
     }
 
     /// The words alone, without what they are about.
-    pub(super) fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         &self.text.message
     }
 

@@ -138,7 +138,7 @@ pub(super) fn unreachable(
     match find::<rustls::Error>(cause) {
         Some(rustls::Error::InvalidMessage(_)) => {
             let host = host_port(url);
-            let hint = format!("; it does not speak TLS: if http is meant, say --plain-http {host}");
+            let hint = format!("; if http is meant, say --plain-http {host}");
             Error::new(ErrorKind::Local, words + &hint).at(url)
         }
         _ => Error::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),

@@ -180,6 +180,16 @@ impl ServerCertVerifier for CertificateVerifier {
             (CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }, Some(own)) => {
                 Cause::Other(format!("it begins at {}; is this machine's clock right?", own.from))
             }
+            (
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+                Some(_),
+            ) => {
+                let (names, wanted) = (Certificate::names(end_entity), server_name.to_str());
+                Cause::Other(match names.is_empty() {
+                    true => format!("it names no host, and {wanted} is asked"),
+                    false => format!("it is for {}, and not for {wanted}", names.join(", ")),
+                })
+            }
             (error, _) => Cause::Other(error.to_string()),
         };
         let refused = OtherError(Arc::new(Untrusted { cause, chain }));

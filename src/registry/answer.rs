@@ -66,7 +66,8 @@ impl Session {
             403 if is_quota(ErrorKind::Denied, &codes) => Error::new(ErrorKind::Denied, words),
             401 | 403 => {
                 let why = self.auth.denied(scope, status).await;
-                Error::new(ErrorKind::Denied, format!("{words}; {why}"))
+                // the host and the status are told
+                Error::new(ErrorKind::Denied, format!("{words}; {}", why.message()))
             }
             code => Error::new(ErrorKind::Status(code), words),
         };

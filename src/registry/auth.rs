@@ -215,7 +215,7 @@ impl Auth {
             (true, false) => "write to",
             (false, false) => "read",
         };
-        let words = format!("may not {what} {} ({}): {who}", scope.repository, status.as_u16());
+        let words = format!("may not {what} {}: {who}", scope.repository);
         Error::new(ErrorKind::Denied, words).answered(status).about(&*self.host)
     }
 

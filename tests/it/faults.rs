@@ -269,7 +269,7 @@ fn tokens_of_every_kind_and_their_end() {
         (
             "gone",
             Fault::always(On::Token, What::HangUp),
-            ["its token service does not answer", "connection closed"],
+            ["its token service does not answer", "connection was closed"],
         ),
         (
             "no token",
