@@ -250,6 +250,13 @@ fn after(of: &[impl fmt::Display]) -> String {
     if of.is_empty() { String::new() } else { format!("\n{}", lines(of)) }
 }
 
+/// One indented line each; of a long list the first, and how many more there are.
 fn lines(of: &[impl fmt::Display]) -> String {
-    of.iter().map(|one| format!("  {one}")).collect::<Vec<_>>().join("\n")
+    const MOST: usize = 30;
+    let shown = if of.len() > MOST + 1 { MOST } else { of.len() };
+    let mut lines: Vec<String> = of[..shown].iter().map(|one| format!("  {one}")).collect();
+    if shown < of.len() {
+        lines.push(format!("  … and {} more; `--report FILE` writes all of them", of.len() - shown));
+    }
+    lines.join("\n")
 }

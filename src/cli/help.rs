@@ -1,5 +1,6 @@
 //! What `landfall help` shows, and the tips of usage errors.
 
+use super::shared::pages;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::collections::BTreeSet;
@@ -25,11 +26,9 @@ const WAY: &str = "\
 pub(super) fn grouped(command: Command) -> Command {
     let mut verbs = String::new();
     let mut named: BTreeSet<&str> = BTreeSet::new();
-    let about = |name: &str| match name {
-        "help" => Some("This page, or that of a verb".to_owned()),
-        name => command
-            .find_subcommand(name)
-            .map(|verb| verb.get_about().map(ToString::to_string).unwrap_or_default()),
+    let about = |name: &str| {
+        let verb = command.find_subcommand(name)?;
+        Some(verb.get_about().map(ToString::to_string).unwrap_or_default())
     };
     for (group, names) in GROUPS {
         let lines: Vec<_> = names.iter().filter_map(|name| Some((*name, about(name)?))).collect();
@@ -42,7 +41,8 @@ pub(super) fn grouped(command: Command) -> Command {
     let template = format!(
         "{{about-with-newline}}\n{WAY}\n\n{{usage-heading}} {{usage}}\n{verbs}\n{{options}}{{after-help}}"
     );
-    command.help_template(template)
+    let pages = format!("Pages of the manual (landfall help PAGE):\n{}", pages::listing(96));
+    command.help_template(template).after_help(pages)
 }
 
 fn list(to: &mut String, group: &str, verbs: &[(&str, String)]) {

@@ -20,7 +20,13 @@ use std::process::ExitCode;
 
 /// Carry pinned software across an air gap: pin, pull, pack, carry, push, rewrite.
 #[derive(Parser)]
-#[command(name = "landfall", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "landfall",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -59,6 +65,7 @@ enum Verb {
     Gc(verbs::gc::Gc),
     Completions(verbs::completions::Completions),
     Man(verbs::completions::Man),
+    Help(verbs::help::Help),
     Schema(verbs::schema::Schema),
 }
 
@@ -68,7 +75,7 @@ impl Verb {
             Verb::Init(verb) => verb.run(context),
             Verb::Lock(verb) => verb.run(context),
             Verb::Pull(verb) => verb.run(context),
-            Verb::Pack(verb) => verb.run(context),
+            Verb::Pack(verb) => verb.run(context, Cli::command),
             Verb::Publish(verb) => verb.run(context),
             Verb::Sign(verb) => verb.run(context),
             Verb::Verify(verb) => verb.run(context),
@@ -93,6 +100,7 @@ impl Verb {
             Verb::Gc(verb) => verb.run(context),
             Verb::Completions(verb) => verb.run(Cli::command()),
             Verb::Man(verb) => verb.run(Cli::command()),
+            Verb::Help(verb) => verb.run(help::grouped(Cli::command())),
             Verb::Schema(verb) => verb.run(),
         }
     }

@@ -5,9 +5,14 @@ use super::Item;
 use super::Kind;
 use std::fmt;
 
-/// `1 blob`, `2 blobs`.
+/// `1 blob`, `2 blobs`, `2 entries`.
 pub(crate) fn count_of(count: usize, what: impl fmt::Display) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    let what = what.to_string();
+    match what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
 }
 
 /// The number of lock entries of one kind, as people read it: `3 images`, `1 set of 79 packages`.

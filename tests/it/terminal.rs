@@ -138,6 +138,11 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     (before.unwrap_or_default(), String::from_utf8_lossy(&all).into_owned())
 }
 
+/// The words of a text: a page adjusts its lines with blanks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn man_opens_a_page_in_the_pager() {
     if !need(&["script", "stty", "man", "less"]) {
@@ -154,23 +159,23 @@ fn man_opens_a_page_in_the_pager() {
     };
     // the pager that the user chose
     let (_, all) = pressed(man("", &pager), "paged by", "");
-    assert!(all.contains("own-pager -x") && all.contains("Split it into volumes"), "{all}");
+    assert!(all.contains("own-pager -x") && words(&all).contains("Split it into volumes"), "{all}");
     // none chosen: what man takes waits after its first screen
     let last = "Longest wait for the next byte";
     let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
     // one that does not exist: the page is shown all the same
     let (_, all) = pressed(man("", "/no/such/pager"), last, "");
-    assert!(all.contains("Split it into volumes"), "{all}");
+    assert!(words(&all).contains("Split it into volumes"), "{all}");
     // a machine without man
     for program in ["sh", "cat", "less"] {
         std::os::unix::fs::symlink(which(program).unwrap(), place.path(program)).unwrap();
     }
     let alone = format!("env PATH={}", place.dir().display());
     let (_, all) = pressed(man(&alone, &pager), "paged by", "");
-    assert!(all.contains("own-pager -x") && all.contains("Split it into volumes"), "{all}");
+    assert!(all.contains("own-pager -x") && words(&all).contains("Split it into volumes"), "{all}");
     let (before, all) = pressed(man(&alone, ""), "Usage:", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
     let (_, all) = pressed(man(&alone, "/no/such/pager"), last, "");
-    assert!(all.contains("Split it into volumes"), "{all}");
+    assert!(words(&all).contains("Split it into volumes"), "{all}");
 }

@@ -43,6 +43,9 @@ pub(crate) fn checksums_path(base: &Path) -> PathBuf {
     suffixed(base, ".sha256sums")
 }
 
+/// What the names of the documents beside a bundle add to its own: what to do with it, and the manual pages.
+pub(crate) const DOCUMENTS: [&str; 2] = [".README.txt", ".man.tar"];
+
 /// Where the signature over these checksums stands.
 pub(crate) fn signature_path(base: &Path) -> PathBuf {
     suffixed(&checksums_path(base), ".sig")

@@ -37,6 +37,16 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
+/// Whether the checksums beside `base` have the file at `path` as it is: it was written with the bundle, and nobody has
+/// changed it.
+pub(crate) fn has(base: &Path, path: &Path) -> bool {
+    let Ok(hex) = hash_file(path) else { return false };
+    let name = path.file_name().unwrap_or_default();
+    let line = [hex.as_bytes(), b"  ", name.as_bytes()].concat();
+    let text = std::fs::read(checksums_path(base)).unwrap_or_default();
+    text.split(|byte| *byte == b'\n').any(|one| one == line)
+}
+
 /// The checksums of the volumes of `base` that stand beside it: hex by number.
 pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
     read(base).into_iter().filter_map(|(path, sum)| Some((number_of(base, &path)?, sum))).collect()

@@ -3,7 +3,7 @@
 use crate::bundle::error::Error;
 use crate::bundle::format::files::{checksums_path, file_name, number_of, partial_path, signature_path};
 use crate::bundle::format::volume_size::VolumeSize;
-use crate::bundle::read::checksums::hash_file;
+use crate::bundle::read::checksums::{has, hash_file};
 use crate::content::refuse_special;
 use crate::sign::Signer;
 use std::fs::{self, File};
@@ -19,6 +19,8 @@ pub struct Packaging {
     pub volume_size: Option<VolumeSize>,
     /// Programs to put beside it.
     pub tools: Vec<PathBuf>,
+    /// Documents to put beside it, each with what its name adds to that of the bundle, as in `.README.txt`.
+    pub documents: Vec<(String, Vec<u8>)>,
     /// Who signs it, and the checksums beside it.
     pub signer: Option<Arc<Signer>>,
 }
@@ -58,6 +60,20 @@ impl Packaging {
             let partial = partial_path(&path);
             let mut tool = Tool { partial, path, sum: String::new() };
             tool.sum = copy(from, &tool.partial).map_err(|error| failed(error.to_string()))?;
+            tools.push(tool);
+        }
+        for (ending, content) in &self.documents {
+            let path = out.with_file_name(file_name(out) + ending);
+            let failed = |why: String| Error::Tool { path: path.clone(), why };
+            refuse_special(&path).map_err(|error| failed(error.to_string()))?;
+            let is_same = || fs::read(&path).is_ok_and(|old| old == *content);
+            if path.exists() && !is_same() && !has(out, &path) {
+                return Err(failed("a file of this name is there that no pack wrote; move it away".into()));
+            }
+            let partial = partial_path(&path);
+            let mut tool = Tool { partial, path: path.clone(), sum: String::new() };
+            let written = fs::write(&tool.partial, content).and_then(|()| hash_file(&tool.partial));
+            tool.sum = written.map_err(|error| failed(error.to_string()))?;
             tools.push(tool);
         }
         Ok(tools)

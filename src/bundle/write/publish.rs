@@ -3,9 +3,9 @@
 use super::checksums;
 use super::packaging::Tool;
 use super::remove::{older_volumes, remove_file, remove_other_form};
-use crate::bundle::format::files::{checksums_path, signature_path, volume_path};
+use crate::bundle::format::files::{DOCUMENTS, checksums_path, signature_path, suffixed, volume_path};
 use crate::bundle::format::names::SUMS_NAMESPACE;
-use crate::bundle::read::checksums::{hash_file, read as listed};
+use crate::bundle::read::checksums::{has, hash_file, read as listed};
 use crate::content::{folder_of, sync_folder};
 use crate::sign::Signer;
 use std::fs;
@@ -40,6 +40,13 @@ pub(crate) fn publish(
     // while nothing has its name yet
     let signature = signing.transpose().map_err(io::Error::other)?;
     let older = if is_split { older_volumes(out, files.len())? } else { Vec::new() };
+    // documents of an older bundle tell of that one
+    for path in DOCUMENTS.map(|ending| suffixed(out, ending)) {
+        let is_new = tools.iter().any(|tool| tool.path == path);
+        if !is_new && path.is_file() && has(out, &path) {
+            remove_file(&path)?;
+        }
+    }
     // those of an older bundle would call this one damaged
     if remove_other_form(out, is_split)?
         || has_sums

@@ -1,20 +1,24 @@
 //! What `push` and `mirror` share: flags, and how the result is shown.
 
 use crate::cli::shared::listing::count_kinds;
+use crate::cli::shared::losses::{item_lines, shortened};
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::shard::{ShardFlag, tell_shard};
-use crate::cli::shared::summary::{good_of_all, item_lines, lost_count};
+use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
 use crate::content::write_whole;
 use crate::model::{Digest, human_size};
 use crate::model::{Mapping, Target};
 use crate::push::{Options, ProblemKind, PushError, Pushed};
-use crate::report::{Item, Report, Side, Status};
+use crate::report::{Item, Report, Side, Status, count_of};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+
+/// The most problems of a push that are listed.
+const MOST_PROBLEMS: usize = 30;
 
 /// Flags of deliveries.
 #[derive(Args)]
@@ -177,7 +181,7 @@ impl Delivery {
         let totals = report.totals();
         let _ = writeln!(
             text,
-            "{runner}{} {} to {}{}: {} new, {} there, {} in {} requests",
+            "{runner}{} {} to {}{}: {} new, {} there, {} in {}",
             if self.dry_run { "would deliver" } else { "delivered" },
             if self.dry_run { count_kinds(&report.items) } else { good_of_all(&report.items) },
             mapping.target(),
@@ -185,7 +189,7 @@ impl Delivery {
             if self.dry_run { planned.len() } else { totals.done },
             totals.present,
             human_size(totals.bytes_transferred),
-            totals.requests
+            count_of(totals.requests as usize, "request")
         );
         if self.dry_run {
             let (needed, registry) = (human_size(pushed.needed_bytes), &mapping.target().registry);
@@ -216,12 +220,12 @@ fn refused(report: Report, pushed: &Pushed, mapping: &Mapping) -> Failure {
         count => format!("{count} things are"),
     };
     let mut message = format!("nothing was sent to {}: {count} in the way", mapping.target());
-    for problem in &pushed.problems {
-        let stopped = problem.stopped();
-        let _ = write!(message, "\n  - {}", problem.message);
-        if stopped > 1 && problem.kind != ProblemKind::Content {
-            let _ = write!(message, " (stops {stopped} deliveries)");
+    let lines = pushed.problems.iter().map(|problem| match problem.stopped() {
+        stopped @ 2.. if problem.kind != ProblemKind::Content => {
+            format!("{} (stops {stopped} deliveries)", problem.message)
         }
-    }
+        _ => problem.message.clone(),
+    });
+    shortened(lines, MOST_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
     Failure { report: Box::new(report), ..Failure::new(exit, message).on(Side::Destination) }
 }

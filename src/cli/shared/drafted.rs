@@ -5,7 +5,7 @@ use super::{Context, Exit, Failure};
 use crate::lockfile::Lock;
 use crate::manifest::{Draft, DraftItem, draft, platforms_line};
 use crate::model::{Platform, today};
-use crate::report::{Item, Kind, Report, Status};
+use crate::report::{Item, Kind, Report, Status, count_of};
 use crate::rewrite::audit::{
     Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
 };
@@ -85,13 +85,12 @@ pub(crate) fn drafted(asked: &Asked<'_>, context: &Context) -> Result<Drafted, F
         0 => String::new(),
         count => format!(", {count} commented out"),
     };
-    let entries_word = if entries == 1 { "entry" } else { "entries" };
     let read = if found.read == 1 {
         "1 file or chart".to_owned()
     } else {
         format!("{} files and charts", found.read)
     };
-    lines.push(format!("{entries} {entries_word} from {read}{commented}"));
+    lines.push(format!("{} from {read}{commented}", count_of(entries, "entry")));
     let images = wishes.iter().filter_map(|wish| match &wish.what {
         DraftItem::Image(image) => Some(image.to_string()),
         _ => None,

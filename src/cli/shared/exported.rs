@@ -1,6 +1,6 @@
 //! How an archive of images is told, and that of a dry run.
 
-use super::summary::item_line;
+use super::losses::item_lines;
 use crate::image_archive::Archive;
 use crate::item::{Image, Referrer};
 use crate::lockfile::Lock;
@@ -38,8 +38,14 @@ pub(crate) fn member(archive: &Archive, path: &Path, format: Option<&str>) -> Va
 }
 
 /// The lines about an archive at `path`, or in a dry run about one that would be.
-pub(crate) fn text(archive: &Archive, lost: &[Item], (path, is_dry): (&Path, bool), lock: &Lock) -> String {
-    let mut text: String = lost.iter().map(|item| item_line(item) + "\n").collect();
+pub(crate) fn text(
+    archive: &Archive,
+    lost: &[Item],
+    (path, is_dry): (&Path, bool),
+    lock: &Lock,
+    is_oci: bool,
+) -> String {
+    let mut text = item_lines(lost);
     let names: usize = archive.images.iter().map(|image| image.names.len()).sum();
     let _ = writeln!(
         text,
@@ -50,6 +56,9 @@ pub(crate) fn text(archive: &Archive, lost: &[Item], (path, is_dry): (&Path, boo
         escape(&path.display().to_string()),
         human_size(archive.size())
     );
+    if is_oci {
+        text += "  loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker\n";
+    }
     if !archive.trimmed.is_empty() {
         let _ = writeln!(
             text,

@@ -1,13 +1,13 @@
 //! Exports of some kinds to a folder: the flags, and how the files are told.
 
 use super::exported_from::ExportedFrom;
+use super::losses::item_lines;
 use super::room::{room_of, tell_room};
-use super::summary::item_line;
 use super::{Context, Exit, Failure, Outcome};
 use crate::content::BlobRead;
 use crate::lockfile::{Lock, losses};
 use crate::model::human_size;
-use crate::report::{Item, Kind, Progress, Report, Status};
+use crate::report::{Item, Kind, Progress, Report, Status, count_of};
 use crate::serve::ExportError;
 use clap::Args;
 use std::fmt::Write as _;
@@ -94,18 +94,20 @@ fn told(
 ) -> Result<Outcome, Failure> {
     report.items.extend(lost);
     let mut text = String::new();
-    for item in report.items.iter().filter(|item| item.reason.is_some()) {
-        let _ = match item.status {
-            Status::Skipped if item.digest.is_some() => writeln!(text, "{} would be written", item.name),
-            _ => writeln!(text, "{}", item_line(item)),
-        };
+    let told = report.items.iter().filter(|item| item.reason.is_some());
+    let (planned, lost): (Vec<&Item>, Vec<&Item>) =
+        told.partition(|item| item.status == Status::Skipped && item.digest.is_some());
+    for item in planned {
+        let _ = writeln!(text, "{} would be written", item.name);
     }
+    text += &item_lines(lost);
     let totals = report.totals();
     let written = if dry { totals.skipped } else { totals.done };
     let _ = writeln!(
         text,
-        "{}: {written} files {}written ({}), {} there already",
+        "{}: {} {}written ({}), {} there already",
         out.display(),
+        count_of(written, "file"),
         if dry { "to be " } else { "" },
         human_size(report.bytes_transferred),
         totals.present

@@ -1,5 +1,6 @@
 //! `--output github`: annotations on stdout, and the summary of the step.
 
+use super::losses::LossGroup;
 use crate::report::{Annotation, ErrorInfo, Level, Report, Status};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,14 +8,17 @@ use std::io::Write;
 /// The file that the summary of a step is written to.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
-/// The annotations of a result: its own, one for each item that failed or is missing, and the error.
+/// The annotations of a result: its own, one for each cause by which items failed or are missing, and the error.
 pub(super) fn annotations(command: &str, report: &Report, error: Option<&ErrorInfo>) -> String {
     let lost = report.items.iter().filter(|item| matches!(item.status, Status::Failed | Status::Missing));
-    let lost = lost.map(|item| Annotation {
-        level: Level::Error,
-        place: None,
-        title: format!("{} {}", item.kind, item.name),
-        message: item.reason.clone().unwrap_or_else(|| "it failed".into()),
+    // a step shows only its first ten errors
+    let lost = LossGroup::all(lost).into_iter().map(|group| {
+        let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
+        let (title, message) = match group.items[..] {
+            [item] => (format!("{} {}", item.kind, item.name), cause),
+            _ => (group.counted(), group.names().fold(cause, |message, name| message + "\n" + &name)),
+        };
+        Annotation { level: Level::Error, place: None, title, message }
     });
     let error = error.map(|error| Annotation {
         level: Level::Error,

@@ -1,6 +1,7 @@
 //! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
 
 use super::listing::{count, lines, table};
+use super::losses::shortened;
 use super::remote::is_remote;
 use super::room::{room_of, tell_room};
 use super::{Exit, Failure, Outcome};
@@ -15,6 +16,9 @@ use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The most missing items that are listed.
+pub(crate) const MOST_MISSING: usize = 30;
 
 /// Whoever signs with `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, Failure> {
@@ -96,6 +100,16 @@ pub(crate) fn bundle_member(
     })
 }
 
+/// `, 0.412 of the content's 1.2 GB`. Of content that is smaller than what a bundle has beside it, a share says nothing.
+fn share(bytes: u64, content: u64) -> String {
+    match bytes <= content.saturating_mul(10) {
+        true => {
+            format!(", {:.3} of the content's {}", bytes as f64 / content.max(1) as f64, human_size(content))
+        }
+        false => format!(", with {} of content", human_size(content)),
+    }
+}
+
 /// The lines about a bundle that was made.
 pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
@@ -103,12 +117,11 @@ pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let serial =
         serial.map(|serial| format!("  series            {}, number {}\n", serial.series, serial.number));
     format!(
-        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}, {:.3} of the content's {}\n{}",
+        "  bundle digest     {}\n  lock fingerprint  {}\n  size              {}{}\n{}",
         written.digest,
         plan.fingerprint,
         human_size(written.bytes),
-        written.bytes as f64 / content.max(1) as f64,
-        human_size(content),
+        share(written.bytes, content),
         serial.unwrap_or_default(),
     )
 }
@@ -152,7 +165,11 @@ pub(crate) fn first_to_last(names: &[String]) -> String {
 pub(crate) fn outcome(plan: &PackPlan, report: Report, text: &str) -> Outcome {
     let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
-        _ => (Exit::Partial, format!("left out, so the bundle is partial:\n{}", lines(&plan.missing))),
+        _ => {
+            let missing = shortened(plan.missing.iter().map(ToString::to_string), MOST_MISSING);
+            let missing = lines(&missing.collect::<Vec<_>>());
+            (Exit::Partial, format!("left out, so the bundle is partial:\n{missing}"))
+        }
     };
     Outcome::new(report, escape(text) + &escape(&lost), exit)
 }

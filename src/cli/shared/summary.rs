@@ -1,10 +1,9 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
-use super::listing::count_kinds;
 use super::package_changes::package_lines;
 use crate::lock::{Change, EndpointChange};
 use crate::report::{EntryCount, Item, Kind, Status, Totals};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// One line for a change.
 pub(crate) fn change_line(change: &Change) -> String {
@@ -55,58 +54,6 @@ pub(crate) fn lost_count(totals: &Totals) -> String {
     told.map(|(count, word)| format!(", {count} {word}")).collect()
 }
 
-/// Lines for those items that are not whole.
-pub(crate) fn loss_lines(items: &[Item]) -> String {
-    item_lines(items.iter().filter(|item| !matches!(item.status, Status::Done | Status::Present)))
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Missing => "missing",
-        Status::Failed => "failed",
-        Status::Skipped => "accepted",
-        Status::Done | Status::Present => "good",
-    }
-}
-
-/// Lines for items that are not whole. Those with the same reason stand below it.
-pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a Item>) -> String {
-    let mut groups: Vec<Vec<&Item>> = Vec::new();
-    let mut by_reason: HashMap<(Status, &str), usize> = HashMap::new();
-    for item in items {
-        let group = item.reason.as_deref().map(|reason| {
-            *by_reason.entry((item.status, reason)).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            })
-        });
-        match group {
-            Some(group) => groups[group].push(item),
-            None => groups.push(vec![item]),
-        }
-    }
-    let mut lines = String::new();
-    for group in groups {
-        match group[..] {
-            [item] => lines += &format!("{}\n", item_line(item)),
-            _ => {
-                let counted = count_kinds(group.iter().copied());
-                let reason = group[0].reason.as_deref().map(crate::report::escape).unwrap_or_default();
-                lines += &format!("{:8} {counted}: {reason}\n", word(group[0].status));
-                group.iter().for_each(|item| lines += &format!("           {}\n", item.name));
-            }
-        }
-    }
-    lines
-}
-
-/// One line for an item that is not whole.
-pub(crate) fn item_line(item: &Item) -> String {
-    let word = word(item.status);
-    let reason = item.reason.as_deref().map(crate::report::escape).unwrap_or_default();
-    format!("{word:8} {} {}: {reason}", item.kind, item.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +84,5 @@ mod tests {
         assert_eq!(good_of_all(&[]), "nothing");
         let totals = Totals { failed: 3, missing: 1, ..Totals::default() };
         assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
-        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n           e\nfailed   image c: 404\n";
-        assert_eq!(loss_lines(&items), lines);
     }
 }

@@ -6,7 +6,7 @@ use super::summary::{change_lines, endpoint_line};
 use super::{Context, Exit, Failure, input_file};
 use crate::client::Client;
 use crate::content::replace;
-use crate::lock::Locked;
+use crate::lock::{Change, Locked};
 use crate::lockfile::FILE_NAME;
 use crate::model::{Digest, Platform};
 use crate::report::{
@@ -16,6 +16,7 @@ use crate::store::Disk;
 use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is updated.
@@ -231,6 +232,23 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &Report) -> Mar
     let lost = lost.map(|item| vec![code(&item.name), text(item.reason.as_deref().unwrap_or_default())]);
     document.table("failing", &["item", "why"], lost);
     document
+}
+
+/// The tags that upstream does not have any more, as lines of Markdown: whoever reads a pull request should see them unfolded.
+pub(crate) fn gone(updated: &Updated, changes: &[Change]) -> String {
+    const MOST: usize = 20;
+    let noticed = updated.noticed.iter().filter(|one| one.is_gone()).map(Noticed::name);
+    let locked = changes.iter().filter(|change| change.change == "gone").map(|change| change.name.as_str());
+    let names: BTreeSet<&str> = noticed.chain(locked).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n\n**Gone upstream**; the old pins are kept:\n".to_owned();
+    names.iter().take(MOST).for_each(|name| text += &format!("\n- {}", code(name)));
+    if names.len() > MOST {
+        text += &format!("\n- … and {} more", names.len() - MOST);
+    }
+    text + "\n"
 }
 
 /// `2 newer versions, 1 held back, 3 moved or gone`; nothing where there is nothing.

@@ -1,10 +1,11 @@
 //! `landfall completions` and `landfall man`.
 
+use crate::cli::shared::pager::show;
 use crate::cli::shared::{Exit, Failure, Outcome};
 use clap::{Args, Command};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::{Command as Program, Stdio};
+use std::process::Command as Program;
 
 /// Print a completion script for a shell
 #[derive(Args)]
@@ -62,23 +63,6 @@ impl Man {
         }
         // a machine without man, or a man that finds no pager
         let help = command.render_long_help().to_string();
-        Ok(Outcome::text(if is_paged(&help) { String::new() } else { help }))
+        Ok(show(&help))
     }
-}
-
-/// Shows `text` by the pager that the user chose, else by less or more. Whether one of them did.
-fn is_paged(text: &str) -> bool {
-    let chosen = ["MANPAGER", "PAGER"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let chosen = chosen.filter(|pager| !pager.trim().is_empty()).take(1).collect::<Vec<_>>();
-    let pagers = if chosen.is_empty() { vec!["less".to_owned(), "more".to_owned()] } else { chosen };
-    pagers.iter().any(|pager| {
-        // it may have flags
-        let started = Program::new("sh").args(["-c", pager]).stdin(Stdio::piped()).spawn();
-        let Ok(mut started) = started else { return false };
-        if let Some(mut stdin) = started.stdin.take() {
-            // who has read enough does not read on
-            let _ = stdin.write_all(text.as_bytes());
-        }
-        started.wait().is_ok_and(|status| status.success())
-    })
 }

@@ -1,8 +1,8 @@
 //! `landfall export images`.
 
 use crate::cli::shared::exported_from::ExportedFrom;
+use crate::cli::shared::losses::item_lines;
 use crate::cli::shared::stdout::result_stdout;
-use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, exported};
 use crate::content::{BlobRead, FileUnderWay};
 use crate::image_archive::{Archive, ArchiveError, Asked, Format};
@@ -21,7 +21,7 @@ const ARCHIVE: &str = "landfall-images.tar";
 /// Endings of compressed files. What loads archives may decide by them.
 const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "lz4"];
 
-/// Write the images as one archive that ctr, nerdctl, docker, podman, k3s and RKE2 load
+/// Write the images as one archive that ctr, nerdctl, k3s and RKE2 load, and docker and podman with --format docker
 #[derive(Args)]
 pub(crate) struct Images {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct Images {
     /// The archive, a tar; in a folder it is landfall-images.tar, and - is stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     out: PathBuf,
-    /// The form of the archive
+    /// The form of the archive; docker and podman load docker alone
     #[arg(long, value_enum, default_value_t = Form::Oci)]
     format: Form,
     /// Only this platform of each image, as in linux/amd64 (for oci may be repeated) [default: all that are carried]
@@ -46,7 +46,7 @@ pub(crate) struct Images {
 /// The choice of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo
+    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo; not docker and podman
     Oci,
     /// As `docker save` writes it, one platform an image: docker, podman, and all the others
     Docker,
@@ -145,10 +145,10 @@ impl Images {
         }
         let bad = || lost.iter().filter(|item| item.status != Status::Skipped);
         if archive.images.is_empty() || (bad().next().is_some() && !self.carried.allow_partial) {
-            let lines: String = bad().map(|item| format!("\n  {}", item_line(item))).collect();
+            let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
             let message = format!(
                 "nothing was written, as {} not here; `landfall pull` fetches into the store, and --allow-partial \
-                 takes the others:{lines}",
+                 takes the others:\n  {lines}",
                 if bad().count() == 1 { "an image is" } else { "images are" }
             );
             let report = Box::new(exported::report(&archive, &lost, false));
@@ -169,7 +169,10 @@ impl Images {
             })?;
             report.bytes_transferred = archive.size();
         }
-        Ok(Outcome::of(report, exported::text(&archive, &lost, (path, self.dry_run), lock)))
+        Ok(Outcome::of(
+            report,
+            exported::text(&archive, &lost, (path, self.dry_run), lock, self.format == Form::Oci),
+        ))
     }
 }
 

@@ -121,12 +121,12 @@ impl Gc {
             false => ("deleted", "condemned", "gave up"),
         };
         let mut text = format!(
-            "{deleted} {} blobs, {}; {condemned} {}, {}; {} blobs stay, {}\n",
-            collected.deleted.len(),
+            "{deleted} {}, {}; {condemned} {}, {}; {} stay, {}\n",
+            count_of(collected.deleted.len(), "blob"),
             bytes(&collected.deleted),
             collected.condemned.len(),
             bytes(&collected.condemned),
-            collected.kept,
+            count_of(collected.kept, "blob"),
             human_size(collected.kept_bytes)
         );
         if collected.condemned.len() + collected.waiting > 0 {
@@ -183,11 +183,11 @@ impl Gc {
         let bytes = swept.removed.iter().map(|removed| removed.bytes).sum();
         let _ = writeln!(
             text,
-            "{} {} files, {}; {} blobs stay, {}",
+            "{} {}, {}; {} stay, {}",
             if self.dry_run { "would remove" } else { "removed" },
-            swept.removed.len(),
+            count_of(swept.removed.len(), "file"),
             human_size(bytes),
-            swept.kept,
+            count_of(swept.kept, "blob"),
             human_size(swept.kept_bytes)
         );
         text

@@ -6,7 +6,7 @@ use crate::cli::shared::{Exit, Failure, Outcome, input_file};
 use crate::config::{TkgSite, site_of_tkg};
 use crate::http::is_direct;
 use crate::manifest::{IMPORTS, Imported, Source, manifest_of};
-use crate::report::{Report, escape, shell_word};
+use crate::report::{Report, count_of, escape, shell_word};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
@@ -82,7 +82,7 @@ impl Import {
         write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
             input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
         })?;
-        lines.push(format!("wrote {} with {} entries", file.display(), imported.entries()));
+        lines.push(format!("wrote {} with {}", file.display(), count_of(imported.entries(), "entry")));
         lines.push(format!("next: landfall lock -f {}", shell_word(&file.display().to_string())));
         let text: String = lines.iter().map(|line| escape(line) + "\n").collect();
         Ok(Outcome::new(report, text, exit))

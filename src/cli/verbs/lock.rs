@@ -2,9 +2,10 @@
 
 use crate::cli::shared::archives::FromArchives;
 use crate::cli::shared::lock_output::Old;
+use crate::cli::shared::losses::loss_lines;
 use crate::cli::shared::manifest_files::ManifestFiles;
 use crate::cli::shared::room::check_output;
-use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
 use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::item::{OpenReference, Pins};
 use crate::lock::{Change, Locked};

@@ -3,8 +3,8 @@
 use crate::bundle::{Bundle, places_of};
 use crate::cli::shared::bases::{Given, needs, omitted, unreadable};
 use crate::cli::shared::listing::{count, line, lines, platforms, unique_bytes};
+use crate::cli::shared::losses::item_line;
 use crate::cli::shared::referring::referring;
-use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome, open_bundle};
 use crate::content::{BlobRead, Entry, missing_blobs};
 use crate::lockfile::losses;

@@ -15,6 +15,7 @@ mod export_list;
 mod export_packages;
 mod export_referrers;
 pub(super) mod gc;
+pub(super) mod help;
 pub(super) mod import;
 pub(super) mod init;
 pub(super) mod lock;

@@ -3,6 +3,7 @@
 use crate::bucket::Bucket;
 use crate::bundle::{self, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use crate::cli::shared::bases::Given;
+use crate::cli::shared::far_side;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_file::LockFile;
 use crate::cli::shared::packed::{
@@ -18,7 +19,7 @@ use crate::model::{Descriptor, human_size, today};
 use crate::report::{Report, Side, Status, count_of};
 use crate::sign::PublicKey;
 use crate::store::Disk;
-use clap::Args;
+use clap::{Args, Command};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,8 @@ pub(crate) struct Pack {
     /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 × 2^30
     #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
     volume_size: Option<VolumeSize>,
-    /// Put a program beside the bundle, this one or PATH; may be given several times
+    /// Put a program beside the bundle, this one or PATH, with a README for the far side (BUNDLE.README.txt) and the manual
+    /// pages (BUNDLE.man.tar); may be given several times
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<OsString>,
     /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file) whose private half the
@@ -74,7 +76,8 @@ fn name_whole(store: &dyn Store, held: impl Iterator<Item = Entry>) -> Result<()
 }
 
 impl Pack {
-    pub(crate) fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    /// `command` is that of landfall, for the manual pages beside the bundle.
+    pub(crate) fn run(self, context: &Context, command: fn() -> Command) -> Result<Outcome, Failure> {
         if !self.like.like.is_empty() {
             let store = Disk::open(&context.store_dir()?)?;
             let lock = self.lock.named().map(Path::to_path_buf);
@@ -89,7 +92,8 @@ impl Pack {
         let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.shown));
         let stdout = if out == Path::new("-") && !self.dry_run { Some(self.stdout(context)?) } else { None };
         let object = self.object(context, &out)?.filter(|_| !self.dry_run);
-        let packaging = Packaging { volume_size: self.volume_size, tools: self.tools()?, signer };
+        let mut packaging =
+            Packaging { volume_size: self.volume_size, tools: self.tools()?, documents: Vec::new(), signer };
         context.run(async move {
             let upload = object.map(|(bucket, name)| Upload::begin(&bucket, &name, &lock)).transpose()?;
             // an interruption gives the upload up
@@ -120,6 +124,9 @@ impl Pack {
                 }
                 if bases.is_empty() {
                     name_whole(&*store, plan.held(&lock))?;
+                }
+                if !packaging.tools.is_empty() {
+                    packaging.documents = far_side::documents(&plan, &out, &packaging, command())?;
                 }
                 let options = PackOptions { level: self.level };
                 let to_stdout = stdout.is_some();

@@ -4,18 +4,19 @@ use crate::bundle::{PackOptions, PackPlan};
 use crate::cli::shared::archives::{FromArchives, tell_taken, tell_there};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_file::LockFile;
+use crate::cli::shared::losses::loss_lines;
 use crate::cli::shared::packed::{self, SerialFlags};
 use crate::cli::shared::room::{room_of, tell_room};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
 use crate::cli::shared::store_place::StorePlace;
-use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::{Context, Failure, Outcome};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::content::{Part, Store, held, stored_once};
 use crate::lockfile::Lock;
 use crate::model::{LAYOUT_FILE, Shard, human_size, today};
 use crate::pull::Share;
-use crate::report::{Item, Report, Status};
+use crate::report::{Item, Report, Status, block, count_of};
 use crate::store::Disk;
 use clap::Args;
 use std::collections::{BTreeSet, HashSet};
@@ -115,6 +116,7 @@ impl Pull {
                 client.remember_hosts(store, "pull");
             }
             let PulledBundle { items, packed, keys } = pulled?;
+            let is_made = packed.is_some();
             context.shown.lock(lock, None);
             let mut report = client.report(items);
             let mut text = tell_taken(&mut report, &client) + &loss_lines(&report.items);
@@ -133,7 +135,9 @@ impl Pull {
                     );
                 }
             }
-            Ok(Outcome::of(report, text))
+            // what CI shows of a step begins with it
+            let markdown = (!is_made).then(|| format!("**No bundle was made**\n\n{}", block(&text)));
+            Ok(Outcome { markdown, ..Outcome::of(report, text) })
         })
     }
 
@@ -196,7 +200,7 @@ fn store(dir: &Path) -> Result<Option<Disk>, Failure> {
 fn closing_line(report: &Report, shard: Shard, into: &str) -> String {
     let totals = report.totals();
     format!(
-        "pulled {}{} into {}{}: {} new, {} there, {} in {} requests\n",
+        "pulled {}{} into {}{}: {} new, {} there, {} in {}\n",
         its_part(shard),
         good_of_all(&report.items),
         into,
@@ -204,6 +208,6 @@ fn closing_line(report: &Report, shard: Shard, into: &str) -> String {
         totals.done,
         totals.present,
         human_size(totals.bytes_transferred),
-        totals.requests
+        count_of(totals.requests as usize, "request")
     )
 }

@@ -5,6 +5,7 @@ use crate::bundle::{self, BaseName, Bundle, PackOptions, PackPlan, Packaging, Vo
 use crate::cli::shared::bases::Given;
 use crate::cli::shared::failing;
 use crate::cli::shared::lock_output::Old;
+use crate::cli::shared::losses::loss_lines;
 use crate::cli::shared::package_changes::{add_changelogs, package_tables};
 use crate::cli::shared::packed::{
     SerialFlags, bundle_lines, bundle_member, note_whole_file, pack_report, signer, volume_lines,
@@ -12,7 +13,7 @@ use crate::cli::shared::packed::{
 use crate::cli::shared::remote::{Upload, object, remote};
 use crate::cli::shared::room::check_output;
 use crate::cli::shared::store_place::{StorePlace, open_objects};
-use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
+use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::client::Client;
@@ -195,7 +196,7 @@ impl Refresh {
             }
             let keys: Vec<_> = signer.iter().map(|signer| signer.key().clone()).collect();
             let (options, packaging) =
-                (PackOptions { level }, Packaging { volume_size, signer, tools: Vec::new() });
+                (PackOptions { level }, Packaging { volume_size, signer, ..Packaging::default() });
             let written = match upload {
                 Some(upload) => {
                     let signer = packaging.signer.as_deref();
@@ -263,7 +264,12 @@ impl Refresh {
     fn markdown(updated: &Updated, locked: &Locked, report: &Report, nothing_new: bool) -> String {
         let counted = match (nothing_new, &counted(updated)[..]) {
             (true, "") => "unchanged".to_owned(),
-            (false, "") => format!("{} in the lock", count_of(locked.changes.len(), "change")),
+            (false, "") => {
+                // as `diff` and the page count: a version that replaces another is one change
+                let changes = locked.changes.iter().filter(|change| change.replaced_by.is_none());
+                let count = changes.count() + locked.endpoints.len();
+                format!("{} in the lock", count_of(count, "change"))
+            }
             (_, counted) => counted.to_owned(),
         };
         let bundle = match report.extra.get("bundle") {
@@ -272,7 +278,13 @@ impl Refresh {
             }
             None => String::new(),
         };
-        let mut document = updating::markdown(&format!("**{counted}**{bundle}"), updated, report);
+        let mut summary = format!("**{counted}**{bundle}");
+        if report.has_losses() && !report.extra.contains_key("bundle") {
+            let lost = lost_count(&report.totals());
+            summary = format!("**No bundle was made**{}\n\n{summary}", lost.replacen(", ", ": ", 1));
+        }
+        summary += &updating::gone(updated, &locked.changes);
+        let mut document = updating::markdown(&summary, updated, report);
         package_tables(&mut document, &locked.changes);
         document.line(&format!("Lock fingerprint {}", code(&locked.lock.fingerprint().to_string())));
         document.finish()

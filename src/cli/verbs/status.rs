@@ -5,7 +5,9 @@ use crate::cli::shared::{Context, Exit, Failure, Outcome, input_file};
 use crate::lockfile::Lock;
 use crate::model::{Digest, Mapping, Target};
 use crate::push::{Stands, State, status};
-use crate::report::{Item, Markdown, Report, Side, Status as Became, code, escape, shell_word, text};
+use crate::report::{
+    Item, Markdown, Report, Side, Status as Became, code, count_of, escape, shell_word, text,
+};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -110,7 +112,7 @@ fn outcome(mut report: Report, lock: &Lock, stands: &[Stands], mapping: &Mapping
         (None, _) => Exit::Partial,
     };
     let mut lines: String = told(stands).map(|(_, word, one)| line(word, one)).collect();
-    lines += &format!("{summary}; {} requests\n", report.requests);
+    lines += &format!("{summary}; {}\n", count_of(report.requests as usize, "request"));
     lines.extend(mend.iter().map(|mend| format!("  mend it with      {mend}\n")));
     let markdown = markdown(&summary, stands, mend.as_deref());
     Outcome { markdown: Some(markdown), ..Outcome::new(report, escape(&lines), exit) }

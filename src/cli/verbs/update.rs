@@ -1,6 +1,7 @@
 //! `landfall update`: the versions in manifests, moved by their policies.
 
-use crate::cli::shared::summary::{good_of_all, loss_lines, lost_count};
+use crate::cli::shared::losses::loss_lines;
+use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::updating::{self, UpdateFlags, counted};
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::report::{Report, escape};

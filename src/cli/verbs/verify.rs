@@ -3,9 +3,9 @@
 use crate::bundle::{self, Bundle, Serial, places_of};
 use crate::cli::shared::bases::{Together, needs, omitted};
 use crate::cli::shared::listing::{count, lines, unique_bytes};
+use crate::cli::shared::losses::item_line;
 use crate::cli::shared::open_bundle::{self, Carried, Demands, name_first};
 use crate::cli::shared::shard::{ShardFlag, its_part, tell_shard};
-use crate::cli::shared::summary::item_line;
 use crate::cli::shared::{Context, Exit, Failure, Outcome};
 use crate::content::{Entry, OwnParts};
 use crate::lockfile::losses;

@@ -1,7 +1,11 @@
 //! landfall as somebody who is new to it uses it: tables of command lines, what each prints, and its exit code.
 
 mod arguments;
+mod failures;
+mod far_side;
 mod references;
+mod reports;
+mod words;
 
 use crate::support::Place;
 use crate::support::faults::Rig;

@@ -1,0 +1,41 @@
+//! `landfall help`: the overview, the help of a verb, or a page of the manual.
+
+use crate::cli::shared::pager::show;
+use crate::cli::shared::{Failure, Outcome, pages};
+use clap::{Args, Command};
+
+/// Print the help of a verb, or a page of the manual that the program carries
+#[derive(Args)]
+pub(crate) struct Help {
+    /// A verb, in one word or more, or a page: `landfall help push`, `landfall help signing`
+    #[arg(value_name = "VERB|PAGE")]
+    words: Vec<String>,
+    /// Show the page, although there is a verb of this name
+    #[arg(long)]
+    page: bool,
+}
+
+impl Help {
+    pub(crate) fn run(self, mut command: Command) -> Result<Outcome, Failure> {
+        command.build();
+        if self.words.is_empty() {
+            return Ok(show(&command.render_long_help().to_string()));
+        }
+        let page = if let [word] = &self.words[..] { pages::page(word) } else { None };
+        let verb =
+            self.words.iter().try_fold(&mut command, |command, word| command.find_subcommand_mut(word));
+        match (verb, page) {
+            (Some(verb), None) if !self.page => Ok(show(&verb.render_long_help().to_string())),
+            (Some(verb), Some(_)) if !self.page => Ok(show(&format!(
+                "{}\nThe manual has a page on this: landfall help --page {}\n",
+                verb.render_long_help(),
+                self.words.concat()
+            ))),
+            (_, Some(page)) => Ok(show(page)),
+            _ => Err(Failure::usage(format!(
+                "there is no verb and no page '{}'; `landfall help` lists both",
+                self.words.join(" ")
+            ))),
+        }
+    }
+}

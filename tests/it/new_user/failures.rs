@@ -1,0 +1,99 @@
+//! Many failures of one cause, and what progress counts.
+
+use super::{run, run_with};
+use crate::support::Place;
+use crate::support::faults::{Content, Fault, Faults, On, Rig, What};
+
+/// A registry with so many images, and a place with a manifest of them.
+fn many(count: usize) -> (Faults, Place) {
+    let mut content = Content::default();
+    for at in 0..count {
+        let repository = format!("team/app{at}");
+        let image = content.image(&repository, "linux/amd64", &[(at as u64 + 1, 64)]);
+        content.tag(&repository, "v1", &image);
+    }
+    let (up, place) = (Faults::new(content), Place::new());
+    let images: String = (0..count).map(|at| format!("- {}/team/app{at}:v1\n", up.address)).collect();
+    place.write("m.yaml", format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{images}"));
+    (up, place)
+}
+
+#[test]
+fn many_failures_of_one_host_are_a_few_lines() {
+    let (up, place) = many(60);
+    let lines = |args: &str| {
+        let args = args.replace("UP", &up.address);
+        let output = place.command().args(args.split(' ')).args(["--progress", "none"]).output().unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).lines().count()
+    };
+    run(&place, &[("UP", &up.address)], &[("lock m.yaml --plain-http UP", 0, &["locked 60 images"])]);
+    up.arm([On::Manifest, On::ManifestHead, On::Blob].map(|on| Fault::always(on, What::Status(404))));
+    run(
+        &place,
+        &[("UP", &up.address)],
+        &[(
+            "pull --store s --plain-http UP --report r.json",
+            1,
+            &[
+                "failed   60 images: source: ",
+                "UP answered 404 Not Found",
+                "           UP/team/app0:v1\n",
+                "           … and 50 more; `--report FILE` writes all of them",
+                "pulled 0 of 60 images into s, 60 failed",
+            ],
+        )],
+    );
+    assert!(lines("pull --store s --plain-http UP") < 16);
+    let report: serde_json::Value = serde_json::from_str(&place.read("r.json")).unwrap();
+    assert_eq!(report["items"].as_array().unwrap().len(), 60);
+    assert!(report["items"][59]["reason"].as_str().unwrap().contains("sha256:"), "in full there");
+    // what cannot be packed, and what CI shows, is as short
+    run(
+        &place,
+        &[("UP", &up.address)],
+        &[
+            (
+                "pack --store s",
+                3,
+                &["60 items would be missing", "… and 30 more; `--report FILE` writes all of them"],
+            ),
+            ("pull --store s --plain-http UP --output github", 1, &["::error title=60 images::source: "]),
+            ("lock m.yaml --refresh --plain-http UP", 1, &["failed   60 images: "]),
+        ],
+    );
+    let output = place
+        .command()
+        .args([
+            "pull",
+            "--store",
+            "s",
+            "--output",
+            "github",
+            "--progress",
+            "none",
+            "--plain-http",
+            &up.address,
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).matches("::error").count(), 1);
+}
+
+#[test]
+fn progress_counts_what_is_to_do() {
+    let rig = Rig::new();
+    rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
+    let plain = format!("--progress plain --plain-http {}", rig.up.address);
+    let told = |args: &str| {
+        let output = rig.place.command().args(args.split(' ')).args(plain.split(' ')).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    run_with(&rig, &[("lock m.yaml --plain-http UP --lock l", 3, &[])]);
+    assert!(told("pull --store s").contains("pull: 3/3 items"), "{}", told("pull --store s"));
+    rig.arm([]);
+    // two are there: one is to do
+    let said = told("pull --store s");
+    assert!(said.contains("pull: 1/1 items"), "{said}");
+    let said = told("pull --store s");
+    assert!(!said.contains("pull: "), "{said}");
+}

@@ -1,0 +1,92 @@
+//! What landfall says about connections and counts, in its own words.
+
+use super::{run, run_with};
+use crate::support::Place;
+use crate::support::faults::{Fault, On, Rig, What};
+use std::io::Write;
+use std::net::TcpListener;
+
+/// A listener that answers every connection with `answer`, and its address.
+fn answering(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let _ = (&stream).write_all(answer);
+        }
+    });
+    address
+}
+
+#[test]
+fn no_text_of_a_library_alone_is_shown() {
+    let place = Place::new();
+    let http = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nimages: ['nowhere.invalid/a/b:1']\nfiles:\n- {{url: 'https://{http}/x'}}\n- \
+             {{url: 'http://{closed}/y'}}\n"
+        ),
+    );
+    run(
+        &place,
+        &[("HTTP", &http), ("CLOSED", &closed)],
+        &[
+            (
+                "lock m.yaml --store s",
+                1,
+                &[
+                    "nowhere.invalid: given up for this run: its name cannot be resolved",
+                    "the answer is not TLS; if http is meant, say --plain-http HTTP",
+                    "the connection is refused; nothing listens at CLOSED",
+                    "!client error",
+                    "!dns error",
+                    "!InvalidContentType",
+                    "!os error 111",
+                    "!lookup address",
+                ],
+            ),
+            (
+                "doctor https://nowhere.invalid",
+                4,
+                &["nowhere.invalid: its name cannot be resolved", "!lookup address"],
+            ),
+            ("doctor https://HTTP/", 4, &["the answer is not TLS", "!corrupt message"]),
+        ],
+    );
+}
+
+#[test]
+fn a_refusal_is_told_once() {
+    let rig = Rig::new();
+    rig.arm([]);
+    run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
+    rig.arm([On::Manifest, On::Blob].map(|on| Fault::always(on, What::Status(403))));
+    let args = ["pull", "--store", "s", "--progress", "none", "--plain-http", &rig.up.address];
+    let output = output_of(rig.place.command().args(args));
+    let line =
+        output.lines().find(|line| line.contains("may not read")).unwrap_or_else(|| panic!("{output}"));
+    assert_eq!(line.matches("403").count(), 1, "{line}");
+    assert_eq!(line.matches("there is no account for it").count(), 1, "{line}");
+}
+
+fn output_of(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn a_bundle_without_content_has_no_share_of_it() {
+    let place = Place::new();
+    place.write("landfall.lock", "version: 1\n");
+    run(
+        &place,
+        &[],
+        &[
+            ("pack -o b --store s", 0, &["with 0 B of content", "!of the content's 0 B"]),
+            ("gc --store s", 0, &["removed 0 files", "0 blobs stay"]),
+        ],
+    );
+}
