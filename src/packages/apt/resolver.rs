@@ -40,7 +40,7 @@ impl<'u, 't> Marking<'u, 't> {
     pub(super) fn resolve(&mut self) {
         let count = self.states.len() as Package;
         // what marking broke and a newer version mends
-        while (0..count).fold(false, |again, package| self.upgrade_broken(package) || again) {}
+        while (0..count).filter(|package| self.upgrade_broken(*package)).count() > 0 {}
         if self.broken_count() == 0 {
             return;
         }
