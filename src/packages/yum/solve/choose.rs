@@ -8,10 +8,11 @@ use super::policy::{Policy, open};
 use super::reasons;
 use super::rules::{Rule, Rules, Why};
 use super::sat::{Contradiction, Sat};
+use super::weak::unwanted;
 use crate::packages::yum::architecture::Architectures;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// What is asked of the packages of a pool.
 #[derive(Debug, Clone, Copy)]
@@ -167,6 +168,8 @@ pub(super) struct Chooser<'p> {
     jobs: std::ops::Range<usize>,
     /// Where the rules of the base end, and the choice rules begin.
     strong: usize,
+    /// What no weak dependency brings.
+    pub(super) unwanted: HashSet<PackageId>,
     /// For each package, where its rules begin; they end where those of the package before begin.
     first_rule: Vec<(u32, u32)>,
     weak: bool,
@@ -195,9 +198,11 @@ impl<'p> Chooser<'p> {
             }
             *end = number as u32 + 1;
         }
+        let unwanted = if weak { unwanted(rules.pool) } else { HashSet::new() };
         Chooser {
             sat,
             rules,
+            unwanted,
             jobs,
             strong,
             first_rule,

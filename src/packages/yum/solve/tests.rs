@@ -253,6 +253,15 @@ fn what_supplements_the_base_alone_does_not_come() {
 }
 
 #[test]
+fn what_a_base_has_done_without_no_weak_dependency_brings() {
+    let sources =
+        "a: recommends c; recommends d; recommends e\n c: supplements cap\n d\n e 2\n b: provides cap\n";
+    let base = "b: provides cap; recommends d; recommends e >= 5\n e 1\n";
+    assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1"]);
+    assert_eq!(chosen(sources, &["a"]), ["a-1-1", "c-1-1", "d-1-1", "e-2-1"]);
+}
+
+#[test]
 fn a_conflict_can_need_a_package() {
     let sources = "a: conflicts (gone if b)\n b: requires c\n c\n";
     assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1"]);
