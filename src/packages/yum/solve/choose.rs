@@ -3,12 +3,11 @@
 use super::asked::{asked, not_offered};
 use super::choice::ChoiceRules;
 use super::formula::{Literal, installed, package};
-use super::kept::{kept, replacement};
+use super::kept::{kept, replacement, unwanted};
 use super::policy::{Policy, open};
 use super::reasons;
 use super::rules::{Rule, Rules, Why};
 use super::sat::{Contradiction, Sat};
-use super::weak::unwanted;
 use crate::packages::yum::architecture::Architectures;
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;

@@ -1,11 +1,12 @@
-//! What becomes of the packages that a machine has: each stays, or another takes its place.
+//! What becomes of the packages that a machine has: each stays, or another takes its place; and what they have done without.
 
 use super::formula::installed;
 use super::rules::{Rule, Rules, Why};
 use crate::packages::yum::architecture::{Architectures, NOARCH};
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::{Relation, Sense};
-use std::collections::HashMap;
+use crate::packages::yum::rich::Rich;
+use std::collections::{HashMap, HashSet};
 
 /// Which of `packages` takes the place of `gone`: another version of it, or what says that it replaces it.
 pub(super) fn replacement(pool: &Pool, gone: PackageId, packages: &[PackageId]) -> Option<PackageId> {
@@ -65,4 +66,30 @@ pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
         Rule { literals: all.map(installed).collect(), why: Why::Kept(id) }
     };
     pool.ids().filter(|id| rules.is_base(*id)).map(rule).collect()
+}
+
+/// What the base has done without so far, and dnf does not bring for weak dependencies either
+/// (`exclude_from_weak_autodetect`): what a package of the base recommends, unless the base has some version of it, and what
+/// supplements a package of the base. Rich dependencies do not count.
+pub(super) fn unwanted(pool: &Pool) -> HashSet<PackageId> {
+    let is_base = |id: &PackageId| pool.package(*id).source.is_none();
+    let base: Vec<PackageId> = pool.ids().filter(is_base).collect();
+    let mut unwanted = HashSet::new();
+    if base.is_empty() {
+        return unwanted;
+    }
+    let is_plain = |relation: &Relation<'_>| !Rich::is_rich(relation.name);
+    for relation in base.iter().flat_map(|id| pool.relations(*id, Kind::Recommends)).filter(is_plain) {
+        if !pool.named(relation.name).iter().any(is_base) {
+            unwanted.extend(pool.providers(relation));
+        }
+    }
+    let names: HashSet<&str> = base.iter().map(|id| pool.name(*id)).collect();
+    for id in pool.ids().filter(|id| !names.contains(pool.name(*id))) {
+        let mut supplemented = pool.relations(id, Kind::Supplements).filter(is_plain);
+        if supplemented.any(|relation| pool.providers(relation).iter().any(is_base)) {
+            unwanted.insert(id);
+        }
+    }
+    unwanted
 }
