@@ -96,6 +96,7 @@ fn every_command_reports_as_its_schema_says() {
     reported(0, "import images-txt images.txt -o imported");
     reported(0, "update -f m.yaml --lock l --dry-run --plain-http UP");
     reported(0, "doctor --plain-http UP http://UP/");
+    reported(0, "doctor --role all");
     reported(0, "egress --lock l");
     reported(0, "publish --lock l");
     reported(0, "gc --lock l");

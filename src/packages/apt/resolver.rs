@@ -40,7 +40,15 @@ impl<'u, 't> Marking<'u, 't> {
     pub(super) fn resolve(&mut self) {
         let count = self.states.len() as Package;
         // what marking broke and a newer version mends
-        while (0..count).filter(|package| self.upgrade_broken(*package)).count() > 0 {}
+        loop {
+            let mut is_changed = false;
+            for package in 0..count {
+                is_changed |= self.upgrade_broken(package);
+            }
+            if !is_changed {
+                break;
+            }
+        }
         if self.broken_count() == 0 {
             return;
         }
