@@ -1,6 +1,7 @@
 //! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the host for one of
 //! http only where the answer starts with `HTTP/`.
 
+use super::causes::system;
 use super::connect::ConnectError;
 use super::error::{Error, ErrorKind};
 use super::tls::TlsProfile;
@@ -73,7 +74,8 @@ fn no_connection(host: &str, port: u16, error: &io::Error) -> String {
         }
         _ => String::new(),
     };
-    format!("cannot connect: {error}{advice}")
+    let why = system(error).unwrap_or_else(|| error.to_string());
+    format!("cannot connect: {why}{advice}")
 }
 
 fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {

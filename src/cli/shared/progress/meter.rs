@@ -192,7 +192,7 @@ mod tests {
         for second in 5..=14 {
             meter.add_parts(10, at(second));
         }
-        assert_eq!(shown(&meter, at(14)), "10.0 MB/10.0 MB 714 kB/s 50s left");
+        assert_eq!(shown(&meter, at(14)), "10.0 MB/10.0 MB 714 kB/s 49s left");
         meter.add(1000, at(15));
         assert!(shown(&meter, at(20)).ends_with(" left"), "{}", shown(&meter, at(20)));
         meter.add_parts(901, at(21));
