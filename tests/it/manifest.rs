@@ -95,7 +95,8 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
     let pause = goes("k8s.gcr.io/pause:3.1");
     assert_eq!(pause, ["172.20.0.2:5000/kubernetes/pause", "172.20.0.2:5000/pause"]);
     let hyperkube = goes("gcr.io/google_containers/hyperkube-amd64:v1.14.8");
-    assert_eq!(hyperkube, ["172.20.0.2:5000/kubernetes/hyperkube-amd64"]);
+    assert_eq!(hyperkube[0], "172.20.0.2:5000/kubernetes/hyperkube-amd64");
+    assert_eq!(hyperkube[1..], ["172.20.0.2:5000/google_containers/hyperkube-amd64"]);
     assert_eq!(
         goes("registry.k8s.io/coredns/coredns:v1.12.0"),
         ["172.20.0.2:5000/coredns/coredns", "172.20.0.2:5000/coredns"]

@@ -107,7 +107,7 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
     let (code, report, _) = registry.mirror(", ca: none.pem");
     let message = report["error"]["message"].as_str().unwrap();
     assert!(code == Some(2) && message.contains("conf/none.pem holds no certificate"), "{message}");
-    assert!(message.starts_with("conf/site.yaml: "), "{message}");
+    assert!(message.starts_with("registry.ca of conf/site.yaml: "), "{message}");
 
     // skipVerify: only where it is said, and never silently
     let said = registry.works(", skipVerify: true");
