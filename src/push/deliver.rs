@@ -1,6 +1,6 @@
 //! One delivery: blobs, child manifests, index, what refers to them, tag last.
 
-use super::refusal::lacks_blobs;
+use super::refusal::may_be_a_race;
 use super::uploader::Uploader;
 use crate::content::{Entry, Origin, Part, TransferError};
 use crate::http::RetryPolicy;
@@ -34,10 +34,11 @@ impl Uploader {
         self.has_room(repository)?;
         self.blobs(entry, repository).await?;
         let delivered = self.manifests(entry, repository, tag).await;
-        if !delivered.as_ref().is_err_and(lacks_blobs) {
+        if !delivered.as_ref().is_err_and(may_be_a_race) {
             return delivered;
         }
-        // the registry said that it has a blob which it is only about to have, as when two deliver to one repository
+        // another client delivers to this repository at the same moment: the registry says that it has a blob which it is
+        // only about to have, or reads a manifest while it is written
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.blobs_again(entry, repository).await?;
         self.manifests(entry, repository, tag).await

@@ -9,9 +9,9 @@ pub(super) fn refuses_children(error: &TransferError) -> bool {
     error.side == Side::Destination && registry::refuses_children(&error.why)
 }
 
-/// Whether the registry refuses a manifest for want of blobs that it names.
-pub(super) fn lacks_blobs(error: &TransferError) -> bool {
-    error.side == Side::Destination && registry::lacks_blobs(&error.why)
+/// Whether the registry may refuse a manifest only because another client delivers the same at this moment.
+pub(super) fn may_be_a_race(error: &TransferError) -> bool {
+    error.side == Side::Destination && registry::may_be_a_race(&error.why)
 }
 
 /// Whether a manifest names URLs of foreign layers.

@@ -48,7 +48,7 @@ pub(crate) use list_answers::{ReferrersAnswer, TagList};
 pub(crate) use listing::referrers_in;
 pub(crate) use manifests::RawManifest;
 pub(crate) use proxy_settings::proxy_rules;
-pub(crate) use refusal::{is_immutable, is_quota, lacks_blobs, refuses_children};
+pub(crate) use refusal::{is_immutable, is_quota, may_be_a_race, refuses_children};
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;
 pub(crate) use setup_error::SetupError;

@@ -10,9 +10,11 @@ pub(crate) fn refuses_children(error: &Error) -> bool {
     error.codes.iter().any(|error| about_children.contains(&error.code.as_str()))
 }
 
-/// Whether a manifest is refused for want of blobs that it names (distribution-spec, "Error Codes").
-pub(crate) fn lacks_blobs(error: &Error) -> bool {
-    error.has_code("MANIFEST_BLOB_UNKNOWN") || error.has_code("BLOB_UNKNOWN")
+/// Whether a manifest may be refused only because another client delivers the same at this moment: for want of blobs that
+/// it names, or for its digest, as docker-registry says when one manifest is written twice at once (distribution-spec,
+/// "Error Codes").
+pub(crate) fn may_be_a_race(error: &Error) -> bool {
+    ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"].iter().any(|code| error.has_code(code))
 }
 
 /// Whether the registry has no room for more: a quota of the project, or its disk.

@@ -222,10 +222,11 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
     assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }
 
-/// A registry may say that it has a blob which another client is only about to finish.
+/// A registry may say that it has a blob which another client is only about to finish, or read a manifest that another
+/// one writes.
 #[test]
-fn a_manifest_that_is_refused_for_want_of_blobs_is_put_once_more() {
-    for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN"] {
+fn a_manifest_that_is_refused_while_another_client_delivers_it_is_put_once_more() {
+    for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
         let refused = Fault::once(On::PutManifest, What::Refusal(400, code)).times(3);
         let rig = arrives(code, vec![refused], 3);
         let asked = |on| rig.down.seen().iter().filter(|seen| seen.on == Some(on)).count();
