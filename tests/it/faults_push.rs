@@ -227,8 +227,10 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
 #[test]
 fn a_manifest_that_is_refused_while_another_client_delivers_it_is_put_once_more() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
-        let refused = Fault::once(On::PutManifest, What::Refusal(400, code)).times(3);
-        let rig = arrives(code, vec![refused], 3);
+        // once for each delivery
+        let refused = ["/team/app/", "/team/tool/", "/files/"]
+            .map(|at| Fault::once(On::PutManifest, What::Refusal(400, code)).at(at));
+        let rig = arrives(code, refused.to_vec(), 3);
         let asked = |on| rig.down.seen().iter().filter(|seen| seen.on == Some(on)).count();
         assert!(asked(On::BlobHead) > 0 && asked(On::PutManifest) > 3, "{code}: {}", rig.down.shown());
     }
