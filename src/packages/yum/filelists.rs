@@ -15,19 +15,15 @@ pub(super) fn is_in_primary(path: &str) -> bool {
     path.starts_with("/etc/") || path.contains("bin/") || path == "/usr/lib/sendmail"
 }
 
+/// The relations whose paths may be those of files.
+pub(super) const FILE_RELATIONS: [Kind; 6] =
+    [Kind::Requires, Kind::Conflicts, Kind::Recommends, Kind::Suggests, Kind::Supplements, Kind::Enhances];
+
 /// The paths that the relations of the packages of `pool` name. Files of other names change no choice.
 pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
-    const KINDS: [Kind; 6] = [
-        Kind::Requires,
-        Kind::Conflicts,
-        Kind::Recommends,
-        Kind::Suggests,
-        Kind::Supplements,
-        Kind::Enhances,
-    ];
     let mut paths = BTreeSet::new();
     for id in pool.ids() {
-        for relation in KINDS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
+        for relation in FILE_RELATIONS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
             // most relations are names of packages
             if !relation.name.contains('/') {
                 continue;

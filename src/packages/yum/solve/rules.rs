@@ -5,7 +5,7 @@
 
 use super::formula::{Formula, Literal, installed};
 use crate::packages::yum::architecture::Architectures;
-use crate::packages::yum::filelists::is_in_primary;
+use crate::packages::yum::filelists::{FILE_RELATIONS, is_in_primary};
 use crate::packages::yum::pool::{Kind, PackageId, Pool};
 use crate::packages::yum::relation::Relation;
 use crate::packages::yum::rich::Rich;
@@ -103,15 +103,7 @@ impl<'p> Rules<'p> {
     /// Notes the files that relations of a reached package name and that only a list of all files can have.
     fn note_files(&mut self, id: PackageId) {
         let pool = self.pool;
-        const KINDS: [Kind; 6] = [
-            Kind::Requires,
-            Kind::Conflicts,
-            Kind::Recommends,
-            Kind::Suggests,
-            Kind::Supplements,
-            Kind::Enhances,
-        ];
-        for relation in KINDS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
+        for relation in FILE_RELATIONS.into_iter().flat_map(|kind| pool.relations(id, kind)) {
             self.note_file(&relation);
         }
     }
