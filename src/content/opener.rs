@@ -3,7 +3,7 @@
 use super::error::ended;
 use super::retry::PartAttempts;
 use super::{Cause, Failed, OnWrong, Part, Source, checked};
-use crate::http::{ByteStream, Error, ErrorKind, Lend, RetryPolicy, lending};
+use crate::http::{ByteStream, Error, ErrorKind, Lend, lending};
 use crate::model::Limits;
 use crate::report::Progress;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ impl Opener {
         progress: Arc<dyn Progress>,
     ) -> Opener {
         let state = State {
-            attempts: PartAttempts::new(RetryPolicy::new(limits)),
+            attempts: PartAttempts::new(limits),
             received: 0,
             counted: 0,
             failure: None,
@@ -170,7 +170,7 @@ impl Opener {
             ErrorKind::Network => {
                 let mut state = self.state();
                 state.is_broken = true;
-                state.attempts.broke_off(at > from)
+                state.attempts.broke_off(at - from)
             }
             _ => None,
         };

@@ -6,6 +6,7 @@
 
 use super::{TransferError, WriteError};
 use crate::http::{Attempts, Error, ErrorKind, RetryPolicy};
+use crate::model::Limits;
 use crate::report::Side;
 use std::time::Duration;
 
@@ -68,23 +69,26 @@ impl From<WriteError> for Failed {
 /// What is counted over the attempts at one part.
 #[derive(Debug)]
 pub(super) struct PartAttempts {
-    /// Streams of the source that broke off since something new came.
+    /// Streams of the source that broke off since there was progress.
     source: Attempts,
     /// Those at which the sink failed.
     sink: Attempts,
     /// How often the bytes were wrong.
     wrong: u32,
+    /// [`Limits::progress`].
+    progress: u64,
 }
 
 impl PartAttempts {
-    pub(super) fn new(policy: RetryPolicy) -> PartAttempts {
-        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0 }
+    pub(super) fn new(limits: &Limits) -> PartAttempts {
+        let policy = RetryPolicy::new(limits);
+        PartAttempts { source: policy.start(), sink: policy.start(), wrong: 0, progress: limits.progress }
     }
 
-    /// The pause before a stream that broke off is opened again; `None` where it is not. There is no pause while
-    /// something new comes.
-    pub(super) fn broke_off(&mut self, something_came: bool) -> Option<Duration> {
-        if something_came {
+    /// The pause before a stream that broke off after `came` new bytes is opened again; `None` where it is not. There is
+    /// no pause while there is progress.
+    pub(super) fn broke_off(&mut self, came: u64) -> Option<Duration> {
+        if came >= self.progress {
             self.source.reset();
             return Some(Duration::ZERO);
         }
@@ -112,18 +116,17 @@ impl PartAttempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Limits;
 
     fn attempts() -> PartAttempts {
-        PartAttempts::new(RetryPolicy::new(&Limits { attempts: 3, ..Limits::default() }))
+        PartAttempts::new(&Limits { attempts: 3, progress: 100, ..Limits::default() })
     }
 
     #[test]
-    fn a_source_may_break_as_often_as_something_new_comes() {
+    fn a_source_may_break_as_often_as_there_is_progress() {
         let mut tried = attempts();
-        assert!((1..100).all(|_| tried.broke_off(true) == Some(Duration::ZERO)));
-        assert!(tried.broke_off(false).is_some_and(|pause| pause > Duration::ZERO));
-        assert!(tried.broke_off(false).is_some() && tried.broke_off(false).is_none());
+        assert!((1..100).all(|_| tried.broke_off(100) == Some(Duration::ZERO)));
+        assert!(tried.broke_off(99).is_some_and(|pause| pause > Duration::ZERO));
+        assert!(tried.broke_off(0).is_some() && tried.broke_off(0).is_none());
     }
 
     #[test]

@@ -60,8 +60,8 @@ struct Receiving {
     entry: Entry,
     url: Url,
     asked: Instant,
-    /// The host is known to have answered.
-    is_proven: bool,
+    /// What a body must bring to be an answer of its host; `None` if the host is known to have answered.
+    lacking: Option<u64>,
     /// Held until the body ends or fails.
     _slot: Option<Arc<Slot>>,
 }
@@ -73,9 +73,17 @@ impl Receiving {
         let busy = inner.activity.busy();
         let next = tokio::time::timeout(idle, self.body.next()).await;
         drop(busy);
-        if !self.is_proven && matches!(next, Ok(None | Some(Ok(_)))) {
-            inner.lost_hosts.answered(&host_port(&self.url));
-            self.is_proven = true;
+        if let (Some(lacking), Ok(received)) = (self.lacking, &next) {
+            self.lacking = match received {
+                None => None,
+                Some(bytes) => {
+                    let came = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                    lacking.checked_sub(came).filter(|lacking| *lacking > 0)
+                }
+            };
+            if self.lacking.is_none() {
+                inner.lost_hosts.answered(&host_port(&self.url));
+            }
         }
         let error = match next {
             Ok(next) => match next? {
@@ -94,7 +102,7 @@ impl Receiving {
             }
         };
         let error = error.at(&self.url).about(self.url.host_str().unwrap_or("?"));
-        if self.is_proven {
+        if self.lacking.is_none() {
             return Some((Err(error), None));
         }
         // the reader may send another request, which fails with the same error if the host is given up
@@ -116,8 +124,13 @@ impl Response {
     pub fn stream(self) -> ByteStream {
         let Response { inner, status, transport, entry, slot, url, asked, .. } = self;
         let body = inner.bytes_stream().boxed();
-        let is_proven = !status.is_success();
-        let receiving = Receiving { body, transport, entry, url, asked, is_proven, _slot: slot };
+        let lacking = match status {
+            StatusCode::PARTIAL_CONTENT => Some(transport.limits().progress),
+            // it may break off at the same byte as the body before it
+            status if status.is_success() => Some(u64::MAX),
+            _ => None,
+        };
+        let receiving = Receiving { body, transport, entry, url, asked, lacking, _slot: slot };
         futures_util::stream::unfold(Some(receiving), async |state| state?.next().await).boxed()
     }
 

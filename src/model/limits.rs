@@ -59,6 +59,9 @@ pub struct Limits {
     pub lost_rounds: u32,
     /// After how long a host is given up that has done nothing but fail.
     pub lost_after: Duration,
+    /// How many new bytes a body must bring before it breaks off to count as progress, for which no attempt is spent. A
+    /// host that always sends fewer is one that fails.
+    pub progress: u64,
     /// After how long a run ends whose transfers wait for each other, with no request in flight.
     pub stuck: Duration,
     /// How often a server may put off one request (429, or `Retry-After`), in addition to its attempts.
@@ -133,6 +136,7 @@ impl Limits {
         attempts: 5,
         lost_rounds: 3,
         lost_after: Duration::from_mins(1),
+        progress: 16 << 10,
         stuck: Duration::from_mins(10),
         waits: 20,
         backoff: Duration::from_millis(300),

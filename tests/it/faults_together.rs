@@ -89,6 +89,27 @@ fn headers_and_then_a_reset_of_every_request_in_flight() {
 }
 
 #[test]
+fn a_host_that_breaks_off_every_body_is_given_up_for_all_its_items() {
+    let mut rig = Rig::of_images(IMAGES);
+    rig.limits = Limits { lost_after: std::time::Duration::ZERO, progress: 200, ..limits(12) };
+    let ended = |rig: &Rig, store: &str| -> (usize, usize) {
+        let items = rig.pull(store);
+        let failed = items.iter().filter_map(|item| item.reason.as_deref());
+        (failed.filter(|why| why.contains("given up for this run: ")).count(), rig.up.met())
+    };
+    for what in [What::Cut(100), What::Stall(100)] {
+        rig.arm([Fault::always(On::Blob, what.clone())]);
+        let (given_up, asked) = ended(&rig, &format!("{what:?}"));
+        assert!(given_up > IMAGES / 2 && asked < IMAGES * 3 * 3, "{what:?}: {given_up} of {asked}");
+    }
+    // a poor line that brings something new each time is no such host
+    rig.limits.jobs = 4;
+    rig.arm([Fault::always(On::Blob, What::Cut(200))]);
+    assert_eq!(ended(&rig, "poor").0, 0);
+    rig.assert_same("poor", "a poor line");
+}
+
+#[test]
 fn uploads_that_break_together_with_their_sources() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12] {

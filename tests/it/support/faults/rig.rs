@@ -25,6 +25,7 @@ pub fn quick() -> Limits {
         idle: Duration::from_millis(500),
         upload_answer: Duration::from_millis(900),
         chunks: [6000, 2500],
+        progress: 1,
         jobs: 8,
         ..Limits::default()
     }
