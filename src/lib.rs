@@ -34,6 +34,8 @@ mod doctor;
 mod document;
 #[cfg(feature = "cli")]
 mod egress;
+#[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
+mod fuzz;
 mod http;
 #[cfg(feature = "cli")]
 mod image_archive;
@@ -87,8 +89,8 @@ pub use store::{Disk as Store, StoreError};
 /// What landfall's own tests and fuzz targets reach into. It may change with any release.
 #[doc(hidden)]
 pub mod internals {
-    #[cfg(any(test, fuzzing))]
-    pub use crate::bundle::fuzz;
+    #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
+    pub use crate::fuzz::{TARGETS, Target, run};
     pub use crate::item::{
         ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference, PackageIndex,
         PackageSource, Referrer, Sidecar, Trimmed, file_repository,

@@ -1,12 +1,14 @@
-//! Writes good input for each target to `corpus/TARGET/good`, where cargo-fuzz begins.
+//! Writes good input for each target to `corpus/TARGET`, where cargo-fuzz begins.
 
 use libfuzzer_sys as _;
 
 fn main() -> std::io::Result<()> {
-    for (target, seed) in ["reader", "footer", "index"].into_iter().zip(landfall::internals::fuzz::seeds()) {
-        let folder = std::path::Path::new("corpus").join(target);
+    for target in landfall::internals::TARGETS {
+        let folder = std::path::Path::new("corpus").join(target.name);
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("good"), seed)?;
+        for (at, seed) in (target.seeds)().into_iter().enumerate() {
+            std::fs::write(folder.join(format!("good-{at}")), seed)?;
+        }
     }
     Ok(())
 }

@@ -33,6 +33,6 @@ pub use read::{Bundle, SignedBy, Verified, verify};
 pub(crate) use read::{Unopened, is_split, name_bad_volumes, places_of};
 pub(crate) use read::{own_parts, verify_shard};
 #[cfg(any(test, fuzzing))]
-pub use testkit::fuzz;
+pub(crate) use testkit::fuzz;
 pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};
 pub(crate) use write::{write_stream, write_volume};

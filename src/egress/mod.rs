@@ -15,4 +15,6 @@ pub(crate) use format::{FORMATS, Format};
 pub(crate) use host::{EgressHost, Known};
 pub(crate) use needed::{Egress, needed};
 pub(crate) use probe::probe;
+#[cfg(any(test, fuzzing))]
+pub(crate) use record::fuzz;
 pub(crate) use record::{Record, remember};

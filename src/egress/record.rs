@@ -97,6 +97,14 @@ impl Record {
     }
 }
 
+/// Reads `bytes` as what a store remembers, and returns it as it would be written.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) -> Option<Record> {
+    let record = Record::parse(bytes).ok()?;
+    assert!(Record::parse(&record.to_bytes()).is_ok());
+    Some(record)
+}
+
 /// Adds the hosts that a run of `command` sent requests to, to what the store remembers. What cannot be read there is
 /// begun anew: it is only memory.
 ///

@@ -29,6 +29,8 @@ mod text;
 
 pub(crate) use ask::Ask;
 pub(crate) use chart::chart_versions;
+#[cfg(any(test, fuzzing))]
+pub(crate) use chart::fuzz as read_chart;
 pub use chart::{Chart, ChartImage, ChartName, OpenReference};
 pub(crate) use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,

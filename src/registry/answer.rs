@@ -128,6 +128,13 @@ pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     String::new()
 }
 
+/// Shows `bytes` as the body of a refusal.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) -> String {
+    let _ = wants_tls(bytes);
+    describe(bytes, None) + &describe(bytes, Some("text/html"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

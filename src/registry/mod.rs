@@ -35,6 +35,8 @@ mod upload;
 mod upload_body;
 mod upload_session;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use answer::fuzz;
 pub(crate) use certs_d::{certs_d, certs_d_folders};
 pub(crate) use challenge::Challenge;
 #[cfg(feature = "cli")]

@@ -127,6 +127,13 @@ fn hashes(text: &str) -> Result<Vec<(String, String)>, String> {
     if hashes.is_empty() { Err("it names no user".into()) } else { Ok(hashes) }
 }
 
+/// Reads `bytes` as a file of passwords, and as a header with one.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _ = hashes(&String::from_utf8_lossy(bytes));
+    let _ = HeaderValue::from_bytes(bytes).ok().and_then(|header| read(&header));
+}
+
 /// User name and password of `Basic <base64>`.
 fn read(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, value) = header.to_str().ok()?.split_once(' ')?;

@@ -45,6 +45,8 @@ pub(crate) mod testing;
 mod upload_sessions;
 mod writable;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use auth::fuzz;
 pub(crate) use auth::{Right, Users};
 pub(crate) use error::ServeError;
 pub(crate) use export::{ExportError, export_charts, export_files, export_packages};

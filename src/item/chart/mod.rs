@@ -21,3 +21,11 @@ pub use locked::{Chart, ChartImage, OpenReference};
 pub use name::ChartName;
 pub(crate) use repository::versions as chart_versions;
 pub(crate) use wish::{Discovery, WantedChart};
+
+/// Reads `archive` as a chart: what it says of itself, and what it lacks.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(archive: &[u8], limits: &crate::model::Limits) -> Result<(), String> {
+    let files = metadata::files_of(archive, limits)?;
+    metadata::chart_yaml(&files)?;
+    metadata::lacking(&files, limits).map(drop)
+}

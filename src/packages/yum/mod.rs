@@ -36,3 +36,17 @@ pub(crate) use rpm_file::{changelog, verify_package};
 pub(crate) use solve::{Choice, Question, choose, is_named};
 pub(crate) use trimmed::{TrimmedIndex, trimmed_repomd};
 pub(crate) use version::compare_evrs as compare_versions;
+
+/// Reads `bytes` as each index that fills a pool.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let mut pool = Pool::new();
+    let _ = primary::read_primary(bytes, 0, &["x86_64", "noarch"], &mut pool);
+    pool.index();
+    let wanted = filelists::related_paths(&pool);
+    let _ = filelists::read_filelists(bytes, 0, &wanted, &mut pool);
+    let mut modules = modules::Modules::default();
+    if modules.read(&String::from_utf8_lossy(bytes)).is_ok() {
+        modules.hide(&mut pool);
+    }
+}

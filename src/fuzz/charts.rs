@@ -1,0 +1,81 @@
+//! Archives: charts, and images as other tools save them.
+
+use crate::archives::{Archive, Named, read_named};
+use crate::item::read_chart;
+use crate::model::{Digest, Limits};
+use crate::store::Disk;
+use std::io::Write;
+
+/// The tar of these members.
+fn tar_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, content) in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, *content).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+/// A chart with a chart in it, not compressed, so that changes meet what is in it.
+pub(super) fn seeds() -> Vec<Vec<u8>> {
+    let yaml: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.2.3\ndependencies:\n- {name: db, version: ^1, repository: \"https://charts.test\"}\n- {name: sub, version: 1.0.0}\n";
+    let sub = gzipped(&tar_of(&[("sub/Chart.yaml", b"apiVersion: v2\nname: sub\nversion: 1.0.0\n")]));
+    let template: &[u8] = b"{{- if .Values.on }}\nimage: \"{{ .Values.image.repository }}:{{ .Values.image.tag }}\"\n{{- end }}\n";
+    vec![tar_of(&[
+        ("app/Chart.yaml", yaml),
+        (
+            "app/Chart.lock",
+            b"dependencies:\n- {name: db, repository: \"https://charts.test\", version: 1.4.0}\n",
+        ),
+        ("app/values.yaml", b"on: true\nimage: {repository: quay.io/a/b, tag: \"1\"}\n"),
+        ("app/templates/pod.yaml", template),
+        ("app/charts/sub-1.0.0.tgz", &sub),
+    ])]
+}
+
+/// Reads the tar as that of a chart.
+pub(super) fn chart(bytes: &[u8]) {
+    let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
+    let _ = read_chart(&gzipped(bytes), &limits);
+}
+
+/// Layouts of OCI and docker, in a tar.
+pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
+    let config: &[u8] = br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+    let digest = Digest::sha256(config);
+    let manifest = format!(
+        r#"{{"schemaVersion":2,"config":{{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"{digest}","size":{}}},"layers":[]}}"#,
+        config.len()
+    );
+    let of_manifest = Digest::sha256(manifest.as_bytes());
+    let index = format!(
+        r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"{of_manifest}","size":{},"annotations":{{"org.opencontainers.image.ref.name":"quay.io/a/b:1"}}}}]}}"#,
+        manifest.len()
+    );
+    let blob = |digest: &Digest| format!("blobs/sha256/{}", digest.hex());
+    vec![tar_of(&[
+        ("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#),
+        ("index.json", index.as_bytes()),
+        (&blob(&digest), config),
+        (&blob(&of_manifest), manifest.as_bytes()),
+        ("manifest.json", br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#),
+    ])]
+}
+
+/// Reads the bytes as an archive, and keeps what its names need.
+pub(super) fn image_archive(bytes: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive");
+    std::fs::write(&path, bytes).unwrap();
+    let Ok(archive) = Archive::open(&path) else { return };
+    let store = Disk::open(&folder.path().join("store")).unwrap();
+    read_named(&archive, &mut Named::default(), &store, &Limits::default()).unwrap();
+}

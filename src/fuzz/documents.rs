@@ -1,0 +1,56 @@
+//! Documents of YAML: those that people and charts bring, and locks.
+
+use crate::document::{MergeRules, documents as parsed, merge as merged, read};
+use crate::lockfile::Lock;
+use crate::model::Mapping;
+use crate::rewrite::{Options, ReferenceIndex, Syntax, rewrite};
+use serde_yaml::Value;
+
+/// A lock of one image, and its references.
+const LOCK: &str = include_str!("../../tests/data/packages/machines.lock");
+
+/// Documents with all that YAML has and people use.
+pub(super) fn yaml_seeds() -> Vec<Vec<u8>> {
+    [
+        "a: &a [1, two, {three: 'x'}]\nb: *a\nc:\n  <<: {d: 1}\n  e: |\n    text\n    more\n  f: >-\n    folded\n---\n- x\n- !tag y\n",
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a # a comment\n    image: \"quay.io/a/b:1\"\n    args: [--x=quay.io/a/b:1]\n",
+        "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nvars: {v: \"1.2\"}\nimages:\n- quay.io/a/b:${v}\n",
+        "{\"image\": {\"repository\": \"quay.io/a/b\", \"tag\": \"1\"}, \"values.yaml\": \"x: 1\\ny: [2]\"}\n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// Reads, and rewrites: the references that are left are those that are found again.
+pub(super) fn yaml(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = read::<Value>("fuzz.yaml", &text);
+    let lock = Lock::parse("l", LOCK).unwrap();
+    let index = ReferenceIndex::new(&lock, &Mapping::to("r.test:5000".parse().unwrap()));
+    for syntax in [Syntax::Document, Syntax::Text] {
+        let once = rewrite(&text, syntax, &index, Options::default()).text;
+        let again = rewrite(&once, syntax, &index, Options::default()).text;
+        assert_eq!(again, once, "rewriting what is rewritten changes it");
+    }
+}
+
+/// Merges a value: what comes out is YAML that has it.
+pub(super) fn merge(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let values = read("values", "landfall: {merged: [1, \"a: b\"]}\nspec: {x: y}\n").unwrap();
+    let Ok(after) = merged(&text, 0, &values, MergeRules::default()) else { return };
+    let document = parsed(&after.text).unwrap().swap_remove(0);
+    assert_eq!(document["landfall"]["merged"][1], Value::from("a: b"), "{}", after.text);
+}
+
+/// A lock of every kind of item.
+pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
+    vec![LOCK.as_bytes().to_vec()]
+}
+
+/// Reads a lock: what is written of it is read as the same.
+pub(super) fn lock(bytes: &[u8]) {
+    let Ok(lock) = Lock::parse("l", &String::from_utf8_lossy(bytes)) else { return };
+    let text = lock.to_text();
+    assert_eq!(Lock::parse("l", &text).unwrap().to_text(), text);
+}

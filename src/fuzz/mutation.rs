@@ -1,0 +1,46 @@
+//! Changes to good input, the same in every run.
+
+/// Numbers that are the same in every run.
+pub(super) struct Numbers(pub(super) u64);
+
+impl Numbers {
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+}
+
+/// One to four changes as a fuzzer makes them.
+pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(bytes.len());
+        let end = (at + 1 + numbers.below(64)).min(bytes.len());
+        match numbers.below(8) {
+            0 if !bytes.is_empty() => bytes[at] ^= 1 << numbers.below(8),
+            1 if !bytes.is_empty() => {
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff, b'0', b'9', b'"'][numbers.below(8)];
+            }
+            2 => bytes.truncate(at),
+            3 => drop(bytes.drain(at.min(end)..end)),
+            4 => {
+                let copy = bytes[at.min(end)..end].to_vec();
+                let to = numbers.below(bytes.len() + 1);
+                bytes.splice(to..to, copy);
+            }
+            5 => {
+                // a run of digits becomes another number
+                let digit = bytes[at.min(bytes.len())..].iter().position(u8::is_ascii_digit);
+                if let Some(from) = digit.map(|offset| at + offset) {
+                    let length = bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    let numbers_of_note = ["0", "1", "17", "1048576", "4294967295", "18446744073709551615"];
+                    let number = numbers_of_note[numbers.below(6)].bytes();
+                    bytes.splice(from..from + length, number);
+                }
+            }
+            6 => bytes.extend(vec![0; numbers.below(300)]),
+            _ => bytes[at.min(end)..end].reverse(),
+        }
+    }
+    bytes
+}

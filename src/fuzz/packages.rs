@@ -1,0 +1,126 @@
+//! Packages of apt and yum, the metadata of their repositories, and the signatures over both.
+
+use crate::model::Limits;
+use crate::packages::{apt, yum};
+use crate::sign::{OpenPgpKeys, OpenPgpSigner};
+use jiff::Timestamp;
+use std::fs;
+
+fn file(name: &str) -> Vec<u8> {
+    fs::read(format!("{}/tests/data/packages/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// A package with a changelog, of one plain member each, as `ar` has them.
+pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
+    let member = |name: &str, content: &[u8]| {
+        let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100_644, content.len());
+        let mut all = head.into_bytes();
+        all.extend(content);
+        all.resize(all.len().next_multiple_of(2), b'\n');
+        all
+    };
+    let tar = |name: &str, content: &[u8]| {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, name, content).unwrap();
+        tar.into_inner().unwrap()
+    };
+    let control = tar("./control", b"Package: app\nVersion: 1.0-1\nArchitecture: amd64\nDepends: libc6\n");
+    let data = tar("./usr/share/doc/app/changelog", b"app (1.0-1) stable; urgency=low\n\n  * First.\n");
+    let members =
+        [member("debian-binary", b"2.0\n"), member("control.tar", &control), member("data.tar", &data)];
+    vec![[b"!<arch>\n".to_vec(), members.concat()].concat()]
+}
+
+/// Reads the bytes as a package of Debian.
+pub(super) fn deb(bytes: &[u8]) {
+    let _ = apt::changelog(&mut &*bytes, "app");
+}
+
+/// Packages of rpmbuild, signed and not.
+pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
+    ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"].map(file).to_vec()
+}
+
+/// Reads the bytes as an RPM, and checks its signature.
+pub(super) fn rpm(bytes: &[u8]) {
+    let (keys, limits) = (OpenPgpKeys::parse(&file("key.asc")).unwrap(), Limits::default());
+    let _ = yum::verify_package(bytes, &keys, &limits);
+    let _ = yum::changelog(bytes, &limits);
+}
+
+/// A release, and indexes of packages.
+pub(super) fn apt_seeds() -> Vec<Vec<u8>> {
+    let digest = "0".repeat(64);
+    let release = format!(
+        "Origin: T\nSuite: stable\nCodename: t\nDate: Mon, 23 Nov 2026 00:00:00 UTC\nAcquire-By-Hash: yes\nArchitectures: amd64 all\nComponents: main\nSHA256:\n {digest} 100 main/binary-amd64/Packages\n"
+    );
+    let packages = format!(
+        "Package: app\nVersion: 1:1.0-1~b\nArchitecture: amd64\nMulti-Arch: same\nDepends: a (>= 1) | b:any [amd64], c\nConflicts: d\nProvides: v (= 2)\nFilename: pool/a.deb\nSize: 10\nSHA256: {digest}\nDescription: x\n more\n\nPackage: a\nVersion: 2\nArchitecture: all\nEssential: yes\nFilename: pool/b.deb\nSize: 10\nSHA256: {digest}\n"
+    );
+    vec![release.into_bytes(), packages.into_bytes()]
+}
+
+/// Reads the text as a release, and chooses out of it as an index of packages.
+pub(super) fn apt(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = apt::Release::parse("Release", &text);
+    let mut universe = apt::Universe::new(&["amd64".into()]);
+    let source = universe.source(500);
+    universe.add(source, &text);
+    let _ = apt::choose(
+        &universe,
+        &[vec!["t".into()]],
+        &["app".into(), "a".into()],
+        apt::Settings { recommends: true, expects_rest: true },
+    );
+}
+
+/// Each index of a repository.
+pub(super) fn yum_seeds() -> Vec<Vec<u8>> {
+    let digest = "0".repeat(64);
+    let repomd = format!(
+        "<?xml version=\"1.0\"?>\n<repomd><revision>1</revision><data type=\"primary\"><checksum type=\"sha256\">{digest}</checksum><open-checksum type=\"sha256\">{digest}</open-checksum><location href=\"repodata/p.xml.gz\"/><timestamp>1</timestamp><size>10</size><open-size>20</open-size></data></repomd>\n"
+    );
+    let primary = format!(
+        "<metadata packages=\"1\"><package type=\"rpm\"><name>app</name><arch>x86_64</arch><version epoch=\"0\" ver=\"1\" rel=\"2\"/><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum><size package=\"10\" installed=\"20\" archive=\"30\"/><location href=\"p/app.rpm\"/><format><rpm:provides><rpm:entry name=\"app\" flags=\"EQ\" epoch=\"0\" ver=\"1\" rel=\"2\"/></rpm:provides><rpm:requires><rpm:entry name=\"(a if b else c)\"/><rpm:entry name=\"/bin/sh\" pre=\"1\"/></rpm:requires><file>/usr/bin/app</file></format></package></metadata>\n"
+    );
+    let filelists = format!(
+        "<filelists packages=\"1\"><package pkgid=\"{digest}\" name=\"app\" arch=\"x86_64\"><version epoch=\"0\" ver=\"1\" rel=\"2\"/><file>/bin/sh</file></package></filelists>\n"
+    );
+    let modules = "---\ndocument: modulemd\nversion: 2\ndata:\n  name: m\n  stream: \"1\"\n  artifacts:\n    rpms: [app-0:1-2.x86_64]\n---\ndocument: modulemd-defaults\nversion: 1\ndata: {module: m, stream: \"1\"}\n";
+    let mirrors = format!(
+        "<metalink><files><file name=\"repomd.xml\"><verification><hash type=\"sha256\">{digest}</hash></verification><resources><url protocol=\"https\">https://m.test/repodata/repomd.xml</url></resources></file></files></metalink>\n"
+    );
+    vec![
+        repomd.into_bytes(),
+        primary.into_bytes(),
+        filelists.into_bytes(),
+        modules.into(),
+        mirrors.into_bytes(),
+    ]
+}
+
+/// Reads the bytes as each index of a repository.
+pub(super) fn yum(bytes: &[u8]) {
+    let _ = yum::Repomd::parse(bytes);
+    let _ = yum::read_mirrors(bytes);
+    yum::fuzz(bytes);
+}
+
+/// Keys, signed text and a signature over `content`, by a key that [`openpgp`] does not believe.
+pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
+    let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
+    let text = signer.cleartext("Origin: T\n- dashed \n", Timestamp::now()).unwrap();
+    let detached = signer.detached(b"content", Timestamp::now()).unwrap();
+    vec![file("key.asc"), file("other.asc"), text.into_bytes(), detached.into_bytes()]
+}
+
+/// Reads the bytes as keys, as a signature and as signed text. None of it may be believed by another key.
+pub(super) fn openpgp(bytes: &[u8]) {
+    let _ = OpenPgpKeys::parse(bytes);
+    let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();
+    assert!(keys.verify_detached(bytes, &b"content"[..]).is_err());
+    assert!(keys.verify(&String::from_utf8_lossy(bytes)).is_err());
+}
