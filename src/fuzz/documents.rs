@@ -45,7 +45,7 @@ pub(super) fn merge(bytes: &[u8]) {
 
 /// A lock of every kind of item.
 pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
-    vec![LOCK.as_bytes().to_vec()]
+    vec![LOCK.as_bytes().to_vec(), include_bytes!("../../tests/data/every-kind.lock").to_vec()]
 }
 
 /// Reads a lock: what is written of it is read as the same.

@@ -145,6 +145,31 @@ fn what_no_lock_says_is_refused() {
 }
 
 #[test]
+fn a_lock_of_every_kind_is_as_its_golden_file() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/every-kind.lock");
+    if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
+        std::fs::write(path, sample().to_text()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), sample().to_text());
+}
+
+#[test]
+fn a_set_of_packages_without_a_list_that_it_needs_is_refused() {
+    let text = include_str!("../../tests/data/packages/machines.lock");
+    let without = |list: &str, items: &str| text.replacen(items, &format!("{list}: []\n"), 1);
+    let spoilt = [
+        ("architectures", without("  architectures", "  architectures:\n  - amd64\n")),
+        ("install", without("  install", "  install:\n  - conntrack\n")),
+        ("sources", text.split("  sources:").next().unwrap().to_owned() + "  sources: []\n"),
+    ];
+    for (list, spoilt) in spoilt {
+        assert_ne!(spoilt, text, "{list}");
+        let told = Lock::parse("l", &spoilt).unwrap_err().to_string();
+        assert!(told.contains(&format!("'apt:nodes' has no `{list}`")), "{told}");
+    }
+}
+
+#[test]
 fn two_items_of_one_name_are_refused() {
     let mut lock = sample();
     lock.endpoints.push(Endpoint { why: "again".into(), ..lock.endpoints[0].clone() });

@@ -37,7 +37,7 @@ impl LockedItem for PackageSet {
         locked::write(self, out)
     }
 
-    /// Every path stays below its source, sizes can be added up, and the digest is that of all this.
+    /// No list that it needs is empty, every path stays below its source, sizes can be added up, and the digest is that of all this.
     fn fault(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
@@ -61,12 +61,19 @@ impl LockedItem for PackageSet {
             let source = self.sources.iter().find(|source| !is_text(&source.key))?;
             Some(format!("the key of {} is no armored key", source.url))
         };
+        let empty = || {
+            let lists = [("architectures", &self.architectures), ("install", &self.install)];
+            let list = lists.into_iter().find(|(_, list)| list.is_empty()).map(|(key, _)| key);
+            let list = list.or(self.sources.is_empty().then_some("sources"));
+            let index = self.sources.iter().any(|source| source.indexes.is_empty()).then_some("indexes");
+            Some(format!("'{}' has no `{}`", self.name, list.or(index)?))
+        };
         let digest = || {
             let found = parts::digest(self);
             (found != self.digest)
                 .then(|| format!("'{}' is {found} by what is said of it, not {}", self.name, self.digest))
         };
-        oversize(sizes).or_else(url).or_else(path).or_else(key).or_else(digest)
+        oversize(sizes).or_else(empty).or_else(url).or_else(path).or_else(key).or_else(digest)
     }
 
     fn entry(&self) -> Entry {
