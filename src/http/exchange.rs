@@ -12,8 +12,8 @@ use super::retry;
 use super::transport::Transport;
 use super::upload_watch::{lent_while_waiting, watched};
 use futures_util::StreamExt;
-use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
+use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use url::Url;
 
@@ -138,7 +138,8 @@ impl Transport {
         };
         // a host that breaks off every body has not answered yet
         let has_body = inner.status().is_success() && request.method != Method::HEAD;
-        if !has_body && !retry::is_failing(inner.status()) {
+        let put_off = inner.status() == StatusCode::TOO_MANY_REQUESTS;
+        if !has_body && !put_off && !retry::is_failing(inner.status()) {
             self.0.lost_hosts.answered(&host_port(url));
         }
         Ok(Response {

@@ -4,6 +4,7 @@ use super::error::{Error, ErrorKind};
 use crate::model::Limits;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
@@ -21,6 +22,8 @@ struct Host {
     counted: Option<Instant>,
     /// When the first attempt failed since the host answered last, and how many have.
     failing: Option<(Instant, u32)>,
+    /// Since when it has put off every request.
+    put_off: Option<Instant>,
     given_up: Option<Error>,
 }
 
@@ -36,6 +39,28 @@ impl LostHosts {
             Some(known) => *known = Host { answered: true, ..Host::default() },
             None => drop(hosts.insert(host.into(), Host { answered: true, ..Host::default() })),
         }
+    }
+
+    /// The host put off a request: it works, so what failed before does not count. Returns the error for this and all other
+    /// requests to the host if it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]);
+    /// `error` makes it.
+    pub(super) fn put_off(
+        &self,
+        host: &str,
+        limits: &Limits,
+        error: impl FnOnce() -> Error,
+    ) -> Option<Error> {
+        let mut hosts = self.hosts();
+        let known = match hosts.get_mut(host) {
+            Some(known) => known,
+            None => hosts.entry(host.into()).or_default(),
+        };
+        let since = *known.put_off.get_or_insert_with(Instant::now);
+        (known.rounds, known.counted, known.failing) = (0, None, None);
+        if known.given_up.is_none() && since.elapsed() > Duration::from_secs(limits.max_wait_secs) {
+            known.given_up = Some(error());
+        }
+        known.given_up.clone()
     }
 
     /// The error that a request to this host gets without being sent, where the host is given up.
@@ -95,7 +120,6 @@ fn given_up(host: &str, error: &Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn refused() -> Error {
         let url = Url::parse("https://r.test/v2/a/manifests/1?x").unwrap();
@@ -143,6 +167,22 @@ mod tests {
         hosts.answered(alive);
         assert!(hosts.check(alive).is_none());
         assert!(failed(alive, Instant::now(), true).is_none(), "and it counts anew");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_puts_off_everything_is_given_up_when_no_request_may_wait_any_longer() {
+        let hosts = LostHosts::default();
+        let put_off = |max_wait_secs| {
+            let limits = Limits { max_wait_secs, ..LIMITS };
+            hosts.put_off("s.test:443", &limits, || Error::new(ErrorKind::GivenUp, "it puts off"))
+        };
+        assert!(put_off(60).is_none());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        hosts.answered("s.test:443");
+        assert!(put_off(60).is_none());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(put_off(0).unwrap().kind, ErrorKind::GivenUp);
+        assert!(hosts.check("s.test:443").is_some());
     }
 
     #[tokio::test]

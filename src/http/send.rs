@@ -133,6 +133,11 @@ impl Transport {
             return Ok(tally.attempts.fail());
         }
         limiter.lower(response.asked);
+        let given_up = || self.put_off(response);
+        if let Some(given_up) = self.0.lost_hosts.put_off(&host_port(&response.url), limits, given_up) {
+            self.note_once(&given_up.to_string());
+            return Err(given_up);
+        }
         let wait = asked.unwrap_or_default().max(self.retries().pause(tally.waits + 1));
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
@@ -161,6 +166,20 @@ impl Transport {
     /// How often this run tries, and how long it pauses between.
     pub fn retries(&self) -> RetryPolicy {
         RetryPolicy::new(self.limits())
+    }
+
+    /// The error for everything that a host was to be asked that puts off every request.
+    fn put_off(&self, response: &Response) -> Error {
+        let most = span(Duration::from_secs(self.limits().max_wait_secs));
+        let limited = response.status == StatusCode::TOO_MANY_REQUESTS;
+        let words = format!(
+            "given up for this run: it has put off every request ({}) for longer than --max-wait {most}; run it again \
+             later, it resumes here{}",
+            response.status,
+            if limited { SIGN_IN } else { "" }
+        );
+        let host = host_port(&response.url);
+        Error::new(ErrorKind::GivenUp, words).about(host.strip_suffix(":443").unwrap_or(&host))
     }
 
     fn come_back(

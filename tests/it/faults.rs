@@ -177,6 +177,15 @@ fn busy_hosts_are_waited_for() {
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
+    // one that never stops saying so is given up when no request may wait any longer
+    rig.limits.max_wait_secs = 0;
+    rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Unsaid))]);
+    let why = reason(&rig.pull("never"));
+    for word in
+        ["given up for this run: it has put off every request (429", "--max-wait 0 s", "run it again later"]
+    {
+        assert!(why.contains(word), "{word}: {why}");
+    }
     // longer than allowed: the item ends with the time to come back, and nobody asks again
     rig.limits.max_wait_secs = 30;
     rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Seconds(3600)))]);
