@@ -19,6 +19,7 @@ mod diff;
 mod discover;
 mod docs_commands;
 mod docs_paths;
+mod docs_threats;
 mod egress;
 mod exit_codes;
 mod export_images;

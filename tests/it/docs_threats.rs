@@ -1,0 +1,31 @@
+//! Every test that `docs/threat-model.md` names exists, and every row names one.
+
+use std::path::Path;
+
+#[test]
+fn every_row_of_the_threat_model_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/threat-model.md")).unwrap();
+    let (mut rows, mut gone) = (0, Vec::new());
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| lie |")) {
+        rows += 1;
+        let tests = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap();
+        let (mut source, mut named) = (String::new(), 0);
+        for text in tests.split('`').skip(1).step_by(2) {
+            if text.ends_with(".rs") {
+                source = std::fs::read_to_string(root.join(text)).unwrap_or_default();
+            } else {
+                named += 1;
+                // a fuzz target is a test by the name of the target
+                let is_there =
+                    source.contains(&format!("fn {text}(")) || source.contains(&format!("    {text},"));
+                if !is_there {
+                    gone.push(format!("{text}, in: {row}"));
+                }
+            }
+        }
+        assert!(named > 0, "no test is named: {row}");
+    }
+    assert!(rows > 40, "only {rows} rows were found: are they read?");
+    assert!(gone.is_empty(), "{}", gone.join("\n"));
+}
